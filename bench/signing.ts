@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { allMigrations } from '../src/app/migrations.ts'
-import { sealKeyOf } from '../src/audit/seals/seal-key.ts'
+import { sealKeyOf } from '../src/audit/seals/seals-file.ts'
 import { createSignatureCheck } from '../src/audit/signatures/check-signatures.ts'
 import { createBatchSigner } from '../src/audit/signatures/signer.ts'
 import { followSealingKey } from '../src/audit/signatures/signing-keys.ts'

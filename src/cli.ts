@@ -9,7 +9,7 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { runCli } = await import('./app/cli-program.ts')
 const { registrationsFor } = await import('./app/commands.ts')
-const { registerDemo } = await import('../tools/demo-history/main.ts')
+const { demoCommands } = await import('../tools/demo-history/main.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 
 // The reader of the output is gone, such as "head": exit with the code of SIGPIPE.
@@ -26,7 +26,7 @@ for (const [signal, number] of [
 onNpmExit(process.env, () => process.exit(128 + 1))
 
 const args = process.argv.slice(2)
-process.exitCode = await runCli(args, [...(await registrationsFor(args)), registerDemo], {
+process.exitCode = await runCli(args, [...(await registrationsFor(args)), ...demoCommands], {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,

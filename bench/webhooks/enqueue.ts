@@ -1,5 +1,5 @@
 import { webhookDeliveries, webhookDue } from '../../projections/groups.ts'
-import { startEnqueuer } from '../../src/features/webhooks/enqueue-worker.ts'
+import { startEnqueuer } from '../../src/features/webhooks/start-webhooks.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
 import { type AccountId, newEventId, newId, type OrderId } from '../../src/kernel/ids.ts'
 import { orderStream, webhooksStream } from '../../src/kernel/streams.ts'

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
+import { newSecret, signedRequest } from '../../src/features/webhooks/deliver.ts'
 import { createSender } from '../../src/features/webhooks/webhook-sender.ts'
-import { newSecret, signedRequest } from '../../src/features/webhooks/webhook-signature.ts'
 import { peerDirectory } from '../append/peers.ts'
 import { payloadOf, type SendJob, serveContender, urlOf } from './contender.ts'
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { readConfig } from '../../src/app/config.ts'
 import { openFarebox } from '../../src/app/start.ts'
-import { startDeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts'
+import { startDeliveryWorker } from '../../src/features/webhooks/deliver.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
-import { deliveryIdOf } from '../../src/features/webhooks/enqueue-deliveries.ts'
-import { onWebhooks } from '../../src/features/webhooks/enqueue-worker.ts'
+import { deliveryIdOf } from '../../src/features/webhooks/enqueue.ts'
+import { onWebhooks } from '../../src/features/webhooks/start-webhooks.ts'
 import { createSender } from '../../src/features/webhooks/webhook-sender.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
 import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
@@ -77,7 +77,7 @@ const open = async (job: SendJob) => {
         onDead: async () => undefined,
         limits: { active: job.concurrency },
       })
-      onWebhooks(projecting.progress, { queued: worker.wake })
+      onWebhooks(projecting.progress, { due: [], queued: [worker.wake] })
     },
   }
 }

@@ -1,214 +1,117 @@
-import type { Command } from 'commander'
-import { type Cli, type CliContext, groupCommand } from '../platform/cli/cli-context.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
+import { commandGroup, type Register } from '../platform/cli/command.ts'
 import type { Config } from './config.ts'
 
-/** Adds commands to the program: `registerX(program, cli)` of a feature. */
-export type Register = (program: Command, cli: Cli<Config>) => void
+type Load = () => Promise<readonly Register<Config>[]>
 
-/** A top-level command, which may have subcommands. */
-type TopLevelCommand = {
-  readonly name: string
-  readonly about: string
-  /** Loads the functions that register it. Some of them register other commands, too. */
-  load(): Promise<readonly Register[]>
+const app: Load = async () => (await import('./app-commands.ts')).appCommands
+const accounts: Load = async () => (await import('../features/accounts/commands.ts')).commands
+const signIn: Load = async () => (await import('../features/sign-in/commands.ts')).commands
+const approvals: Load = async () => (await import('../features/approvals/commands.ts')).commands
+const resellers: Load = async () => (await import('../features/resellers/commands.ts')).commands
+const finance: Load = async () => (await import('../features/finance/commands.ts')).commands
+const wallet: Load = async () => (await import('../features/wallet/commands.ts')).commands
+const catalog: Load = async () => (await import('../features/catalog/commands.ts')).commands
+const stock: Load = async () => (await import('../features/stock/commands.ts')).commands
+const exits: Load = async () => (await import('../features/exits/commands.ts')).commands
+const freeList: Load = async () => (await import('../features/free-list/commands.ts')).commands
+const plans: Load = async () => (await import('../features/plans/commands.ts')).commands
+const proxies: Load = async () => (await import('../features/proxies/commands.ts')).commands
+const subscriptions: Load = async () => (await import('../features/subscriptions/commands.ts')).commands
+const deposits: Load = async () => (await import('../features/deposits/commands.ts')).commands
+const webhooks: Load = async () => (await import('../features/webhooks/commands.ts')).commands
+const notices: Load = async () => (await import('../features/notices/commands.ts')).commands
+const exports: Load = async () => (await import('../features/exports/commands.ts')).commands
+const reconciliation: Load = async () => (await import('../features/reconciliation/commands.ts')).commands
+const audit: Load = async () => (await import('../audit/commands.ts')).commands
+
+const orders: Load = async () => {
+  const { ordersCommands } = await import('../features/orders/commands.ts')
+  const { settleTraffic } = await import('../features/plans/commands.ts')
+  return ordersCommands(settleTraffic)
 }
 
-const accounts = async () => (await import('../features/accounts/commands.ts')).commands
-const signIn = async () => (await import('../features/sign-in/commands.ts')).commands
-const approvals = async () => (await import('../features/approvals/commands.ts')).commands
-const resellers = async () => (await import('../features/resellers/commands.ts')).commands
-const finance = async () => (await import('../features/finance/commands.ts')).commands
-const lists = async () => [(await import('./list-commands.ts')).registerLists]
+const backup: Load = async () => {
+  const { backupCommands } = await import('../features/backup/commands.ts')
+  return backupCommands(async () => (await import('./migrations.ts')).allMigrations)
+}
 
-/** All top-level commands, in the order of `--help`. */
-const commandList: readonly TopLevelCommand[] = [
-  {
-    name: 'accounts',
-    about: 'create, list, show and block accounts',
-    load: async () => [...(await accounts()), ...(await signIn())],
-  },
-  { name: 'keys', about: 'issue, cap, roll, revoke and list API keys', load: accounts },
-  { name: 'staff', about: 'who of the service may use the console, and as what', load: signIn },
-  {
-    name: 'wallet',
-    about: 'credit and adjust wallets by hand',
-    load: async () => (await import('../features/wallet/commands.ts')).commands,
-  },
-  {
-    name: 'catalog',
-    about: 'what is sold, at which prices, from one JSON file',
-    load: async () => (await import('../features/catalog/commands.ts')).commands,
-  },
-  {
-    name: 'stock',
-    about: 'the addresses that dedicated products are sold from',
-    load: async () => (await import('../features/stock/commands.ts')).commands,
-  },
-  {
-    name: 'exits',
-    about: 'the ways out of the proxy gateway',
-    load: async () => (await import('../features/exits/commands.ts')).commands,
-  },
-  {
-    name: 'freelist',
-    about: 'free proxies: feeds, the record, checks',
-    load: async () => (await import('../features/free-list/commands.ts')).commands,
-  },
-  {
-    name: 'orders',
-    about: 'list orders, look at them and refund them',
-    load: async () => {
-      const { ordersCommands } = await import('../features/orders/commands.ts')
-      const { settleTraffic } = await import('../features/plans/commands.ts')
-      return [ordersCommands(settleTraffic)]
-    },
-  },
-  {
-    name: 'four-eyes',
-    about: 'above which amount credits, adjustments and refunds by hand take two operators',
-    load: approvals,
-  },
-  {
-    name: 'proposals',
-    about: 'what one operator proposed and another approves, by the name of the system user',
-    load: approvals,
-  },
-  {
-    name: 'plans',
-    about: 'list plans, look at them and count traffic on them',
-    load: async () => (await import('../features/plans/commands.ts')).commands,
-  },
-  {
-    name: 'proxies',
-    about: 'list rented addresses and look at them, without passwords',
-    load: async () => (await import('../features/proxies/commands.ts')).commands,
-  },
-  {
-    name: 'subscriptions',
-    about: 'list subscriptions and look at them',
-    load: async () => (await import('../features/subscriptions/commands.ts')).commands,
-  },
-  {
-    name: 'deposits',
-    about: 'list deposits and look at them',
-    load: async () => (await import('../features/deposits/commands.ts')).commands,
-  },
-  {
-    name: 'webhooks',
-    about: 'list webhook endpoints and look at them, without secrets',
-    load: async () => (await import('../features/webhooks/commands.ts')).commands,
-  },
-  { name: 'customers', about: "list resellers' customers and move their credit by hand", load: resellers },
-  {
-    name: 'reseller',
-    about: 'what resellers pay, ask and show, and the gateways that take their money',
-    load: resellers,
-  },
-  {
-    name: 'notices',
-    about: 'tell accounts something: the feed, and webhooks for announcement.published',
-    load: async () => (await import('../features/notices/commands.ts')).commands,
-  },
-  {
-    name: 'ledger',
-    about: 'audit the log: balances, replay, verify, seals, export, periods',
-    load: async () => [
-      ...(await finance()),
-      ...(await import('../features/exports/commands.ts')).commands,
-      ...(await import('../audit/commands.ts')).commands,
-    ],
-  },
-  {
-    name: 'finance',
-    about: 'who reads the books over HTTP, and statements of providers against the books',
-    load: async () => [
-      ...(await finance()),
-      ...(await import('../features/reconciliation/commands.ts')).commands,
-    ],
-  },
-  {
-    name: 'backup',
-    about: 'save all that Postgres holds, and bring it back',
-    load: async () => {
-      const { backupCommands } = await import('../features/backup/commands.ts')
-      return [backupCommands(async () => (await import('./migrations.ts')).allMigrations)]
-    },
-  },
-  {
-    name: 'projections',
-    about: 'make read models anew from the log',
-    load: async () => {
-      const { projectionsCommands } = await import('./projection-commands.ts')
-      const invariants = async () => [(await import('../audit/invariants/invariants.ts')).invariantGroup]
-      return [projectionsCommands(invariants)]
-    },
-  },
-  {
-    name: 'scrapers',
-    about: 'the scrapers: prices, health, and a call to try one',
-    load: async () => {
-      const { scrapersCommands } = await import('../features/scrapers/commands.ts')
-      // The sandbox is loaded only by commands that use it.
-      const scraperDependencies = async (config: Config, { pool }: CliContext) => {
-        const { scrapersSandboxUrl } = await import('./open-sandbox.ts')
-        const { withUsedPorts } = await import('./used-ports.ts')
-        return {
-          settings: config.scrapers,
-          sandboxUrl: scrapersSandboxUrl(await withUsedPorts(config, pool)),
-        }
-      }
-      return [scrapersCommands(scraperDependencies)]
-    },
-  },
-  {
-    name: 'work',
-    about: 'look at the work queues, and retry what was given up',
-    load: async () => [(await import('./work-commands.ts')).registerWork],
-  },
-  {
-    name: 'routes',
-    about: 'list every route of the server: method, path, who may call it, and what it does',
-    load: lists,
-  },
-  {
-    name: 'workers',
-    about: 'list what the service does by itself: how often, where, the last run and the last error',
-    load: lists,
-  },
-  {
-    name: 'events',
-    about: 'list every type of event that the log can hold, with its stream and its meaning',
-    load: lists,
-  },
-  {
-    name: 'doctor',
-    about:
-      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, durability, queues, verification; exit code 1 when something is wrong',
-    load: async () => [(await import('./doctor/command.ts')).registerDoctor],
-  },
+const scrapers: Load = async () => {
+  const { scrapersCommands } = await import('../features/scrapers/commands.ts')
+  // The sandbox is loaded only by commands that use it.
+  return scrapersCommands(async (config: Config, { pool }: CliContext) => {
+    const { scrapersSandboxUrl } = await import('./open-sandbox.ts')
+    const { withUsedPorts } = await import('./used-ports.ts')
+    return { settings: config.scrapers, sandboxUrl: scrapersSandboxUrl(await withUsedPorts(config, pool)) }
+  })
+}
+
+/**
+ * All commands of the program, in the order of `--help`: name, description, and what loads it and its subcommands. What
+ * is loaded may have subcommands of other commands, too.
+ */
+const commandList: readonly (readonly [name: string, about: string, ...load: readonly Load[]])[] = [
+  ['accounts', 'create, list, show and block accounts', accounts, signIn],
+  ['keys', 'create, cap, roll, revoke and list API keys', accounts],
+  ['staff', 'who may use the console of the service, and their roles', signIn],
+  ['wallet', 'credit and adjust wallets by hand', wallet],
+  ['catalog', 'the products and their prices, from one JSON file', catalog],
+  ['stock', 'the addresses of dedicated products', stock],
+  ['exits', 'the exits of the proxy gateway', exits],
+  ['freelist', 'free proxies: feeds, candidates, checks', freeList],
+  ['orders', 'list, show and refund orders', orders],
+  [
+    'four-eyes',
+    'the amount from which credits, adjustments and refunds by hand need two operators',
+    approvals,
+  ],
+  ['proposals', "one operator's proposals, which another operator approves", approvals],
+  ['plans', 'list and show plans, and report their traffic', plans],
+  ['proxies', 'list and show rented addresses, without passwords', proxies],
+  ['subscriptions', 'list and show subscriptions', subscriptions],
+  ['deposits', 'list and show deposits', deposits],
+  ['webhooks', 'list and show webhook endpoints, without secrets', webhooks],
+  ['customers', "list resellers' customers and move their credit by hand", resellers],
+  ['reseller', "resellers' prices, shops and gateways", resellers],
+  ['notices', 'publish notices to accounts: in the feed, and as webhook announcement.published', notices],
+  ['ledger', 'audit the log: balances, replay, verify, seals, export, periods', finance, exports, audit],
+  [
+    'finance',
+    'tokens for the books over HTTP, and reconciliation with statements of providers',
+    finance,
+    reconciliation,
+  ],
+  ['backup', 'back up and restore the contents of Postgres', backup],
+  ['projections', 'rebuild read models from the log', app],
+  ['scrapers', 'the scrapers: prices, health, and a test call', scrapers],
+  ['work', 'list the work queues, and retry dead items', app],
+  ['routes', 'list every route of the server: method, path, access and summary', app],
+  ['workers', 'list the background workers: interval, process, last run and last error', app],
+  ['events', 'list every event type with its stream and its meaning', app],
+  [
+    'doctor',
+    'check everything: data, server, scrapers, sessions of the database, clock, log, read models, seals and their delivery, violations, guards of the database, durability, queues, verification; exit code 1 if anything is wrong',
+    app,
+  ],
+  ['settings', 'list every setting: purpose, accepted values, default, effective value and its source', app],
 ]
 
-/** Registers the commands that are not loaded, by name only, and the description of every command. */
-const describeCommands: Register = (program) => {
-  for (const { name, about } of commandList) groupCommand(program, name).description(about)
-}
-
-const registrationsOf = async (
-  topLevelCommands: readonly TopLevelCommand[],
-): Promise<readonly Register[]> => {
-  const loaded = await Promise.all(topLevelCommands.map(({ load }) => load()))
-  return [...new Set(loaded.flat()), describeCommands]
+/** The registrations of these commands, and the names and descriptions of all. */
+const registrationsOf = async (commands: typeof commandList): Promise<readonly Register<Config>[]> => {
+  const loads = new Set(commands.flatMap(([, , ...loads]) => loads))
+  const loaded = await Promise.all([...loads].map((load) => load()))
+  return [...commandList.map(([name, about]) => commandGroup(name, about)), ...loaded.flat()]
 }
 
 /**
  * The registrations of the command in `args`. Other commands are registered by name only: loading all takes most of a
  * second.
  */
-export const registrationsFor = (args: readonly string[]): Promise<readonly Register[]> => {
+export const registrationsFor = (args: readonly string[]): Promise<readonly Register<Config>[]> => {
   const [firstWord, secondWord] = args.filter((arg) => !arg.startsWith('-'))
   const commandName = firstWord === 'help' ? secondWord : firstWord
-  return registrationsOf(commandList.filter(({ name }) => name === commandName))
+  return registrationsOf(commandList.filter(([name]) => name === commandName))
 }
 
 /** The registrations of every command. */
-export const allRegistrations = (): Promise<readonly Register[]> => registrationsOf(commandList)
+export const allRegistrations = (): Promise<readonly Register<Config>[]> => registrationsOf(commandList)

@@ -78,7 +78,6 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     resellers: resellerGateways,
     sandboxUrl,
     publicUrl,
-    onCallback: () => deposits.callbackStored(),
   })
   const wallet = openWallet(core)
   const finance = openFinance(core)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { sealKeyOf } from '../audit/seals/seal-key.ts'
+import { sealKeyOf } from '../audit/seals/seals-file.ts'
 import { createBatchSigner, createSigningStop, type SignerOptions } from '../audit/signatures/signer.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createLogWait, type LogWait } from '../platform/commands/wait-for-log.ts'

@@ -2,11 +2,10 @@ import { followers } from '../../projections/groups.ts'
 import { createCheckedEvents } from '../audit/checked-events.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
-import { createProgressBar, type ProgressStep } from '../platform/cli/progress-bar.ts'
+import { CliRefusal, fields, notFound } from '../platform/cli/output.ts'
+import { type ProgressStep, withProgress } from '../platform/cli/progress-bar.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
-import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import {
   type RebuildProgress,
   type RebuildResult,
@@ -41,43 +40,38 @@ const resultText = (result: RebuildResult): string =>
   ].join('\n')
 
 const refusalOf = (error: unknown): CliRefusal | null => {
-  if (error instanceof UnknownReadModel) return new CliMisuse(error.message, {}, 'not_found')
+  if (error instanceof UnknownReadModel) return notFound(error.message)
   if (error instanceof RebuildRunning) return new CliRefusal('rebuild_running', error.message)
   if (error instanceof ProjectionsRefused) return new CliRefusal('projections_refused', error.message)
   return null
 }
 
-/** @param extraGroups groups other than those of the projections */
-export const rebuildModels =
-  (extraGroups: readonly ReadModelGroup[]) =>
-  async ({ pool, log, keys }: CliContext, modelNames: readonly string[], options: { check?: boolean }) => {
-    const progressBar = createProgressBar(process.stderr)
-    const compareOnly = options.check === true
-    try {
-      const results = await rebuild(
-        {
-          pool,
-          log,
-          decode: createCodec().decode,
-          groups: [...followers, ...extraGroups],
-          watch: createCheckedEvents({ pool, log, master: keys.master }),
-        },
-        modelNames.includes('all') ? 'all' : modelNames,
-        { onProgress: (step) => progressBar.show(stepOf(step)), compareOnly },
-      )
-      progressBar.end()
-      const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
-      const differences = results.flatMap((result) => result.differences)
-      if (compareOnly && differences.length > 0)
-        throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
-          results: shown,
-        })
-      return {
-        json: { results: shown },
-        text: results.map(resultText).join('\n\n'),
-      }
-    } catch (error) {
-      progressBar.end()
-      throw refusalOf(error) ?? error
-    }
-  }
+export const rebuildModels = async (
+  { pool, log, keys }: CliContext,
+  {
+    name: modelNames,
+    check: compareOnly = false,
+  }: { readonly name: readonly string[]; readonly check?: boolean },
+) => {
+  const { invariantGroup } = await import('../audit/invariants/invariants.ts')
+  const results = await withProgress((bar) =>
+    rebuild(
+      {
+        pool,
+        log,
+        decode: createCodec().decode,
+        groups: [...followers, invariantGroup],
+        watch: createCheckedEvents({ pool, log, master: keys.master }),
+      },
+      modelNames.includes('all') ? 'all' : modelNames,
+      { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
+    ),
+  ).catch((error) => {
+    throw refusalOf(error) ?? error
+  })
+  const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
+  const differences = results.flatMap((result) => result.differences)
+  if (compareOnly && differences.length > 0)
+    throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), { results: shown })
+  return { json: { results: shown }, text: results.map(resultText).join('\n\n') }
+}

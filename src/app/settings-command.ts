@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { closestWord } from '../kernel/nearest-word.ts'
-import { wrapped } from '../platform/cli/output.ts'
+import type { BareContext } from '../platform/cli/cli-context.ts'
+import { type CliOutput, wrapped } from '../platform/cli/output.ts'
 import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
 import { parseStoreLocation, storeLocationText } from '../platform/outgoing/object-store.ts'
 import { hiddenSettings, settings } from './config.ts'
@@ -11,7 +12,7 @@ import { hiddenSettings, settings } from './config.ts'
 export type Source = 'environment' | 'default' | 'file' | 'none'
 
 /** The effective value of one setting. */
-export type EffectiveValue = {
+type EffectiveValue = {
   /** As written in the environment, secrets masked; null: none. */
   readonly value: string | null
   readonly source: Source
@@ -60,7 +61,7 @@ const generatedFile = (name: string, environment: NodeJS.ProcessEnv): string | n
  * The effective value of a setting in this environment. A wrong value is not an error here.
  * @param fallback its default as written in the environment; null: none
  */
-export const effectiveValue = (
+const effectiveValue = (
   name: keyof typeof settings,
   fallback: string | null,
   environment: NodeJS.ProcessEnv,
@@ -82,7 +83,7 @@ export const effectiveValue = (
 }
 
 /** The help for one setting. */
-export type SettingHelp = {
+type SettingHelp = {
   readonly name: string
   /** The accepted values, in the words of its refusal. */
   readonly takes: string
@@ -93,7 +94,7 @@ export type SettingHelp = {
 }
 
 /** A setting with its effective value. */
-export type EffectiveSetting = SettingHelp & EffectiveValue
+type EffectiveSetting = SettingHelp & EffectiveValue
 
 /** Parses null, which no setting accepts, to get the text of the refusal. */
 const takesOf = (schema: z.ZodType): string => schema.safeParse(null).error?.issues[0]?.message ?? ''
@@ -136,7 +137,7 @@ const labels = { takes: 'takes    ', default: 'default  ', value: 'in force ' } 
 const sources: Readonly<Record<Source, string>> = {
   environment: 'from the environment',
   default: 'the default',
-  file: 'a key in this file, made by the first start',
+  file: 'a key in this file, created by the first start',
   none: 'not set',
 }
 
@@ -164,20 +165,12 @@ const settingsText = (all: readonly EffectiveSetting[], columns: number): string
 }
 
 /** Prints the settings. A wrong setting does not stop the command; the text has its problem. */
-export const printSettings = (
-  {
-    out,
-    columns = defaultColumns,
-    environment = {},
-  }: {
-    out(text: string): void
-    readonly columns?: number | undefined
-    readonly environment?: NodeJS.ProcessEnv
-  },
-  json: boolean,
-): void => {
+export const printSettings = async ({
+  columns = defaultColumns,
+  environment,
+}: Pick<BareContext, 'columns' | 'environment'>): Promise<CliOutput> => {
   const all = effectiveSettings(environment)
-  out(json ? JSON.stringify(all) : settingsText(all, Math.min(columns, maxColumns)))
+  return { json: all, text: settingsText(all, Math.min(columns, maxColumns)) }
 }
 
 const knownNames = Object.keys(settings)

@@ -4,8 +4,8 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { FoldedBatch, FoldWatch } from '../platform/projections/fold-batch.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
 import { createRowSigner } from '../platform/vault/seal.ts'
+import { accountOf, type ViolationRow, violationsTable } from './invariants/invariant.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import { accountOf, type ViolationRow, violationsTable } from './invariants/violation.ts'
 import { isAcknowledged, type Violation } from './violations.ts'
 
 /** Positions after `after`, up to and including `through`. */

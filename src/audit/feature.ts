@@ -20,14 +20,13 @@ import { readViolationProblem, requireInvariantsHold, startViolationMonitor } fr
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
-import { sealPages } from './seal-pages.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
+import { sealKeyOf } from './seals/seals-file.ts'
 import type { ViolationEffect } from './settings.ts'
 import { rememberSignatures } from './signatures/check-signatures.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
-import { createVerificationRuns, verificationPages } from './verification-pages.ts'
+import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
 
 export type AuditSettings = {
@@ -217,14 +216,7 @@ export const open = (
     checked,
   }: Pick<AuditSettings, 'laws' | 'seal' | 'sealTarget'> & { readonly checked: CheckedEvents },
 ): Feature & { readonly probes: readonly Probe[] } => {
-  const {
-    pool,
-    log,
-    clock,
-    keys,
-    assets: { island },
-    isLogInPostgres,
-  } = core
+  const { pool, log, clock, keys, isLogInPostgres } = core
   const verifications = createVerificationRuns(async (request) => {
     const { publicKey } = sealKeyOf(keys.seal)
     const wholeLog = yieldingLog(core)
@@ -234,7 +226,7 @@ export const open = (
   core.closing.add(verifications.stop)
   return {
     routes: auditRoutes(core),
-    pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
+    pages: [...verificationPages({ pool, verifications }), ...sealPages({ log, clock })],
     probes: [
       ...(laws ? [violationProbe(core, checked), guardProbe(core)] : []),
       sealProbe(core, seal.seconds),

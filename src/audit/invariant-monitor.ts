@@ -34,7 +34,7 @@ const maxWaitAttempts = 60
  * @param through the position up to which the tables have the violations
  */
 export const readViolationProblem = async (
-  { pool, log, checked }: Pick<InvariantCheckDeps, 'pool' | 'log' | 'checked'>,
+  { pool, log, checked }: Pick<InvariantCheckDependencies, 'pool' | 'log' | 'checked'>,
   through: number,
 ): Promise<string | null> => {
   const problem = openViolationsText(await readOpenViolations(pool))
@@ -44,7 +44,7 @@ export const readViolationProblem = async (
   return null
 }
 
-type InvariantCheckDeps = {
+type InvariantCheckDependencies = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly checked: Pick<CheckedEvents, 'open' | 'covers'>
@@ -68,7 +68,7 @@ export const readUncheckedProblem = async (
  * @throws Error when the check does not reach the position in time
  */
 export const requireInvariantsHold = async (
-  deps: InvariantCheckDeps,
+  deps: InvariantCheckDependencies,
   { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {

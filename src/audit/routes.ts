@@ -5,7 +5,7 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import { pageShape, pagingCodes, pagingQuery, positionField } from '../platform/http/query.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { findingText } from './checks/finding.ts'
-import { checkRuns } from './checks/verification-chain.ts'
+import { checkRuns } from './checks/record-checks.ts'
 import { listSeals } from './seals/seal-queries.ts'
 import { listVerifications, type Verification } from './verification-runs.ts'
 

@@ -1,26 +1,19 @@
 import type pg from 'pg'
 import { linkedText, textOf } from '../features/finance/index.ts'
-import { isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Actor } from '../kernel/event.ts'
 import { positionToken } from '../kernel/log-position.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
 import { refuse } from '../platform/http/errors.ts'
-import type { Assets } from '../platform/ui/assets.ts'
-import { keyField } from '../platform/ui/form.ts'
+import { formOf } from '../platform/ui/form.ts'
 import { type Html, html, nothing } from '../platform/ui/html.ts'
-import { createLongRuns, followingRuns, type LongRun, progressBar } from '../platform/ui/long-runs.ts'
+import { createLongRuns, type LongRun, progressBar, runStateOf, runsTable } from '../platform/ui/long-runs.ts'
+import { type ConsolePage, displayNameOf, fileOf, financePage, goTo, type Role } from '../platform/ui/page.ts'
+import { detailsOf, listOf, pageRows, pagerOf, tableOf } from '../platform/ui/table.ts'
 import {
-  type ConsolePage,
-  displayNameOf,
-  goTo,
-  type PersonVisit,
-  personPage,
-  show,
-} from '../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../platform/ui/table.ts'
-import {
-  afterOf,
   afterText,
   type BadgeTone,
+  buttonLink,
   countText,
   idText,
   stateText,
@@ -28,15 +21,17 @@ import {
 } from '../platform/ui/text.ts'
 import type { VerifyOptions, VerifyProgress } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
+import { checkRuns, type RunsChain } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
-import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
+import { sealsBefore, sealsFileOf } from './seals/seal-queries.ts'
+import { publicKeyPem } from './seals/seals-file.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 
 const outcomeTexts: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
-  running: ['runs', 'warn'],
+  running: ['running', 'warn'],
   clean: ['clean', 'good'],
   differs: ['differs', 'bad'],
-  failed: ['ended without a verdict', 'off'],
+  failed: ['failed', 'off'],
 }
 
 const verificationsPath = '/console/finance/verifications'
@@ -44,60 +39,29 @@ const verificationsPath = '/console/finance/verifications'
 /** The state of the chain of runs. Every page shows it, not only the page of the broken run. */
 const chainText = ({ links, digest, findings }: RunsChain): Html => {
   if (findings.length > 0)
-    return html`<div class="said bad" role="alert"><p>The chain of runs is broken: what is listed here is not what was kept.</p>
+    return html`<div class="message bad" role="alert"><p>The chain of runs is broken: stored runs were changed.</p>
 <ul>${findings.map((finding) => html`<li>${finding}</li>\n`)}</ul></div>`
   return links === 0
     ? nothing
-    : html`<p>${countText(links, 'run')} chained, and each fits the one before it. Digest after the last, to be kept elsewhere: <code>${digest}</code></p>`
+    : html`<p>${countText(links, 'run')} chained without a gap. Store this digest of the last run elsewhere: <code>${digest}</code></p>`
 }
 
 const phaseTexts: Readonly<Record<VerifyProgress['phase'], string>> = {
-  log: 'reads the log',
-  order: 'checks seals and laws',
-  projections: 'compares the tables',
+  log: 'reading the log',
+  order: 'checking seals and invariants',
+  projections: 'comparing tables',
 }
 
-const runStateHtml = ({ state, runId }: VerificationRun): Html => {
-  switch (state.kind) {
-    case 'runs': {
-      const { progress } = state
-      if (progress === null) return stateText('begins', 'warn')
-      const { phase, done, total, count } = progress
+const runStateHtml = (run: VerificationRun): Html =>
+  runStateOf(run, {
+    running: ({ phase, done, total, count }) => {
       const unit = phase === 'projections' ? 'table' : 'event'
-      return html`${stateText(phaseTexts[phase], 'warn')} ${progressBar(done, total, phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`)}`
-    }
-    case 'failed':
-      return html`${stateText(...outcomeTexts.failed)}<br><small>${state.why}</small>`
-    case 'done':
-      return html`<a href="${verificationsPath}/${runId}">${stateText(...outcomeTexts[state.result.outcome])}</a>`
-    default:
-      return state satisfies never
-  }
-}
-
-/** The runs that pages of this process started. */
-const startedRunsHtml = (startedRuns: readonly VerificationRun[], content: Html): Html =>
-  followingRuns(
-    'runs',
-    verificationsPath,
-    startedRuns.some(({ state }) => state.kind === 'runs'),
-    html`${
-      startedRuns.length === 0
-        ? nothing
-        : tableOf({
-            caption: 'Begun from this page, newest first',
-            rows: startedRuns,
-            empty: nothing,
-            columns: [
-              { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
-              { title: 'State', cell: runStateHtml },
-              { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
-              { title: 'By', cell: ({ by }) => by },
-            ],
-          })
-    }
-${content}`,
-  )
+      const progressText = phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`
+      return html`${stateText(phaseTexts[phase], 'warn')} ${progressBar(done, total, progressText)}`
+    },
+    done: ({ outcome }) =>
+      html`<a href="${verificationsPath}/${run.runId}">${stateText(...outcomeTexts[outcome])}</a>`,
+  })
 
 /** Runs the verifications that pages start, one at a time. */
 export const createVerificationRuns = (
@@ -114,159 +78,222 @@ export const createVerificationRuns = (
   }
 }
 
-type VerificationServices = {
-  readonly pool: pg.Pool
-  readonly verifications: VerificationRuns
-  readonly island: Assets['island']
-}
-
-const renderVerifications = async (
-  { pool, verifications, island }: VerificationServices,
-  { query, formKey }: PersonVisit,
-) => {
-  const before = textOf(query, 'before')
-  const after = afterOf(before)
-  const [verificationRows, chain] = await Promise.all([
-    verificationsAfter(pool, { after, limit: pageRows + 1 }),
-    checkRuns(pool),
-  ])
-  const { rows, next } = pagedOf(verificationRows, ({ startedAt, runId }) => afterText(startedAt, runId))
-  return show({
-    title: 'Verifications',
-    body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books. It changes nothing, runs beside the service, and takes as much disk in Postgres as the read tables while it runs; a log of many millions of events is better verified by the command on another machine.</p>
-<form method="post" action="${verificationsPath}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
-${startedRunsHtml(
-  verifications.list(),
-  html`${chainText(chain)}
-${tableOf({
-  caption: 'Verifications, newest first',
-  rows,
-  empty: html`<p>The log was never verified.</p>`,
-  columns: [
-    {
-      title: 'Run',
-      head: true,
-      cell: ({ runId }) => html`<a href="${verificationsPath}/${runId}">${runId}</a>`,
-    },
-    { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomeTexts[outcome]) },
-    { title: 'Findings', number: true, cell: ({ result }) => String(result?.findingCount ?? '') },
-    { title: 'Events', number: true, cell: ({ result }) => String(result?.events ?? '') },
-    { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
-    { title: 'By', cell: ({ actor }) => actor },
-  ],
-})}`,
-)}
-${pagerOf(verificationsPath, {}, { before: after === null ? null : before, next })}`,
-    same: [
-      'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
-      'npx farebox ledger verify',
-      'npx farebox ledger verifications',
-    ],
-    scripts: [island('live-parts')],
-  })
-}
-
-const startVerification = (verifications: VerificationRuns, { visitor, nowMs, cause }: PersonVisit) => {
-  const startedRun = verifications.start(
-    { runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs },
-    cause.actor,
-  )
-  return goTo(
-    verificationsPath,
-    startedRun === null
-      ? 'Another verification runs in this process already: nothing was begun.'
-      : 'The verification has begun. Below is how far it is; its verdict is kept.',
-  )
-}
-
-const renderVerification = async (pool: pg.Pool, { params, visitor }: PersonVisit) => {
-  const run = await findVerification(pool, params.id ?? '')
-  if (run === null) throw refuse('not_found', 'no verification has this id')
-  const { result } = run
-  const { roles } = visitor
-  const factHtml = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
-  return show({
-    title: 'A verification',
-    body: html`<dl class="facts">
-${factHtml('Run', idText(run.runId))}
-${factHtml('Outcome', stateText(...outcomeTexts[run.outcome]))}
-${factHtml('Began', timeText(run.startedAt))}
-${factHtml('Ended', timeText(run.finishedAt, 'not yet'))}
-${factHtml('By', run.actor)}
+const resultHtml = (result: NonNullable<Verification['result']>, roles: ReadonlySet<Role>): Html => {
+  const { findings, findingCount, acknowledged, groups } = result
+  return html`<h2>Findings</h2>
 ${
-  result === null
-    ? nothing
-    : html`${factHtml('Up to', linkedText(positionToken(result.position), roles))}
-${factHtml('Events', String(result.events))}
-${factHtml('Seals', String(result.seals.seals))}
-${factHtml('Sealed', `the first ${countText(result.seals.sealedThrough, 'event')}; ${result.seals.unsealed} after them`)}
-${factHtml('Digest', html`<code>${result.seals.digest}</code>`)}`
-}
-</dl>
-${
-  result === null
-    ? nothing
-    : html`<h2>Findings</h2>
-${
-  result.findingCount === 0
+  findingCount === 0
     ? html`<p>None.</p>`
-    : html`<p class="said bad">${countText(result.findingCount, 'finding')}; the first ${result.findings.length} are kept.</p>
-<ul>${result.findings.map((finding) => html`<li>${linkedText(findingText(finding), roles)}</li>\n`)}</ul>`
+    : html`<p class="message bad">${countText(findingCount, 'finding')}; the first ${findings.length} are stored.</p>
+<ul>${findings.map((finding) => html`<li>${linkedText(findingText(finding), roles)}</li>\n`)}</ul>`
 }
 ${
-  result.acknowledged === undefined || result.acknowledged.count === 0
+  acknowledged === undefined || acknowledged.count === 0
     ? nothing
     : html`<h2>Acknowledged</h2>
-<p>${countText(result.acknowledged.count, 'event')}, which an operator knows of; the first ${result.acknowledged.first.length} are kept.</p>
-<ul>${result.acknowledged.first.map((acknowledgedEvent) => html`<li>${linkedText(acknowledgedText(acknowledgedEvent), roles)}</li>\n`)}</ul>`
+<p>An operator acknowledged ${countText(acknowledged.count, 'event')}; the first ${acknowledged.first.length} are stored.</p>
+<ul>${acknowledged.first.map((event) => html`<li>${linkedText(acknowledgedText(event), roles)}</li>\n`)}</ul>`
 }
-<h2>What was compared</h2>
+<h2>Compared tables</h2>
 ${tableOf({
-  caption: 'Groups of tables that were made anew and compared',
-  rows: result.groups,
-  empty: html`<p>No group of tables was compared.</p>`,
+  caption: 'Groups of tables that were rebuilt and compared',
+  rows: groups,
+  empty: 'No group of tables was compared.',
   columns: [
     { title: 'Group', head: true, cell: ({ group }) => group },
-    { title: 'Up to', cell: ({ position }) => linkedText(positionToken(position), roles) },
-    { title: 'Tables', number: true, cell: ({ tables }) => String(tables) },
-    { title: 'Rows', number: true, cell: ({ rows }) => String(rows) },
+    { title: 'Through', cell: ({ position }) => linkedText(positionToken(position), roles) },
+    { title: 'Tables', number: true, cell: ({ tables }) => tables },
+    { title: 'Rows', number: true, cell: ({ rows }) => rows },
   ],
 })}`
-}`,
-    same: ['curl "$FINANCE/verifications" -H "Authorization: Bearer $TOKEN"', 'npx farebox ledger verify'],
-  })
 }
 
 /** The pages with the verifications of the log, and the form that starts one. */
-export const verificationPages = (services: VerificationServices): readonly ConsolePage[] => [
-  personPage({
+export const verificationPages = ({
+  pool,
+  verifications,
+}: {
+  readonly pool: pg.Pool
+  readonly verifications: VerificationRuns
+}): readonly ConsolePage[] => [
+  financePage({
     path: verificationsPath,
     name: 'showVerifications',
-    summary: 'The runs that verified the log, and the start of another',
-    for: ['finance'],
+    summary: 'Verifications of the log, and the start of another one',
     nav: { label: 'Verifications', group: 'Finance' },
-    show: (visit) => renderVerifications(services, visit),
-    act: { once: true, run: async (visit) => startVerification(services.verifications, visit) },
+    show: async (visit) => {
+      const stored = await listOf<Verification>(visit, {
+        caption: 'Verifications, newest first',
+        load: (page) => verificationsAfter(pool, page),
+        keyOf: ({ startedAt, runId }) => afterText(startedAt, runId),
+        empty: 'The log was never verified.',
+        columns: [
+          {
+            title: 'Run',
+            head: true,
+            cell: ({ runId }) => html`<a href="${verificationsPath}/${runId}">${runId}</a>`,
+          },
+          { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomeTexts[outcome]) },
+          { title: 'Findings', number: true, cell: ({ result }) => result?.findingCount ?? '' },
+          { title: 'Events', number: true, cell: ({ result }) => result?.events ?? '' },
+          { title: 'Started', cell: ({ startedAt }) => timeText(startedAt) },
+          { title: 'By', cell: ({ actor }) => actor },
+        ],
+      })
+      return {
+        title: 'Verifications',
+        body: html`<p>A verification reads the whole log, rebuilds the tables for comparison, and checks every seal and every invariant. It changes nothing. While it runs, it needs as much disk space in Postgres as the read tables. For a log of many millions of events, use the command on another machine.</p>
+${formOf(visit.form, { submit: 'Verify the log now' })}
+${runsTable({
+  id: 'runs',
+  path: verificationsPath,
+  caption: 'Started from this page, newest first',
+  runs: verifications.list(),
+  columns: [
+    { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
+    { title: 'State', cell: runStateHtml },
+  ],
+  more: html`${chainText(await checkRuns(pool))}\n${stored}`,
+})}`,
+        cliEquivalents: [
+          'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
+          'npx farebox ledger verify',
+          'npx farebox ledger verifications',
+        ],
+        islands: ['live-parts'],
+      }
+    },
+    act: {
+      once: true,
+      run: async ({ visitor, nowMs, cause }) => {
+        const run = { runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs }
+        return goTo(
+          verificationsPath,
+          verifications.start(run, cause.actor) === null
+            ? 'Another verification is already running in this process.'
+            : 'The verification has started. Its progress is shown below.',
+        )
+      },
+    },
   }),
-  personPage({
+  financePage({
     path: '/console/finance/verifications/{id}',
     name: 'showVerification',
-    summary: 'One verification with what it found',
-    for: ['finance'],
-    show: (visit) => renderVerification(services.pool, visit),
+    summary: 'One verification and its findings',
+    show: async ({ params, visitor: { roles } }) => {
+      const run = await findVerification(pool, params.id ?? '')
+      if (run === null) throw refuse('not_found', 'no verification has this id')
+      const { result } = run
+      return {
+        title: 'Verification',
+        body: html`${detailsOf([
+          ['Run', idText(run.runId)],
+          ['Outcome', stateText(...outcomeTexts[run.outcome])],
+          ['Started', timeText(run.startedAt)],
+          ['Ended', timeText(run.finishedAt, 'not yet')],
+          ['By', run.actor],
+          ['Through', result && linkedText(positionToken(result.position), roles)],
+          ['Events', result && String(result.events)],
+          ['Seals', result && String(result.seals.seals)],
+          [
+            'Sealed',
+            result &&
+              `the first ${countText(result.seals.sealedThrough, 'event')}; ${result.seals.unsealed} later ones are not sealed`,
+          ],
+          ['Digest', result && html`<code>${result.seals.digest}</code>`],
+        ])}
+${result && resultHtml(result, roles)}`,
+        cliEquivalents: [
+          'curl "$FINANCE/verifications" -H "Authorization: Bearer $TOKEN"',
+          'npx farebox ledger verify',
+        ],
+      }
+    },
   }),
 ]
 
-export type VerificationRunRef = { readonly runId: string }
+type VerificationRunRef = { readonly runId: string }
 
-export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
+type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
 
 /**
  * The last verifications that pages of this process started, newest first, and the start of another. One runs at a
  * time.
  */
-export type VerificationRuns = {
+type VerificationRuns = {
   list(): readonly VerificationRun[]
   /** @returns a promise that resolves when the run ends; null while another one runs */
   start(request: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null
 }
+
+const sealsPath = '/console/finance/seals'
+/** The number of seals in one file. */
+const maxSealsInFile = 100
+
+/** The page of seals, and the file that proves the log without Farebox. */
+export const sealPages = ({
+  log,
+  clock,
+}: {
+  readonly log: EventLog
+  readonly clock: Clock
+}): readonly ConsolePage[] => [
+  financePage({
+    path: sealsPath,
+    name: 'showSeals',
+    summary: 'The seals of the log',
+    nav: { label: 'Seals', group: 'Finance' },
+    show: async ({ query }) => {
+      const beforeText = textOf(query, 'before')
+      const before = /^\d{1,15}$/.test(beforeText) ? Number(beforeText) : null
+      const { seals, next } = await sealsBefore(log, { before, limit: pageRows })
+      const [newest] = seals
+      return {
+        title: 'Seals',
+        actions:
+          newest === undefined ? nothing : buttonLink(`${sealsPath}.json`, 'Download for auditors', 'first'),
+        body: html`<p>A seal is a signature over a digest of the log. A seal that was stored elsewhere shows whether the log was truncated or rewritten since then.</p>
+${tableOf({
+  caption: 'Seals, newest first',
+  rows: seals,
+  empty: before === null ? 'There are no seals yet.' : 'There are no older seals.',
+  columns: [
+    { title: 'Sealed', head: true, cell: ({ sealedAt }) => timeText(sealedAt) },
+    { title: 'Covers', number: true, cell: ({ throughOrdinal }) => countText(throughOrdinal, 'event') },
+    { title: 'Digest', cell: ({ digest }) => html`<code>${digest}</code>` },
+    { title: 'Key', cell: ({ publicKey }) => html`<code>${publicKey.slice(0, 16)}…</code>` },
+  ],
+})}
+${pagerOf(sealsPath, {}, { before: before === null ? null : beforeText, next: next === null ? null : String(next) })}
+${
+  newest === undefined
+    ? nothing
+    : html`<h2>Check seals without Farebox</h2>
+<ol>
+<li>Store this file, and one of an earlier day, on another machine. It contains the last 100 seals and every key change.</li>
+<li>Compare the public key with the output of <code>ledger seals public-key</code> on the machine that signs. A key that is only in the log proves nothing.</li>
+<li>Export the log and run the checker on it. It needs only Python 3 and openssl.</li>
+</ol>
+<pre class="result" tabindex="0">${publicKeyPem(newest.publicKey).trim()}</pre>`
+}`,
+        cliEquivalents: [
+          'curl "$FINANCE/seals?limit=50" -H "Authorization: Bearer $TOKEN"',
+          'npx farebox ledger seals export --file seals.json',
+          'npx farebox ledger export --format jsonl --out log.jsonl',
+          'python3 test/audit/seals/check_seals.py log.jsonl seal-public.pem',
+        ],
+      }
+    },
+  }),
+  financePage({
+    path: '/console/finance/seals.json',
+    name: 'downloadSeals',
+    summary: 'The last seals and all key changes as a file, to store elsewhere',
+    show: async ({ nowMs }) => {
+      const file = await sealsFileOf({ log, clock }, maxSealsInFile)
+      if (file === null) throw refuse('not_found', 'there are no seals yet')
+      const name = `seals-${isoTime(nowMs).slice(0, 10)}.json`
+      return fileOf(name, `${JSON.stringify(file, null, 2)}\n`, 'application/json')
+    },
+  }),
+]

@@ -9,11 +9,10 @@ import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
 import type { VerifyDependencies, VerifyOptions, VerifyResult } from './checks/checks.ts'
 import { type Finding, findingJson } from './checks/finding.ts'
-import type { GroupSummary } from './checks/rederive.ts'
-import { scratchSchema } from './checks/scratch.ts'
+import { linkRun, lockChain } from './checks/record-checks.ts'
+import { type GroupSummary, scratchSchema } from './checks/rederive.ts'
 import type { SealSummary } from './checks/seal-check.ts'
 import type { AcknowledgedEvents } from './checks/sequence-check.ts'
-import { linkRun, lockChain } from './checks/verification-chain.ts'
 import { verifyLog } from './verify.ts'
 
 /** `failed`: the run ended without a verdict, because of an error or because its process ended. */
@@ -134,10 +133,7 @@ type RunStart = {
 }
 
 /** Records the start of a run. Runs whose process has ended are recorded as failed. */
-export const recordStart = async (
-  pool: pg.Pool,
-  { runId, logId, actor, startedAt }: RunStart,
-): Promise<void> => {
+const recordStart = async (pool: pg.Pool, { runId, logId, actor, startedAt }: RunStart): Promise<void> => {
   const { rows } = await pool.query<{ run_id: string }>(
     `select run_id from work.verifications where outcome = 'running'`,
   )
@@ -175,7 +171,7 @@ const toStored = (result: VerifyResult): VerificationResult => ({
  * @param result null when the run ended without a verdict
  * @throws Error when the row of the run is missing or cannot be written
  */
-export const recordEnd = async (
+const recordEnd = async (
   pool: pg.Pool,
   runId: string,
   finishedAt: string,
@@ -196,13 +192,13 @@ export const recordEnd = async (
   })
 }
 
-export type VerificationDependencies = VerifyDependencies & {
+type VerificationDependencies = VerifyDependencies & {
   readonly clock: Clock
   /** The master key, for the check of the resellers' own ids of customers. */
   readonly master: MasterKey
 }
 
-export type VerificationRequest = Pick<
+type VerificationRequest = Pick<
   VerifyOptions,
   'publicKey' | 'exported' | 'onProgress' | 'onWait' | 'signal'
 > & {

@@ -4,24 +4,24 @@ import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
+import type { InputOf } from '../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
+import { stepsOf, withProgress } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
-import { workerSession } from '../platform/work/queue-leases.ts'
+import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
+import { checkRuns, trafficTable } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
-import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
-import { checkRuns } from './checks/verification-chain.ts'
+import type { verifyInput } from './commands.ts'
 import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { sealerLock } from './seals/sealing.ts'
-import { readPublicKey } from './seals/seals-file.ts'
+import { readPublicKey, sealKeyOf } from './seals/seals-file.ts'
 import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
-export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
+type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** The tables of these schemas that are compared with the log. All others are not. */
 const checkedTables: readonly string[] = [
@@ -32,7 +32,7 @@ const checkedTables: readonly string[] = [
 ]
 
 /** Reads the unverified tables of this database. Tables of later migrations are included without a change here. */
-export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
+const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
   const { rows } = await pool.query<{ schema: keyof UnverifiedTables; name: string }>(
     `select n.nspname as schema, c.relname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -49,24 +49,7 @@ export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTab
 /** The checks of a verification, and what each of them proves. */
 export const listChecks = async (): Promise<CliOutput> => {
   const list = checks.map(({ name, proves }) => ({ name, proves }))
-  const text = table(
-    list,
-    [
-      { title: 'check', value: ({ name }) => name },
-      { title: 'proves', value: ({ proves }) => proves },
-    ],
-    'none',
-  )
-  return { json: { checks: list }, text }
-}
-
-/** The options of `ledger verify`. */
-type VerifyInput = {
-  readonly seals?: string
-  readonly witness?: string
-  readonly witnessKey?: string
-  readonly publicKey?: string
-  readonly maxUnsealed?: number
+  return { json: { checks: list }, text: table(list, { check: 'name', proves: 'proves' }) }
 }
 
 const maxShownFindings = 20
@@ -133,7 +116,7 @@ const outsideText = (unverifiedTables: UnverifiedTables): string =>
     ...Object.entries(unverifiedTables).map(
       ([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`,
     ),
-    'told by digests, seals and signatures alone, no law: the fields of docs/no-law.md',
+    'checked only by digests, seals and signatures, not by invariants: the fields of docs/no-law.md',
   ].join('\n')
 
 const differenceText = ({ findings, findingCount }: VerifyResult): string => {
@@ -154,7 +137,7 @@ const refuseOtherLog = async ({ log }: CliContext, externalSeals: ExternalSeals)
 const optionsOf = async (
   context: CliContext,
   systemClock: Clock,
-  input: VerifyInput,
+  input: InputOf<typeof verifyInput>,
 ): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
   const publicKey =
     input.publicKey === undefined
@@ -189,16 +172,18 @@ const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
 }
 
 /** Verifies the whole log. @throws CliRefusal `log_differs`, `log_unsealed` */
-export const verify =
-  (systemClock: Clock) =>
-  async (context: CliContext, input: VerifyInput): Promise<CliOutput> => {
-    const { pool, log, clock, actor, config } = context
-    const options = await optionsOf(context, systemClock, input)
-    const wasRunning = await isServerRunning(pool)
-    const bar = createProgressBar(process.stderr)
+export const verify = async (
+  context: CliContext,
+  input: InputOf<typeof verifyInput>,
+  systemClock: Clock,
+): Promise<CliOutput> => {
+  const { pool, log, clock, actor, config } = context
+  const options = await optionsOf(context, systemClock, input)
+  const wasRunning = await isServerRunning(pool)
+  const { run, result } = await withProgress((bar) => {
     let reportSteps: ReturnType<typeof stepsOf> | null = null
     let currentPhase = ''
-    const { run, result } = await runVerification(
+    return runVerification(
       { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
       {
         runId: newRunId(),
@@ -213,34 +198,35 @@ export const verify =
           reportSteps(done, count)
         },
       },
-    ).finally(() => bar.end())
-    const unverifiedTables = await readUnverifiedTables(pool)
-    const isRunning = wasRunning || (await isServerRunning(pool))
-    const maxUnsealed = input.maxUnsealed ?? (isRunning ? null : 0)
-    const json = {
-      ...run,
-      result: resultJson(result),
-      outside: unverifiedTables,
-      running: isRunning,
-      maxUnsealed,
-    }
-    const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(unverifiedTables)}`
-    if (result.findingCount > 0)
-      throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
-    const { unsealed } = result.seals
-    if (maxUnsealed !== null && unsealed > maxUnsealed) {
-      const reason =
-        input.maxUnsealed === undefined
-          ? 'no server is running that would seal them'
-          : `--max-unsealed allows ${maxUnsealed}`
-      throw new CliRefusal(
-        'log_unsealed',
-        `${pluralize(unsealed, 'event')} not sealed yet, and ${reason}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
-        json,
-      )
-    }
-    return { json, text: `${summary}\nnothing is wrong` }
+    )
+  })
+  const unverifiedTables = await readUnverifiedTables(pool)
+  const isRunning = wasRunning || (await isServerRunning(pool))
+  const maxUnsealed = input.maxUnsealed ?? (isRunning ? null : 0)
+  const json = {
+    ...run,
+    result: resultJson(result),
+    outside: unverifiedTables,
+    running: isRunning,
+    maxUnsealed,
   }
+  const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(unverifiedTables)}`
+  if (result.findingCount > 0)
+    throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
+  const { unsealed } = result.seals
+  if (maxUnsealed !== null && unsealed > maxUnsealed) {
+    const reason =
+      input.maxUnsealed === undefined
+        ? 'no server is running that would seal them'
+        : `--max-unsealed allows ${maxUnsealed}`
+    throw new CliRefusal(
+      'log_unsealed',
+      `${pluralize(unsealed, 'event')} not sealed yet, and ${reason}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+      json,
+    )
+  }
+  return { json, text: `${summary}\nnothing is wrong` }
+}
 
 /** The verifications that were run, newest first. @throws CliRefusal when their chain is broken */
 export const verifications = async (
@@ -250,19 +236,15 @@ export const verifications = async (
   const { verifications: runs, total } = await listVerifications(pool, { limit, offset: 0 })
   const text = table(
     runs,
-    [
-      { title: 'started', value: ({ startedAt }) => startedAt },
-      { title: 'outcome', value: ({ outcome }) => outcome },
-      { title: 'events', value: ({ result }) => result?.events ?? '-', align: 'right' },
-      {
-        title: 'sealed up to',
-        value: ({ result }) => result?.seals.sealedThrough ?? '-',
-        align: 'right',
-      },
-      { title: 'differences', value: ({ result }) => result?.findingCount ?? '-', align: 'right' },
-      { title: 'by', value: ({ actor }) => actor },
-      { title: 'run', value: ({ runId }) => runId },
-    ],
+    {
+      started: 'startedAt',
+      outcome: 'outcome',
+      events: ({ result }) => result?.events,
+      'sealed up to': ({ result }) => result?.seals.sealedThrough,
+      differences: ({ result }) => result?.findingCount,
+      by: 'actor',
+      run: 'runId',
+    },
     'none was run yet; "ledger verify" runs one',
   )
   const verificationsJson = runs.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))

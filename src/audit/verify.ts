@@ -11,9 +11,14 @@ import {
   type VerifyResult,
 } from './checks/checks.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
-import { type CheckName, createFindings, type Finding, type Findings } from './checks/finding.ts'
-import { createPoisons } from './checks/poison-check.ts'
-import { openScratch, planForWholeTables } from './checks/scratch.ts'
+import {
+  type CheckName,
+  createFindings,
+  createPoisons,
+  type Finding,
+  type Findings,
+} from './checks/finding.ts'
+import { openScratch, planForWholeTables } from './checks/rederive.ts'
 import type { SealSummary } from './checks/seal-check.ts'
 
 const couldNotRun = (stepOf: StepOf, error: unknown): Finding => {

@@ -1,16 +1,20 @@
-import { createMoments, type Moment, momentWork } from '../features/finance/index.ts'
+import { createMoments, momentWork } from '../features/finance/index.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'
-import { createProgressBar } from '../platform/cli/progress-bar.ts'
+import type { InputOf } from '../platform/cli/input.ts'
+import { CliMisuse, type CliOutput, CliRefusal, notFound, table } from '../platform/cli/output.ts'
+import { withProgress } from '../platform/cli/progress-bar.ts'
+import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
+import { createTimeCheck, timeRule } from './checks/sequence-check.ts'
+import type { decideInput } from './commands.ts'
 import { readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import { eachRecordedEarly } from './recorded-early.ts'
-import { sealKeyOf } from './seals/seal-key.ts'
 import { readSeals } from './seals/sealing.ts'
+import { sealKeyOf } from './seals/seals-file.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
 import {
   acknowledgeViolation,
@@ -29,9 +33,8 @@ const openCheckedEvents = ({ pool, log, keys }: CliContext): CheckedEvents =>
   createCheckedEvents({ pool, log, master: keys.master })
 
 /** Checks invariants and signatures up to the current end of the log. Returns that position. */
-const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promise<number> => {
-  const bar = createProgressBar(process.stderr)
-  try {
+const checkWholeLog = (context: CliContext, checked: CheckedEvents): Promise<number> =>
+  withProgress(async (bar) => {
     const { codec } = context
     const head = await catchUp(
       { ...context, decode: codec.decode, watch: checked },
@@ -47,10 +50,7 @@ const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promi
         onFound: ({ position }) => checked.foundUnsigned([{ position, rule: signatureRule }]),
       })
     return head
-  } finally {
-    bar.end()
-  }
-}
+  })
 
 const openRefusal = async (
   { pool, log }: CliContext,
@@ -85,7 +85,7 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
   const refusal = await openRefusal(
     context,
     checked,
-    'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
+    'the log is not sealed: an event violates an invariant; "ledger decide" acknowledges it',
     await listViolations(context.pool, { open: true, limit: maxListed }),
     through,
   )
@@ -102,15 +102,15 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
 const violationTable = (violations: readonly Violation[]): string =>
   table(
     violations,
-    [
-      { title: 'event', value: ({ eventId }) => eventId },
-      { title: 'type', value: ({ eventType }) => eventType },
-      { title: 'account', value: ({ accountId }) => accountId ?? '-' },
-      { title: 'law', value: ({ rule }) => rule },
-      { title: 'problem', value: ({ problem }) => problem },
-      { title: 'decided', value: ({ decision }) => decision?.reason ?? '-' },
-    ],
-    'no event breaks a law',
+    {
+      event: 'eventId',
+      type: 'eventType',
+      account: 'accountId',
+      law: 'rule',
+      problem: 'problem',
+      decided: ({ decision }) => decision?.reason,
+    },
+    'no event violates an invariant',
   )
 
 /** Lists the events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
@@ -121,22 +121,18 @@ export const breaches = async (
   const checked = openCheckedEvents(context)
   const through = await checkWholeLog(context, checked)
   const violations = await listViolations(context.pool, { open, limit: maxListed })
-  const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
+  const refusal = await openRefusal(context, checked, 'an event violates an invariant', violations, through)
   if (refusal !== null) throw refusal
   return { json: { breaches: violations }, text: violationTable(violations) }
 }
 
-type Selection = {
-  readonly eventId: string | undefined
-  readonly all: boolean
-  readonly since: Moment | undefined
-}
+type DecideInput = InputOf<typeof decideInput>
 
 /** The violations that the arguments select. @throws CliMisuse when they select none unambiguously */
 const selectViolations = async function* (
   context: CliContext,
   checked: CheckedEvents,
-  { eventId, all, since }: Selection,
+  { eventId, all = false, since }: DecideInput,
 ): AsyncGenerator<Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>> {
   const { pool, log } = context
   if (eventId !== undefined) {
@@ -165,47 +161,69 @@ const acknowledgedText = (
   all: boolean,
 ): string => {
   const [first] = acknowledged
-  if (first === undefined) return 'no open violation is of that time'
+  if (first === undefined) return 'no open violations since then'
   if (!all)
-    return `it is on record why ${first.eventId} stands against ${acknowledged.map(({ rule }) => rule).join(', ')}`
+    return `${first.eventId} is acknowledged against ${acknowledged.map(({ rule }) => rule).join(', ')}`
   const lines = acknowledged.slice(0, maxShown).map(violationText)
   const more = acknowledged.length > maxShown ? [`and ${acknowledged.length - maxShown} more`] : []
   return [`${pluralize(acknowledged.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
 }
 
-/** The options of `ledger decide`. */
-type DecideInput = { readonly all?: boolean; readonly since?: Moment; readonly reason: string }
-
 /** Acknowledges violations. @throws CliMisuse when the arguments name none */
-export const decide = momentWork(
-  async (
-    context: CliContext,
-    eventId: string | undefined,
-    { all = false, since, reason }: DecideInput,
-  ): Promise<CliOutput> => {
-    const checked = openCheckedEvents(context)
-    await checkWholeLog(context, checked)
-    const acknowledged: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-    for await (const violation of selectViolations(context, checked, { eventId, all, since })) {
-      await acknowledgeViolation(context.runner, violation, reason, context)
-      acknowledged.push(violation)
+export const decide = momentWork(async (context: CliContext, input: DecideInput): Promise<CliOutput> => {
+  const { eventId, all = false, reason } = input
+  const checked = openCheckedEvents(context)
+  await checkWholeLog(context, checked)
+  const acknowledged: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+  for await (const violation of selectViolations(context, checked, input)) {
+    await acknowledgeViolation(context.runner, violation, reason, context)
+    acknowledged.push(violation)
+  }
+  if (eventId !== undefined && acknowledged.length === 0)
+    throw notFound(`event ${eventId} violates no invariant; "ledger breaches" lists the violations`)
+  const text = acknowledgedText(acknowledged, all)
+  if (eventId === undefined)
+    return {
+      json: {
+        count: acknowledged.length,
+        violations: acknowledged.map(({ eventId, rule }) => ({ eventId, rule })),
+        reason,
+      },
+      text,
     }
-    if (eventId !== undefined && acknowledged.length === 0)
-      throw new CliMisuse(
-        `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
-        {},
-        'not_found',
-      )
-    const text = acknowledgedText(acknowledged, all)
-    if (eventId === undefined)
-      return {
-        json: {
-          count: acknowledged.length,
-          violations: acknowledged.map(({ eventId, rule }) => ({ eventId, rule })),
-          reason,
-        },
-        text,
-      }
-    return { json: { eventId, rules: acknowledged.map(({ rule }) => rule), reason }, text }
-  },
-)
+  return { json: { eventId, rules: acknowledged.map(({ rule }) => rule), reason }, text }
+})
+
+const pageSize = 5_000
+
+/**
+ * Events whose time of recording was in the future, in the order of the log. Reads the whole log: only verifications
+ * and operators' commands call it.
+ */
+export const eachRecordedEarly = async function* (
+  { log, clock }: { readonly log: Pick<EventLog, 'readAll' | 'readStream'>; readonly clock: Clock },
+  { after }: { readonly after: number },
+): AsyncGenerator<Violation> {
+  const check = createTimeCheck(log, clock)
+  let ordinal = 1
+  for (let page: readonly StoredEvent[] = []; ; ) {
+    page = await log.readAll(page.at(-1)?.position ?? 0, pageSize)
+    const times = await check(page, ordinal)
+    ordinal += page.length
+    for (const [index, { id, type, stream, position }] of page.entries()) {
+      const problem = times[index]!.problem
+      if (problem !== null && position > after)
+        yield {
+          position,
+          eventId: id,
+          eventType: type,
+          stream,
+          accountId: null,
+          rule: timeRule,
+          problem,
+          decision: null,
+        }
+    }
+    if (page.length < pageSize) return
+  }
+}

@@ -16,7 +16,7 @@ const smallReads = 8
  * not sent yet. It is reused as soon as the last read bytes are sent, which saves an allocation for each chunk. It
  * grows from 4 KiB to 256 KiB with the flow.
  */
-export type ReadBuffer = {
+type ReadBuffer = {
   /** The last read returned this many bytes. */
   filled(bytes: number): void
   /** The buffer for the next read. */
@@ -24,7 +24,7 @@ export type ReadBuffer = {
 }
 
 /** @param reader its `holds` returns whether a chunk of the buffer is still in use */
-export const createReadBuffer = (reader: { isChunkInUse(): boolean }): ReadBuffer => {
+const createReadBuffer = (reader: { isChunkInUse(): boolean }): ReadBuffer => {
   let size = initialSize
   let buffer = Buffer.allocUnsafeSlow(size)
   let smallReadCount = 0
@@ -87,7 +87,7 @@ const maxBufferedBytes = 16_384
  * The reading side of one socket. It is a class because a process has thousands of them: methods exist once, closures
  * would exist once per socket.
  */
-export class BufferedReader implements BufferedSocket {
+class BufferedReader implements BufferedSocket {
   #socket!: Socket
   /** Whether chunks share the read buffer, so that buffered chunks must be copied. */
   readonly #copies: boolean

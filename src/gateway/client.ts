@@ -44,52 +44,37 @@ export type GatewayContext = {
 }
 
 /** Limits of a gateway process; times are milliseconds. */
-export type GatewayLimits = {
+export const defaultLimits = {
   /** Open client connections; further ones are answered 503. */
-  readonly connections: number
-  /** Unauthenticated connections of one source address; further ones are closed. */
-  readonly unauthenticatedPerAddress: number
-  /** Size of a request's head. */
-  readonly headBytes: number
-  readonly headMs: number
-  /** Size of a response's head. Some targets send many cookies. */
-  readonly responseHeadBytes: number
-  /** Idle timeout of a tunnel without a byte in either direction. */
-  readonly tunnelIdleMs: number
-  /** Idle timeout of any other connection, and of a tunnel with one ended side. */
-  readonly idleMs: number
-  /** From the choice of an exit to the target's answer, for all attempts together. */
-  readonly dialMs: number
-  /** Exits tried for one connection. */
-  readonly exitTries: number
-  /** Time for the last bytes of a connection that is being ended. */
-  readonly lingerMs: number
-  /** Time that running connections get when the gateway closes. */
-  readonly drainMs: number
-  /** Precision of the times above. */
-  readonly sweepMs: number
-  /** Hosts per UDP association. */
-  readonly udpPeers: number
-  /** Datagrams of one UDP association that wait for name resolution; further ones are dropped. */
-  readonly udpWaiting: number
-}
-
-export const defaultLimits: GatewayLimits = {
   connections: 20_000,
+  /** Unauthenticated connections of one source address; further ones are closed. */
   unauthenticatedPerAddress: 1_000,
+  /** Size of a request's head. */
   headBytes: 16_384,
   headMs: 10_000,
+  /** Size of a response's head. Some targets send many cookies. */
   responseHeadBytes: 262_144,
+  /** Idle timeout of a tunnel without a byte in either direction. */
   tunnelIdleMs: 3_600_000,
+  /** Idle timeout of any other connection, and of a tunnel with one ended side. */
   idleMs: 120_000,
+  /** From the choice of an exit to the target's answer, for all attempts together. */
   dialMs: 15_000,
+  /** Exits tried for one connection. */
   exitTries: 3,
+  /** Time for the last bytes of a connection that is being ended. */
   lingerMs: 2_000,
+  /** Time that running connections get when the gateway closes. */
   drainMs: 10_000,
+  /** Precision of the times above. */
   sweepMs: 500,
+  /** Hosts per UDP association. */
   udpPeers: 256,
+  /** Datagrams of one UDP association that wait for name resolution; further ones are dropped. */
   udpWaiting: 64,
 }
+
+export type GatewayLimits = Readonly<typeof defaultLimits>
 
 /** One connection of a client, of any protocol. */
 export type Client = {

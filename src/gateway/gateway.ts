@@ -33,7 +33,7 @@ export type GatewayOptions = {
   readonly exitAuthorities?: string
 }
 
-export type ListenOptions = {
+type ListenOptions = {
   readonly host: string
   /** 0: any. */
   readonly port: number

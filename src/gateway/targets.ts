@@ -113,7 +113,7 @@ export const parseTargetPolicy = (text: string): TargetPolicy => {
 }
 
 /** Whether the name or one of its parent domains is blocked. */
-export const isBlockedHost = (host: string, { blockedHosts }: TargetPolicy): boolean => {
+const isBlockedHost = (host: string, { blockedHosts }: TargetPolicy): boolean => {
   if (blockedHosts.size === 0) return false
   for (let rest = host; ; ) {
     if (blockedHosts.has(rest)) return true
@@ -139,7 +139,7 @@ export type TargetRules = {
   refusedHost(target: Target, loopback: boolean): Denied | null
 }
 
-export type OwnAddresses = {
+type OwnAddresses = {
   /** Addresses of this machine. */
   has(address: string): boolean
   /** Ports of the gateway itself. */

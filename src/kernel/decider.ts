@@ -51,7 +51,7 @@ export type Decided<Event extends DomainEvent, Made = object> = {
 /** A decision without events, and its reason. */
 export type Refused<Refusal> = { readonly outcome: 'refused'; readonly refusal: Refusal }
 
-/** The result of a pure decision on one stream. `handle` (commands/handle.ts) appends its events. */
+/** The result of a pure decision on one stream. `handle` (commands/command.ts) appends its events. */
 export type Decision<Event extends DomainEvent, Refusal, Made = object> =
   | Decided<Event, Made>
   | Refused<Refusal>

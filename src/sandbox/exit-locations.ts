@@ -1,6 +1,6 @@
 import type { Coverage, ExitTerms } from '../domain/exits/events.ts'
-import type { IpData } from '../features/free-list/index.ts'
 import { slugOf } from '../domain/exits/line.ts'
+import type { IpData } from '../features/free-list/index.ts'
 
 /** A carrier of the demo catalogue's mobile lines, with the network of its phones: an ISP and its AS number. */
 export type Carrier = {

@@ -3,36 +3,35 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { appCommands } from '../../src/app/app-commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
-import type { Register } from '../../src/app/commands.ts'
-import { readConfig } from '../../src/app/config.ts'
-import { type CliContext, listOf, wholeNumber } from '../../src/platform/cli/cli-context.ts'
+import { type Config, readConfig } from '../../src/app/config.ts'
+import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import { command, commandGroup, type Register } from '../../src/platform/cli/command.ts'
+import { argument, listOf, option, required, wholeNumber } from '../../src/platform/cli/input.ts'
 import { CliRefusal, dollars, fields, table } from '../../src/platform/cli/output.ts'
 
 const full = new Error('the disk is full: ENOSPC', { cause: new Error('ENOSPC') })
 
-const rooms: readonly Register[] = [
-  (program, cli) => {
-    const wallet = program.command('wallet').description('credit and adjust wallets')
-    wallet
-      .command('credit <account>')
-      .description('credit a wallet by hand')
-      .requiredOption('--cents <n>', 'whole cents', wholeNumber(1))
-      .option('--scopes <list>', 'scopes', listOf(['buy', 'scrape']))
-      .action(
-        cli.action(
-          async () => async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
-            if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
-            if (options.cents === 14) throw new Error('broken', { cause: full })
-            if (options.cents === 15)
-              throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), {
-                code: '25006',
-              })
-            return { json: { account, ...options }, text: `credited ${dollars(options.cents)}` }
-          },
-        ),
-      )
-  },
+const rooms: readonly Register<Config>[] = [
+  ...appCommands,
+  commandGroup('wallet', 'credit and adjust wallets'),
+  command({
+    name: 'wallet credit',
+    about: 'credit a wallet by hand',
+    input: {
+      account: argument('<account>', ''),
+      cents: required('<n>', 'whole cents', wholeNumber(1)),
+      scopes: option('<list>', 'scopes', listOf(['buy', 'scrape'])),
+    },
+    run: async () => async (_context, input) => {
+      if (input.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
+      if (input.cents === 14) throw new Error('broken', { cause: full })
+      if (input.cents === 15)
+        throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), { code: '25006' })
+      return { json: input, text: `credited ${dollars(input.cents)}` }
+    },
+  }),
 ]
 
 const run = async (args: readonly string[], environment: NodeJS.ProcessEnv = {}) => {
@@ -109,8 +108,8 @@ for (const [args, message] of [
   [['nonsense', '--json'], /^unknown command 'nonsense'$/],
   [['settings', 'nonsense', '--json'], /^too many arguments for 'settings'/],
   [['help', 'nonsense', '--json'], /^there is no such command/],
-  [['wallet', '--json'], /^--json stands after a command/],
-  [['--json'], /^--json stands after a command/],
+  [['wallet', '--json'], /^--json belongs after a command/],
+  [['--json'], /^--json belongs after a command/],
 ] as const)
   test(`wrong use "${args.join(' ')}" with --json prints only JSON on standard output and exits with 2`, async () => {
     const { code, out, err, opened } = await run(args)
@@ -131,7 +130,7 @@ test('help goes to standard output and opens no database', async () => {
   assert.match(top.out, /wallet\s+credit and adjust wallets/)
   const leaf = await run(['wallet', 'credit', '--help'])
   assert.match(leaf.out, /--cents <n>\s+whole cents/)
-  assert.match(leaf.out, /--json\s+print nothing but JSON/)
+  assert.match(leaf.out, /--json\s+print only JSON/)
 })
 
 test('the list of settings has their meaning, their accepted values, and their default as a user would write it', async () => {
@@ -217,10 +216,7 @@ test('tables and fields are aligned', () => {
     { id: 'a', cents: 5 },
     { id: 'long', cents: 12345 },
   ]
-  const columns = [
-    { title: 'ID', value: (row: (typeof rows)[0]) => row.id },
-    { title: 'BALANCE', value: (row: (typeof rows)[0]) => dollars(row.cents), align: 'right' as const },
-  ]
+  const columns = { id: 'id', balance: (row: (typeof rows)[0]) => dollars(row.cents) } as const
   assert.equal(table(rows, columns), 'ID    BALANCE\na       $0.05\nlong  $123.45')
   assert.equal(table([], columns, 'no accounts'), 'no accounts')
   assert.equal(fields({ a: 1, long: null }), 'a     1\nlong  -')
@@ -228,13 +224,12 @@ test('tables and fields are aligned', () => {
 })
 
 test('help wraps its lines, also if command names are long', async () => {
-  const long: Register = (program) => {
-    const ledger = program.command('ledger')
-    ledger
-      .command('explain <account|order|position>')
-      .description('the events behind a balance, an order or an entry: who caused each, and on which terms')
-      .option('--as-of <moment>', 'as of then')
-  }
+  const long = command({
+    name: 'ledger explain',
+    about: 'the events behind a balance, an order or an entry: who caused each, and on which terms',
+    input: { subject: argument('<account|order|position>', ''), asOf: option('<moment>', 'as of then') },
+    run: () => assert.fail(),
+  })
   const out: string[] = []
   const deps = { out: (text: string) => out.push(text), err: () => undefined, open: () => assert.fail() }
   await runCli(['ledger', '--help'], [long], deps)

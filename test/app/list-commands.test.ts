@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { appCommands } from '../../src/app/app-commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
-import { registerLists } from '../../src/app/list-commands.ts'
 import { eventDefinitions } from '../../src/domain/events.ts'
 import { startService } from '../support/service.ts'
 
 const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
   const out: string[] = []
   const err: string[] = []
-  const code = await runCli(args, [registerLists], {
+  const code = await runCli(args, appCommands, {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     environment,

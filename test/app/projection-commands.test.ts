@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
+import { appCommands } from '../../src/app/app-commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
-import { projectionsCommands } from '../../src/app/projection-commands.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
@@ -21,7 +21,7 @@ const world = async (t: TestContext) => {
   await caughtUp(engine, log)
   const run = async (...args: readonly string[]) => {
     const lines: string[] = []
-    const code = await runCli(args, [projectionsCommands(async () => [])], {
+    const code = await runCli(args, appCommands, {
       out: (text) => lines.push(text),
       err: () => undefined,
       // The rest of a context is not for this command.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerWork } from '../../src/app/work-commands.ts'
+import { appCommands } from '../../src/app/app-commands.ts'
 import { deskOf } from '../features/resellers/desk.ts'
 import { startReceiver } from '../features/webhooks/receiver.ts'
 import {
@@ -16,7 +16,7 @@ import {
 test('an operator lists waiting and abandoned work and retries it', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
-  const desk = deskOf(stage.farebox, [registerWork])
+  const desk = deskOf(stage.farebox, appCommands)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
   let code = 410

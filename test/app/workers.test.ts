@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { appCommands } from '../../src/app/app-commands.ts'
 import { allWorkers, serverWorkers } from '../../src/app/worker-list.ts'
-import { registerWorkers } from '../../src/app/workers-command.ts'
 import { completion } from '../../src/features/orders/complete-orders.ts'
 import { createScheduler } from '../../src/platform/work/scheduler.ts'
 import { triggerText } from '../../src/platform/work/worker.ts'
@@ -36,7 +36,7 @@ describe('farebox workers', async () => {
   test('lists all workers, with the last run and the last error of each', async (t) => {
     const { farebox } = await startService(t)
     const { core } = farebox
-    const desk = deskOf(farebox, [registerWorkers])
+    const desk = deskOf(farebox, appCommands)
     const listed = async (): Promise<ReadonlyMap<string, Listed>> => {
       const { workers } = (await desk('workers')).json as { workers: readonly Listed[] }
       return new Map(workers.map((one) => [one.name, one]))

@@ -1,5 +1,5 @@
 import { createEventReader } from '../../src/audit/checks/event-reader.ts'
-import type { ViolationRow } from '../../src/audit/invariants/violation.ts'
+import type { ViolationRow } from '../../src/audit/invariants/invariant.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { memoryLaws } from './memory-invariants.ts'

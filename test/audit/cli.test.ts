@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
-import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { sealerLock } from '../../src/audit/seals/sealing.ts'
+import { sealKeyOf } from '../../src/audit/seals/seals-file.ts'
 import { isSelfSigned } from '../../src/kernel/streams.ts'
 import { tryLock, unlock } from '../../src/platform/postgres/locks.ts'
 import { commandLine, secret } from './command-line.ts'
@@ -144,7 +144,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(code, 0, err)
     assert.match(out, /^not checked, vault: added_later, .*replacement_comments/m)
     assert.match(out, /^not checked, work: .*traffic_reporters/m)
-    assert.match(out, /no law: the fields of docs\/no-law\.md$/m)
+    assert.match(out, /not by invariants: the fields of docs\/no-law\.md$/m)
     const { outside } = (await run('ledger', 'verify', '--json')).json()
     assert.ok(outside.vault.includes('added_later'))
     assert.ok(outside.engine.includes('checkpoints'))

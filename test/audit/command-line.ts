@@ -7,9 +7,7 @@ import { groups } from '../../projections/groups.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
-import { registerDeliver, registerWitness } from '../../src/audit/external-seals/witness-commands.ts'
-import { registerVerify } from '../../src/audit/register-verify.ts'
-import { registerSeals } from '../../src/audit/seals/seal-commands.ts'
+import { commands as auditCommands } from '../../src/audit/commands.ts'
 import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -37,7 +35,7 @@ export const commandLine = async (t: TestContext) => {
   const runWith = async (over: Record<string, string>, ...args: string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(args, [registerSeals, registerDeliver, registerWitness, registerVerify], {
+    const code = await runCli(args, auditCommands, {
       environment: { ...env, ...over },
       clock: Date.now,
       out: (text) => out.push(text),

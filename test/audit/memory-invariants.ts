@@ -1,5 +1,5 @@
+import { type ViolationRow, violationsTable } from '../../src/audit/invariants/invariant.ts'
 import { invariants } from '../../src/audit/invariants/invariants.ts'
-import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import { keyOf, keyText, type Row, rowProblem } from '../../src/platform/projections/definition.ts'
 import type { Rows, Table } from '../../src/platform/projections/read-model.ts'

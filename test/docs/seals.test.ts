@@ -60,7 +60,7 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   )
   assert.match(
     witnessed.stdout,
-    /^brought 1 seal to file:.*\n[\s\S]*new seals +1\n[\s\S]*new seals +0\n[\s\S]*nothing is wrong$/m,
+    /^delivered 1 seal to file:.*\n[\s\S]*new seals +1\n[\s\S]*new seals +0\n[\s\S]*nothing is wrong$/m,
   )
 
   const hex = JSON.parse((await sh(`${farebox} ledger seals public-key --json`)).stdout).publicKey

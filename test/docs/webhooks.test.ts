@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { newSecret, signedRequest } from '../../src/features/webhooks/webhook-signature.ts'
+import { newSecret, signedRequest } from '../../src/features/webhooks/deliver.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/webhooks.md'), 'utf8')
 

@@ -1,14 +1,15 @@
 import { accountFold } from '../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../src/domain/deposits/credit-payment.ts'
 import {
   cancelReasonOf,
+  creditingOf,
+  decideChanges,
   decideFailure,
   decideInvoice,
   decideOpen,
   decideReceipt,
+  decideReview,
   type ReportedInvoice,
 } from '../../src/domain/deposits/decide.ts'
-import { decideChanges, decideReview } from '../../src/domain/deposits/decide-changes.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'

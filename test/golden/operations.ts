@@ -1,5 +1,10 @@
 import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
-import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
+import {
+  rotationStatement,
+  type SealKey,
+  sealKeyOf,
+  sealStatement,
+} from '../../src/audit/seals/seals-file.ts'
 import { introductionStatement, stopStatement } from '../../src/audit/signatures/signing-keys.ts'
 import { decideImport, decideState } from '../../src/domain/exits/decide.ts'
 import { exitsFold } from '../../src/domain/exits/fold.ts'

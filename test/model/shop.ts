@@ -6,30 +6,26 @@ import { runCli } from '../../src/app/cli-program.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
 import { type Farebox, openFarebox, roles } from '../../src/app/start.ts'
-import { registerAccounts } from '../../src/features/accounts/account-commands.ts'
-import { registerKeys } from '../../src/features/accounts/key-commands.ts'
-import { registerPlans } from '../../src/features/plans/commands.ts'
-import { registerCustomers } from '../../src/features/resellers/customer-commands.ts'
-import { registerReseller } from '../../src/features/resellers/reseller-commands.ts'
-import { registerStock } from '../../src/features/stock/commands.ts'
-import { registerWallet } from '../../src/features/wallet/commands.ts'
+import { commands as accountCommands } from '../../src/features/accounts/commands.ts'
+import { commands as planCommands } from '../../src/features/plans/commands.ts'
+import { commands as resellerCommands } from '../../src/features/resellers/commands.ts'
+import { commands as stockCommands } from '../../src/features/stock/commands.ts'
+import { commands as walletCommands } from '../../src/features/wallet/commands.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { type HttpClient, httpClientOf } from '../support/http.ts'
+import { orderCommands } from '../support/order-commands.ts'
 import { emptyDatabase } from '../support/postgres.ts'
-import { registerOrders } from '../support/register-orders.ts'
 import { until } from '../support/until.ts'
 import type { Printed } from './model.ts'
 
 const rooms = [
-  registerAccounts,
-  registerKeys,
-  registerWallet,
-  registerOrders,
-  registerPlans,
-  registerStock,
-  registerReseller,
-  registerCustomers,
+  ...accountCommands,
+  ...walletCommands,
+  ...orderCommands,
+  ...planCommands,
+  ...stockCommands,
+  ...resellerCommands,
 ]
 
 /** A running service with a movable clock, and a command line. */

@@ -17,22 +17,25 @@ test('two processes on one database', async (t) => {
   const two = await startTwo(t)
   const [a, b] = two.shops
 
-  await t.test('the last address, requested 64 times at once over both, goes to exactly one order', async () => {
-    const { key } = await two.customer(1_000_000)
-    const rest = { ...static1('POL'), quantity: 59 }
-    const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
-    assert.deepEqual(counted(taken), { '201': 1 })
-    const before = await balanceOf(two, key)
-    const answers = await askBoth(two, 64, key, orders, (n) => ({
-      body: static1('POL'),
-      idempotencyKey: `last ${n}`,
-    }))
-    assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 63 })
-    const [won] = answers.filter(({ status }) => status === 201)
-    assert.equal(await balanceOf(two, key), before - won!.body.amountCents)
-    const { body } = await call(`${a.baseUrl}/api/v1/proxies?country=POL&limit=100`, key)
-    assert.equal(new Set(body.proxies.map(({ ip }: { ip: string }) => ip)).size, 60)
-  })
+  await t.test(
+    'the last address, requested 64 times at once over both, goes to exactly one order',
+    async () => {
+      const { key } = await two.customer(1_000_000)
+      const rest = { ...static1('POL'), quantity: 59 }
+      const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
+      assert.deepEqual(counted(taken), { '201': 1 })
+      const before = await balanceOf(two, key)
+      const answers = await askBoth(two, 64, key, orders, (n) => ({
+        body: static1('POL'),
+        idempotencyKey: `last ${n}`,
+      }))
+      assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 63 })
+      const [won] = answers.filter(({ status }) => status === 201)
+      assert.equal(await balanceOf(two, key), before - won!.body.amountCents)
+      const { body } = await call(`${a.baseUrl}/api/v1/proxies?country=POL&limit=100`, key)
+      assert.equal(new Set(body.proxies.map(({ ip }: { ip: string }) => ip)).size, 60)
+    },
+  )
 
   await t.test('one Idempotency-Key, sent 64 times at once to both, creates one order', async () => {
     const { key } = await two.customer(1_000_000)

@@ -98,28 +98,25 @@ test('the exits of the sandbox', async (t) => {
     assert.equal(opened.counts().serving, 65 + 3 * ofCarriers.size)
   })
 
-  await t.test(
-    'carry requests as HTTP, CONNECT and SOCKS5 proxies, each from its own address',
-    async () => {
-      const seen = new Set<string>()
-      for (const [rest, ...args] of [
-        ['-country-us-os-mac', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
-        ['-country-us-os-mac', '-p', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
-        ['-country-us-os-windows', '--socks5-hostname', 'HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
-        ['-country-de-os-windows', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
-      ] as const) {
-        const { host, port, login, sandbox } = await endpoint(rest)
-        assert.equal(sandbox, true)
-        const filled = args.map((arg) => arg.replace('HOST', `${host}:${port}`).replace('LOGIN', login))
-        const { stdout } = await run('curl', ['-sS', '--max-time', '10', ...filled, `${target}/a?b=1`])
-        const answer = JSON.parse(stdout)
-        assert.deepEqual([answer.path, answer.body], ['/a?b=1', 'hello'])
-        assert.doesNotMatch(answer.names, /proxy|via|forwarded/)
-        seen.add(answer.from)
-      }
-      assert.equal(seen.size, process.platform === 'linux' ? 3 : 1, [...seen].join())
-    },
-  )
+  await t.test('carry requests as HTTP, CONNECT and SOCKS5 proxies, each from its own address', async () => {
+    const seen = new Set<string>()
+    for (const [rest, ...args] of [
+      ['-country-us-os-mac', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
+      ['-country-us-os-mac', '-p', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
+      ['-country-us-os-windows', '--socks5-hostname', 'HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
+      ['-country-de-os-windows', '-x', 'http://HOST', '--proxy-user', 'LOGIN', '-d', 'hello'],
+    ] as const) {
+      const { host, port, login, sandbox } = await endpoint(rest)
+      assert.equal(sandbox, true)
+      const filled = args.map((arg) => arg.replace('HOST', `${host}:${port}`).replace('LOGIN', login))
+      const { stdout } = await run('curl', ['-sS', '--max-time', '10', ...filled, `${target}/a?b=1`])
+      const answer = JSON.parse(stdout)
+      assert.deepEqual([answer.path, answer.body], ['/a?b=1', 'hello'])
+      assert.doesNotMatch(answer.names, /proxy|via|forwarded/)
+      seen.add(answer.from)
+    }
+    assert.equal(seen.size, process.platform === 'linux' ? 3 : 1, [...seen].join())
+  })
 
   await t.test('keep a tunnel whose client ends its side together with the request', async (tt) => {
     const late = await tcpTarget(tt, (socket) => {

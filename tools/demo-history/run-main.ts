@@ -1,7 +1,7 @@
 import type { Config } from '../../src/app/config.ts'
-import type { OpenContext } from '../../src/platform/cli/cli-context.ts'
+import type { BareContext } from '../../src/platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../src/platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../src/platform/cli/progress-bar.ts'
+import { stepsOf, withProgress } from '../../src/platform/cli/progress-bar.ts'
 import type { HistoryAsked } from './fill.ts'
 import { tellHistory } from './run.ts'
 
@@ -33,10 +33,10 @@ const assertDemo = (config: Config): void => {
 
 /** Runs `demo history`. */
 export const makeHistory = async (
-  config: Config,
-  open: OpenContext,
+  { readSettings, open }: BareContext<Config>,
   request: HistoryAsked,
 ): Promise<CliOutput> => {
+  const config = await readSettings()
   assertDemo(config)
   const { context, close } = await open({ makes: true })
   try {
@@ -50,17 +50,14 @@ export const makeHistory = async (
   } finally {
     await close()
   }
-  const bar = createProgressBar(process.stderr)
-  let showStep: ReturnType<typeof stepsOf> | null = null
-  try {
+  return withProgress(async (bar) => {
+    let showStep: ReturnType<typeof stepsOf> | null = null
     const result = await tellHistory(config, context.clock, request, {
       onStep: ({ done, total, events }) => {
         showStep ??= stepsOf(bar, 'history', total)
         showStep(done, events)
       },
     })
-    return { json: result, text: `${fields(result)}\n\nnpm start with the same settings goes on from here` }
-  } finally {
-    bar.end()
-  }
+    return { json: result, text: `${fields(result)}\n\nnpm start with the same settings continues from here` }
+  })
 }

@@ -3,8 +3,8 @@ import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
 import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
-import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
+import { sealKeyOf } from '../../audit/seals/seals-file.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
 import { readOpenViolations, violationText } from '../../audit/violations.ts'
 import { readFutureTime } from '../../features/finance/index.ts'
@@ -18,35 +18,34 @@ import { skewProblem } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { enabledGroups } from '../projections.ts'
 import { queues, readDelays } from '../queues.ts'
-import { type Finding, guarded, note, ok, wrong } from './finding.ts'
+import { type Finding, guarded, note, type Outcome, ok, wrong } from './finding.ts'
 
 /** A command's context, with all settings. */
-export type DoctorContext = CliContext & { readonly config: Config }
+type DoctorContext = CliContext & { readonly config: Config }
 
 /** Compares the clock of this machine, without a development offset, with Postgres's. */
-const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
+const checkClock = async ({ clockGuard }: DoctorContext): Promise<Outcome> => {
   await clockGuard.check()
   const aheadMs = clockGuard.aheadMs()
   const problem = skewProblem(aheadMs)
   return problem === null
-    ? ok('clock', `within ${Math.abs(aheadMs)} ms of Postgres's`)
-    : wrong('clock', problem, 'let both machines keep the time, e.g. by NTP')
+    ? ok(`within ${Math.abs(aheadMs)} ms of Postgres's`)
+    : wrong(problem, 'synchronize the clocks of both machines, e.g. by NTP')
 }
 
 /** Finds events that were recorded while the clocks of server and Postgres were ahead. */
-const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
-  const check = 'time of the log'
+const checkTime = async ({ pool, clock }: DoctorContext): Promise<Outcome> => {
   const found = await readFutureTime(pool, clock())
   return found === null
-    ? ok(check, 'no event is of the future')
-    : note(check, found, 'see to it that the clocks keep the time: docs/operations.md says what follows')
+    ? ok('no event is in the future')
+    : note(found, 'keep the clocks synchronized (docs/operations.md)')
 }
 
-const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
+const checkHead = async ({ log, codec }: DoctorContext): Promise<Outcome> => {
   const head = await log.head()
   const last = head === 0 ? null : await log.eventAt(head)
-  if (last === null) return note('log', 'it is empty')
-  return ok('log', `its head is position ${head}, of ${codec.decode(last).metadata.recordedAt}`)
+  if (last === null) return note('it is empty')
+  return ok(`its head is position ${head}, of ${codec.decode(last).metadata.recordedAt}`)
 }
 
 /** How long a running server may take to catch up, milliseconds: far more than it needs. */
@@ -57,49 +56,51 @@ const checkGroup = async (
   { pool, log }: DoctorContext,
   group: string,
   serverRuns: boolean,
-): Promise<Finding> => {
-  const check = `read models (${group})`
+): Promise<Outcome> => {
   const head = await log.head()
   const endMs = performance.now() + (serverRuns ? maxWaitMs : 0)
   for (;;) {
     const checkpoint = await readCheckpoint(pool, group)
     const position = checkpoint?.position ?? 0
-    if (checkpoint !== null && position >= head) return ok(check, 'they have folded the whole log')
+    if (checkpoint !== null && position >= head) return ok('they have folded the whole log')
     if (performance.now() >= endMs) {
-      const found = `they stand at position ${position} of ${head}`
+      const found = `they are at position ${position} of ${head}`
       return serverRuns
-        ? wrong(check, found, 'read the log of the server: a group stops at an event that it cannot fold')
-        : note(check, found, 'a server folds the rest when it starts')
+        ? wrong(found, 'read the log of the server: a group stops at an event that it cannot fold')
+        : note(found, 'a server folds the rest when it starts')
     }
     await sleep(100)
   }
 }
 
 const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
-  Promise.all(enabledGroups(context.config).map(({ name }) => checkGroup(context, name, serverRuns)))
+  Promise.all(
+    enabledGroups(context.config).map(async ({ name }) => ({
+      check: `read models (${name})`,
+      ...(await checkGroup(context, name, serverRuns)),
+    })),
+  )
 
-const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
+const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
   const { runner, keys, config } = context
-  const check = 'last seal'
   const { last, publicKey } = await readSeals(runner, context)
   if (publicKey !== null && publicKey !== sealKeyOf(keys.seal).publicKey)
-    return wrong(check, 'another key signs this log', 'set FAREBOX_SEAL_KEY to the key that signed last')
+    return wrong('another key signs this log', 'set FAREBOX_SEAL_KEY to the key that signed last')
   const found = last === null ? 'none yet' : `event ${last.throughOrdinal}, at ${last.sealedAt}`
   const waitsMs = await unsealedWait(context)
-  if (waitsMs === null) return ok(check, `${found}; nothing came after it`)
-  const waitText = `${found}; what came after it waits for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
-  if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(check, waitText)
+  if (waitsMs === null) return ok(`${found}; no later events`)
+  const waitText = `${found}; later events have waited for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
+  if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(waitText)
   return serverRuns
-    ? wrong(check, waitText, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
-    : note(check, waitText, 'a running server seals by itself; "ledger seal" does it now')
+    ? wrong(waitText, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
+    : note(waitText, 'a running server seals by itself; "ledger seal" does it now')
 }
 
 /** Checks that seals reach their target. Orders never wait for it. */
-const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
-  const check = 'seal target'
+const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
   const { location } = context.config.sealTarget
   if (location === null)
-    return note(check, 'none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
+    return note('none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
   const lag = await readDeliveryLag(context, location)
   const store = await openStore(
     location,
@@ -111,59 +112,51 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
   } catch (error) {
     const problem =
       error instanceof StoreFailed ? `${lag.target}: ${error.message}` : (error as Error).message
-    return wrong(check, problem, 'mend that; "ledger seals deliver" tries at once, a server goes on trying')
+    return wrong(problem, 'fix this; "ledger seals deliver" retries now, a running server retries by itself')
   } finally {
     await store.close()
   }
-  if (lag.problem === null && lag.seals === 0) return ok(check, `${lag.target} has every seal`)
+  if (lag.problem === null && lag.seals === 0) return ok(`${lag.target} has every seal`)
   const found = `${lag.target} is ${lagText(lag, context.clock())}`
   if (lag.problem !== null)
-    return wrong(check, found, 'mend that; "ledger seals deliver" tries at once, a server goes on trying')
+    return wrong(found, 'fix this; "ledger seals deliver" retries now, a running server retries by itself')
   const waitsMs = lag.since === null ? 0 : context.clock() - Date.parse(lag.since)
-  if (waitsMs <= lateMs) return ok(check, found)
+  if (waitsMs <= lateMs) return ok(found)
   return serverRuns
-    ? wrong(check, found, 'start the server with the same FAREBOX_SEAL_TARGET')
-    : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')
+    ? wrong(found, 'start the server with the same FAREBOX_SEAL_TARGET')
+    : note(found, 'a running server delivers them; "ledger seals deliver" does it now')
 }
 
 /** Violations that the servers found and that are not acknowledged. */
-const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Finding> => {
-  const check = 'violations'
-  if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
+const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Outcome> => {
+  if (!config.laws) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
   const { rows } = await pool.query<{ made: boolean }>(
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )
-  if (!rows[0]!.made) return note(check, 'not checked yet', 'a server checks when it starts')
+  if (!rows[0]!.made) return note('not checked yet', 'a server checks when it starts')
   const openViolations = await readOpenViolations(pool)
-  const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
+  const todo = '"ledger breaches" lists them, "ledger decide" acknowledges them'
   if (openViolations.first !== null)
-    return wrong(
-      check,
-      `${openViolations.count} open, the first: ${violationText(openViolations.first)}`,
-      todo,
-    )
+    return wrong(`${openViolations.count} open, the first: ${violationText(openViolations.first)}`, todo)
   for await (const hiddenViolation of createCheckedEvents({ pool, log, master: keys.master }).open(log))
-    return wrong(check, violationText(hiddenViolation), todo)
-  return ok(check, 'none is open')
+    return wrong(violationText(hiddenViolation), todo)
+  return ok('none is open')
 }
 
 /** Finds changes of the database that could hide a violation. */
-const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
-  const check = 'guards'
+const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Outcome> => {
   const problem = await readGuardProblem(pool)
   return problem === null
-    ? ok(check, 'the database is as the migrations made it')
-    : wrong(check, problem, 'find out who changed it, undo it, and run "ledger verify"')
+    ? ok('the database is as the migrations made it')
+    : wrong(problem, 'find out who changed it, undo it, and run "ledger verify"')
 }
 
 /** Checks that acknowledged writes survive a crash of the machine. */
-const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
-  const check = 'durability'
+const checkDurability = async ({ pool }: DoctorContext): Promise<Outcome> => {
   const disabledSettings = await readUnsafeSettings(pool)
   return disabledSettings.length === 0
-    ? ok(check, 'what is answered as written is on disk')
+    ? ok('what is answered as written is on disk')
     : wrong(
-        check,
         `${disabledSettings.join(' and ')} off: a crash of the machine loses or damages orders that were answered`,
         `set ${disabledSettings.map((name) => `${name} = on`).join(' and ')} in postgresql.conf, and reload it with "select pg_reload_conf()"`,
       )
@@ -173,64 +166,67 @@ const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
 const checkQueues = async (
   { pool, clock }: DoctorContext,
   serverRuns: boolean,
-): Promise<readonly Finding[]> => {
+): Promise<readonly Outcome[]> => {
   const delays = await readDelays(pool)
-  const overdueTexts = delays.flatMap((delay) => delayText(delay) ?? [])
-  const failing = delays.filter(({ failing }) => failing > 0)
-  const found = overdueTexts.map((text) =>
-    serverRuns
-      ? wrong(
-          'queues',
-          text,
-          'read the log of the server: "farebox workers" has the last error of each worker',
-        )
-      : note('queues', text, 'a running server works them off'),
-  )
-  const notes = failing.map(({ queue, failing }) =>
-    note(
-      'queues',
-      `${queue}: ${pluralize(failing, 'item')} with three attempts or more, of which the last failed`,
-    ),
-  )
+  const outcomes = delays
+    .flatMap((delay) => delayText(delay) ?? [])
+    .map((text) =>
+      serverRuns
+        ? wrong(text, 'read the log of the server: "farebox workers" has the last error of each worker')
+        : note(text, 'a running server processes them'),
+    )
   for (const queue of queues) {
     const items = await countTooLate(pool, queue, clock())
     if (items === 0) continue
     const text = `${queue.name}: ${pluralize(items, 'item')} due later than the queue ever waits, after a wrong clock`
-    found.push(wrong('queues', text, 'a running server makes them due within a minute'))
+    outcomes.push(wrong(text, 'a running server makes them due within a minute'))
   }
-  return found.length + notes.length === 0 ? [ok('queues', 'nothing is late')] : [...found, ...notes]
+  for (const { queue, failing } of delays)
+    if (failing > 0)
+      outcomes.push(
+        note(`${queue}: ${pluralize(failing, 'item')} with three attempts or more, of which the last failed`),
+      )
+  return outcomes.length === 0 ? [ok('nothing is late')] : outcomes
 }
 
 const dayMs = 86_400_000
 const verifyAfterDays = 31
 
-const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
-  const check = 'last verification'
+const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Outcome> => {
   const last = (await listVerifications(pool, { limit: 1, offset: 0 })).verifications[0]
-  if (last === undefined) return note(check, 'none was run', 'run "ledger verify"')
+  if (last === undefined) return note('none was run', 'run "ledger verify"')
   const found = `${last.outcome}, started at ${last.startedAt}`
   if (last.outcome === 'differs')
-    return wrong(check, found, 'run "ledger verify" again and see what differs: docs/operations.md')
-  if (last.outcome === 'failed') return wrong(check, found, 'run "ledger verify" again')
+    return wrong(found, 'run "ledger verify" again and see what differs: docs/operations.md')
+  if (last.outcome === 'failed') return wrong(found, 'run "ledger verify" again')
   return clock() - Date.parse(last.startedAt) > verifyAfterDays * dayMs
-    ? note(check, found, 'it is long ago: run "ledger verify"')
-    : ok(check, found)
+    ? note(found, 'it is long ago: run "ledger verify"')
+    : ok(found)
 }
 
-/** The checks that need an open Farebox. */
+type Check = (context: DoctorContext, serverRuns: boolean) => ReturnType<Parameters<typeof guarded>[1]>
+
+/** The checks that need an open Farebox, in the order of the output. */
+const checks: Readonly<Record<string, Check>> = {
+  clock: checkClock,
+  log: checkHead,
+  'time of the log': checkTime,
+  'read models': checkReadModels,
+  'last seal': checkSeals,
+  'seal target': checkSealTarget,
+  violations: checkViolations,
+  guards: checkDatabaseGuards,
+  durability: checkDurability,
+  queues: checkQueues,
+  'last verification': checkVerification,
+}
+
 export const checkInside = async (
   context: DoctorContext,
   serverRuns: boolean,
-): Promise<readonly Finding[]> => [
-  ...(await guarded('clock', () => checkClock(context))),
-  ...(await guarded('log', () => checkHead(context))),
-  ...(await guarded('time of the log', () => checkTime(context))),
-  ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
-  ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
-  ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
-  ...(await guarded('violations', () => checkViolations(context))),
-  ...(await guarded('guards', () => checkDatabaseGuards(context))),
-  ...(await guarded('durability', () => checkDurability(context))),
-  ...(await guarded('queues', () => checkQueues(context, serverRuns))),
-  ...(await guarded('last verification', () => checkVerification(context))),
-]
+): Promise<readonly Finding[]> => {
+  const findings: Finding[] = []
+  for (const [name, check] of Object.entries(checks))
+    findings.push(...(await guarded(name, () => check(context, serverRuns))))
+  return findings
+}

@@ -1,9 +1,8 @@
-import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { type BareContext, withContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import { type Finding, guarded } from './finding.ts'
-import { checkData, checkScrapers, checkServer } from './outside-checks.ts'
-import { checkSessions } from './sessions.ts'
+import { checkData, checkScrapers, checkServer, checkSessions } from './outside-checks.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -15,29 +14,31 @@ const textOf = (findings: readonly Finding[]): string => {
       `${marks[state]}  ${check.padEnd(width)}  ${found}${todo === null ? '' : `\n${indent}${todo}`}`,
   )
   const count = findings.filter(({ state }) => state === 'wrong').length
-  return `${lines.join('\n')}\n\n${count === 0 ? 'nothing is wrong' : `${count} of ${findings.length} looks found something wrong`}`
+  return `${lines.join('\n')}\n\n${count === 0 ? 'nothing is wrong' : `${count} of ${findings.length} checks found a problem`}`
 }
 
-type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
-
 /** Runs all checks. The command fails if any check finds something wrong. */
-export const examine = async (config: Config, open: Open): Promise<CliOutput> => {
-  const data = await checkData(config)
+export const examine = async (bare: BareContext<Config>): Promise<CliOutput> => {
+  const config = await bare.readSettings()
   const server = await checkServer(config)
-  const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
-  const findings = [data, server, checkScrapers(config), ...sessions]
+  const findings: Finding[] = [
+    { check: 'data directory', ...(await checkData(config)) },
+    { check: 'server', ...server },
+    { check: 'scrapers', ...checkScrapers(config) },
+    ...(config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)).map((outcome) => ({
+      check: 'sessions',
+      ...outcome,
+    })),
+  ]
   // Without dedicated sessions the locks and reads of a command do not work.
-  if ([data, ...sessions].every(({ state }) => state !== 'wrong'))
+  if (findings.every(({ check, state }) => state !== 'wrong' || check === 'server'))
     findings.push(
-      ...(await guarded('database', async () => {
-        const { context, close } = await open()
-        try {
+      ...(await guarded('database', () =>
+        withContext(bare, async (context) => {
           const { checkInside } = await import('./checks.ts')
-          return await checkInside({ ...context, config }, server.state === 'ok')
-        } finally {
-          await close()
-        }
-      })),
+          return checkInside({ ...context, config }, server.state === 'ok')
+        }),
+      )),
     )
   const healthy = findings.every(({ state }) => state !== 'wrong')
   return { json: { healthy, findings }, text: textOf(findings), failed: !healthy }

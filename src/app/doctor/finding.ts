@@ -1,37 +1,28 @@
 /** `note`: information only, nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
 
-/** The result of one check. */
-export type Finding = {
-  readonly check: string
+/** The outcome of one check. */
+export type Outcome = {
   readonly state: State
   readonly found: string
   /** The remedy; null: nothing to do. */
   readonly todo: string | null
 }
 
-export const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found, todo: null })
-export const note = (check: string, found: string, todo: string | null = null): Finding => ({
-  check,
-  state: 'note',
-  found,
-  todo,
-})
-export const wrong = (check: string, found: string, todo: string): Finding => ({
-  check,
-  state: 'wrong',
-  found,
-  todo,
-})
+export type Finding = Outcome & { readonly check: string }
 
-/** Runs a check. A failure of the check is a finding, too. */
+export const ok = (found: string): Outcome => ({ state: 'ok', found, todo: null })
+export const note = (found: string, todo: string | null = null): Outcome => ({ state: 'note', found, todo })
+export const wrong = (found: string, todo: string): Outcome => ({ state: 'wrong', found, todo })
+
+/** Runs a check. A failure of the check is a finding, too. An outcome may name its own check. */
 export const guarded = async (
   check: string,
-  runCheck: () => Promise<Finding | readonly Finding[]>,
+  runCheck: () => Promise<Outcome | readonly (Outcome | Finding)[]>,
 ): Promise<readonly Finding[]> => {
   try {
-    return [await runCheck()].flat()
+    return [await runCheck()].flat().map((outcome) => ({ check, ...outcome }))
   } catch (error) {
-    return [wrong(check, (error as Error).message, 'fix this, then run doctor again')]
+    return [{ check, ...wrong((error as Error).message, 'fix this, then run doctor again') }]
   }
 }

@@ -3,11 +3,12 @@ import { access, constants } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import pg from 'pg'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
-import { type Finding, note, ok, wrong } from './finding.ts'
+import { note, type Outcome, ok, wrong } from './finding.ts'
 
 const hasAccess = (path: string, mode: number): Promise<boolean> =>
   access(path, mode).then(
@@ -16,28 +17,25 @@ const hasAccess = (path: string, mode: number): Promise<boolean> =>
   )
 
 /** The directory of the embedded Postgres and of the generated keys. */
-export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
-  const check = 'data directory'
-  if (databaseUrl !== null) return ok(check, `${dataDir}; the database is the one of DATABASE_URL`)
+export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Outcome> => {
+  if (databaseUrl !== null) return ok(`${dataDir}; the database is the one of DATABASE_URL`)
   if (!(await hasAccess(join(dataDir, 'postgres'), constants.F_OK)))
     return wrong(
-      check,
       `${dataDir} holds no Farebox`,
       'set FAREBOX_DATA to the directory that holds yours, or make a new one with npm start',
     )
   if (!(await hasAccess(dataDir, constants.R_OK | constants.W_OK)))
-    return wrong(check, `this user may not read and write ${dataDir}`, 'run it as the user of the server')
+    return wrong(`this user may not read and write ${dataDir}`, 'run it as the user of the server')
   const configuredKeys = { master: masterKey, seal: sealKey }
   for (const name of keyNames) {
     const path = join(dataDir, `${name}.key`)
     if (configuredKeys[name] === null && !(await hasAccess(path, constants.R_OK)))
       return wrong(
-        check,
         `${path} is missing or cannot be read`,
         `put it back from a backup, or set FAREBOX_${name.toUpperCase()}_KEY`,
       )
   }
-  return ok(check, dataDir)
+  return ok(dataDir)
 }
 
 const isAlive = (pid: number): boolean => {
@@ -50,7 +48,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 /** The server that locks the data; null if there is none, or if the database is not the embedded one. */
-export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
+const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
   if (databaseUrl !== null) return null
   const dataUser = await readDataUser(dataDir).catch(() => null)
   return dataUser?.role === 'server' && isAlive(dataUser.pid) ? dataUser : null
@@ -83,45 +81,92 @@ const notReadyReason = (body: string): string => {
       ? failing.map(([name, state]) => `${name}: ${state}`).join('; ')
       : (error ?? body)
   } catch {
-    return 'it is no Farebox'
+    return 'it is not a Farebox'
   }
 }
 
 /** Whether a server runs, and its address. */
-export const checkServer = async (config: Config): Promise<Finding> => {
-  const check = 'server'
+export const checkServer = async (config: Config): Promise<Outcome> => {
   const dataUser = await serverOf(config)
   const process = dataUser === null ? '' : ` (process ${dataUser.pid})`
   if (config.port === 0)
     return dataUser === null
-      ? note(check, 'none uses the data; with PORT=0 it could listen anywhere')
-      : ok(check, `process ${dataUser.pid} runs, on a port that the system chose (PORT=0)`)
+      ? note('none uses the data; with PORT=0 it could listen anywhere')
+      : ok(`process ${dataUser.pid} runs, on a port that the system chose (PORT=0)`)
   const url = urlOf(config)
   const answer = await readiness(url, config.metricsToken)
   if (answer === null)
     return dataUser === null
-      ? note(check, `none answers on ${url}`, 'start one with npm start')
+      ? note(`none answers on ${url}`, 'start one with npm start')
       : wrong(
-          check,
           `process ${dataUser.pid} uses the data, and nothing answers on ${url}`,
           'wait for its start to end, read its log, or set HOST and PORT to those that it was started with',
         )
   if (config.databaseUrl === null && dataUser === null)
     return wrong(
-      check,
       `something answers on ${url}, and it does not use the data of this FAREBOX_DATA`,
-      'set FAREBOX_DATA, or PORT, to those of the server that is meant',
+      'set FAREBOX_DATA, or PORT, to those of the intended server',
     )
   return answer.status === 200
-    ? ok(check, `ready on ${url}${process}`)
-    : wrong(check, `not ready on ${url}${process}: ${notReadyReason(answer.body)}`, 'read its log')
+    ? ok(`ready on ${url}${process}`)
+    : wrong(`not ready on ${url}${process}: ${notReadyReason(answer.body)}`, 'read its log')
 }
 
 /** The providers of scrapers, from the settings only: no provider is called. */
-export const checkScrapers = ({ scrapers, payments }: Config): Finding => {
-  const check = 'scrapers'
+export const checkScrapers = ({ scrapers, payments }: Config): Outcome => {
   const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
-  if (hosts.length > 0) return ok(check, `fetched from ${hosts.join(', then from ')}`)
-  if (payments.sandbox !== null) return note(check, 'the sandbox answers them, with invented data')
-  return note(check, 'no provider is configured: every call is answered 503', 'set FAREBOX_SCRAPERS_KEY')
+  if (hosts.length > 0) return ok(`fetched from ${hosts.join(', then from ')}`)
+  if (payments.sandbox !== null) return note('the sandbox answers them, with invented data')
+  return note('no provider is configured: every call is answered 503', 'set FAREBOX_SCRAPERS_KEY')
+}
+
+const connections = 3
+const rounds = 3
+
+const readSession = async (client: pg.Client): Promise<number> => {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]!.pid
+}
+
+/**
+ * Whether each connection has its own session. A pooler in transaction mode assigns any session to each transaction:
+ * two connections share one, or one connection gets several.
+ */
+const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => {
+  const sessionIds: number[] = []
+  for (const client of clients) sessionIds.push(await readSession(client))
+  if (new Set(sessionIds).size < clients.length) return false
+  for (let round = 1; round < rounds; round += 1)
+    for (const [index, client] of clients.entries())
+      if ((await readSession(client)) !== sessionIds[index]) return false
+  return true
+}
+
+/** No finding if the database does not accept three connections: the database check reports that. */
+export const checkSessions = async (databaseUrl: string): Promise<readonly Outcome[]> => {
+  const clients = Array.from({ length: connections }, () => {
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    })
+    // A broken connection rejects its waiting query, so the event needs no handling.
+    client.on('error', () => undefined)
+    return client
+  })
+  try {
+    await Promise.all(clients.map((client) => client.connect()))
+    return [
+      (await keepSessions(clients))
+        ? ok('each connection to the database has a session of its own')
+        : wrong(
+            'DATABASE_URL leads to a connection pooler in transaction mode: locks, notifications and prepared statements are lost between transactions',
+            'let DATABASE_URL lead to Postgres itself, or set the pooler to session mode (pool_mode = session in PgBouncer)',
+          ),
+    ]
+  } catch {
+    return []
+  } finally {
+    await Promise.allSettled(clients.map((client) => client.end()))
+  }
 }

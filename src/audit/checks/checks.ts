@@ -11,13 +11,30 @@ import { createDigestStore } from '../seals/digests.ts'
 import type { SignatureSummary } from '../signatures/check-signatures.ts'
 import { checkAppendOnly, checkGuards } from './database-guards-check.ts'
 import type { ReadEvent } from './event-reader.ts'
-import { type CheckName, eventLocationOf, type Finding, type Findings } from './finding.ts'
+import {
+  type CheckName,
+  eventLocationOf,
+  type Finding,
+  type Findings,
+  type Poisons,
+  readViolations,
+} from './finding.ts'
 import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
-import { createPeriodCheck } from './period-check.ts'
-import { type Poisons, readViolations } from './poison-check.ts'
-import { createDerivation, createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
-import type { Scratch } from './scratch.ts'
-import { createSealCheck, type SealSummary } from './seal-check.ts'
+import {
+  checkRuns,
+  createPeriodCheck,
+  createTrafficCheck,
+  type RunsChain,
+  type UnloggedTraffic,
+} from './record-checks.ts'
+import {
+  createDerivation,
+  createRederivation,
+  type GroupSummary,
+  type Rederivation,
+  type Scratch,
+} from './rederive.ts'
+import { createSealCheck, createSignatureFindings, type SealSummary } from './seal-check.ts'
 import {
   type AcknowledgedEvents,
   checkIds,
@@ -26,8 +43,6 @@ import {
   createPositionCheck,
   createSequenceCheck,
 } from './sequence-check.ts'
-import { createSignatureFindings } from './signature-check.ts'
-import { createTrafficCheck, type UnloggedTraffic } from './traffic-check.ts'
 import {
   checkChats,
   checkConsole,
@@ -38,7 +53,6 @@ import {
   checkWhitelist,
   type VaultSummary,
 } from './vault-check.ts'
-import { checkRuns, type RunsChain } from './verification-chain.ts'
 
 export type VerifyProgress = {
   readonly phase: 'log' | 'order' | 'projections'
@@ -96,7 +110,7 @@ export type VerifyResult = {
 }
 
 /** The parts of the result that checks fill in. */
-export type CheckResults = {
+type CheckResults = {
   -readonly [Part in
     | 'streams'
     | 'signatures'
@@ -136,7 +150,7 @@ export type CheckContext = VerifyDependencies &
   }
 
 /** Consecutive events of the log, as stored and decoded. */
-export type LogPage = {
+type LogPage = {
   readonly stored: readonly StoredEvent[]
   /** The ordinal of the first event: 1 for the first of the log. */
   readonly firstOrdinal: number

@@ -100,7 +100,7 @@ const futureTimeProblem = (event: RecordedEvent): string | null => {
   return later && `its ${later.field} is ${later.at}, and it was recorded at ${recordedAt}, before that`
 }
 
-export type EventReader = {
+type EventReader = {
   /** @param firstOrdinal the ordinal of the first event */
   read(events: readonly StoredEvent[], firstOrdinal: number): readonly ReadEvent[]
 }

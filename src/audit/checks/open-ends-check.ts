@@ -10,15 +10,15 @@ import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
 /** The bound for work that the service does by itself within moments of an event. Milliseconds. */
-export const promptBoundMs = 60 * 60 * 1000
+const promptBoundMs = 60 * 60 * 1000
 /** The bound for work that depends on a receiver, a payer, or the end of a period and its grace. Milliseconds. */
-export const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
+const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
 
 /**
  * Work that must follow an event and is missing in the log. `sql` returns `position` of the last event that leaves it
  * open, `problem` in words, and `since_ms`, the time when it became due; null means the time of that event.
  */
-export type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
+type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
 
 /** Ids of the work in the queues of the service at the start of a verification. */
 const queuedTable = { name: 'queued_before' }
@@ -56,7 +56,7 @@ const orders = defineWork(
         when debited_micros is null and placed then 'says that it is paid, and its payment is missing'
         when debited_micros is not null and outcome in ('failed', 'canceled') and decided_cents < price_cents
           then 'got nothing, and nobody decided that all of its money goes back'
-        when refunds <> '{}' and exists (select from jsonb_each(refunds::jsonb) as refund
+        when exists (select from jsonb_each(refunds) as refund
             where not (refund.value ->> 'landed')::boolean)
           then 'has a refund that was decided, and did not come to its end'
       end as due from ${table}) as orders
@@ -168,7 +168,7 @@ const deliveries = defineWork(
     from ${table} d where not exists (select from ${queueName} q where q.id = d.delivery_id)`,
 )
 
-export const unfinishedWork: readonly UnfinishedWork[] = [
+const unfinishedWork: readonly UnfinishedWork[] = [
   orders,
   unpaidOrders,
   payments,

@@ -1,13 +1,20 @@
+import type pg from 'pg'
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { isSelfSigned, sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { createEventDigest, type DigestStore } from '../seals/digests.ts'
 import { walkKeys } from '../seals/seals-file.ts'
+import {
+  createSignatureCheck,
+  type OrdinalEvent,
+  type SignatureSummary,
+} from '../signatures/check-signatures.ts'
+import { followSealingKey, keyBefore } from '../signatures/signing-keys.ts'
 import { type EventLocation, eventLocationOf, type Findings } from './finding.ts'
 import { createStoredDigestCheck, type OnDigestedEvent } from './stored-digests-check.ts'
 
-export type NextSeal = {
+type NextSeal = {
   readonly seal: LogSealed['data']
   readonly eventId: string
   /** Genuine, and signed by the pinned key or by a key that it handed over to. */
@@ -15,7 +22,7 @@ export type NextSeal = {
 }
 
 /** Reads the seals of the log in order, ahead of the events that they cover. One page of them is in memory. */
-export type SealCursor = {
+type SealCursor = {
   /** Null after the last seal. */
   current(): NextSeal | null
   advance(): Promise<void>
@@ -33,7 +40,7 @@ const sealEvent = (event: StoredEvent): SealEvent | null => {
   return data === null ? null : ({ type: event.type, data } as SealEvent)
 }
 
-export const createSealCursor = async (options: {
+const createSealCursor = async (options: {
   readonly log: Pick<EventLog, 'readStream'>
   readonly publicKey: string
 }): Promise<SealCursor> => {
@@ -125,13 +132,13 @@ export type SealSummary = {
   readonly exported: number | null
 }
 
-export type SealCheck = {
+type SealCheck = {
   /** Takes the next events of the log. Every event must be passed. */
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
   end(ordinal: number): Promise<SealSummary>
 }
 
-export type SealCheckOptions = {
+type SealCheckOptions = {
   readonly log: Pick<EventLog, 'readStream'>
   readonly store: DigestStore
   readonly findings: Findings
@@ -271,6 +278,75 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
         publicKey: cursor.publicKey(),
         exported: exported?.length ?? null,
       }
+    },
+  }
+}
+
+type SignatureFindings = {
+  /** Takes the next events of the log. Every event must be passed. */
+  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  end(): Promise<SignatureSummary>
+}
+
+/** The first sealing key, which must sign the first introductions; the pinned key in a log without seals. */
+const firstSealingKey = async (log: Pick<EventLog, 'readStream'>, pinned: string): Promise<string> => {
+  for await (const event of log.readStream(sealStream)) return keyBefore(event) ?? pinned
+  return pinned
+}
+
+/**
+ * Checks the log against the signatures of the processes that wrote it. Consecutive events with the same problem are
+ * one finding.
+ */
+export const createSignatureFindings = async (options: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream' | 'logId'>
+  readonly findings: Findings
+  /** The key that must have sealed: from the settings, or pinned by the caller. */
+  readonly publicKey: string
+}): Promise<SignatureFindings> => {
+  const { pool, log, findings, publicKey } = options
+  let pendingFinding: { readonly first: OrdinalEvent; through: number; readonly problem: string } | null =
+    null
+
+  const flush = (): void => {
+    if (pendingFinding === null) return
+    const { first, through, problem } = pendingFinding
+    pendingFinding = null
+    findings.add(
+      through === first.ordinal
+        ? { where: 'event', check: 'signatures', event: eventLocationOf(first.event, first.ordinal), problem }
+        : {
+            where: 'events',
+            check: 'signatures',
+            fromOrdinal: first.ordinal,
+            throughOrdinal: through,
+            problem,
+          },
+    )
+  }
+
+  const check = createSignatureCheck({
+    pool,
+    logId: await log.logId(),
+    sealingKey: followSealingKey(await firstSealingKey(log, publicKey)),
+    onUnsigned: (ordinalEvent, problem) => {
+      if (pendingFinding?.problem === problem && ordinalEvent.ordinal === pendingFinding.through + 1) {
+        pendingFinding.through = ordinalEvent.ordinal
+        return
+      }
+      flush()
+      pendingFinding = { first: ordinalEvent, through: ordinalEvent.ordinal, problem }
+    },
+  })
+
+  return {
+    take: check.take,
+    async end() {
+      const problem = await check.end()
+      flush()
+      if (problem !== null) findings.add({ where: 'log', check: 'signatures', problem })
+      return check.summary()
     },
   }
 }

@@ -10,15 +10,15 @@ import {
 import { type EventLocation, eventLocationOf, type Findings } from './finding.ts'
 
 /** An ordinal whose digested event is missing, with the digests before and after it. */
-export type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
+type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
 
 /** An event that was not at this ordinal when the log was digested. */
-export type ExtraRow = { readonly event: StoredEvent; readonly location: EventLocation }
+type ExtraRow = { readonly event: StoredEvent; readonly location: EventLocation }
 
 type TamperedStretch = { readonly extraRows: readonly ExtraRow[]; readonly missing: readonly MissingRow[] }
 
 /** Collects the stretches of the log that differ from the stored digests. */
-export type TamperDiff = {
+type TamperDiff = {
   add(extraRows: readonly ExtraRow[], missing: readonly MissingRow[]): void
   /** Whether an event after the digested ones is one of the missing events. If so, it is reported as moved. */
   isMoved(event: StoredEvent, ordinal: number): boolean
@@ -43,7 +43,7 @@ const runsOf = (ordinals: readonly number[]): { readonly first: number; last: nu
  * Classifies differences. An extra event that matches a missing row was moved. Of the rest, an extra event that has a
  * missing row was changed, a surplus extra event was added, and a surplus missing row was removed.
  */
-export const createTamperDiff = (
+const createTamperDiff = (
   findings: Findings,
   isMatch: (event: StoredEvent, missing: MissingRow) => boolean,
 ): TamperDiff => {
@@ -130,14 +130,14 @@ export const createTamperDiff = (
 }
 
 /** The stored digests near the current ordinal. Rows before it are dropped. */
-export type StoredDigests = {
+type StoredDigests = {
   /** Loads the stored digests of these ordinals. */
   load(from: number, through: number): Promise<void>
   /** The digest of a loaded ordinal; null when none is stored. */
   at(ordinal: number): Buffer | null
 }
 
-export const createStoredDigests = (store: DigestStore): StoredDigests => {
+const createStoredDigests = (store: DigestStore): StoredDigests => {
   const source = store.rows()[Symbol.asyncIterator]()
   let rows: DigestRow[] = []
   let isEnded = false
@@ -168,7 +168,7 @@ export type OnDigestedEvent = (
   event: StoredEvent | null,
 ) => Promise<void> | void
 
-export type StoredDigestCheck = {
+type StoredDigestCheck = {
   /** Call before the next `events` events are taken. */
   prepare(events: number): Promise<void>
   /** Takes the next event of the log with its current ordinal. */

@@ -1,8 +1,8 @@
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import { startDigest } from '../seals/digests.ts'
 import { walkKeys } from '../seals/seals-file.ts'
+import { firstRecordsDigest, lastRun, nextRecordsDigest, type WitnessFile } from './external-seals.ts'
 import { recordText, type SealRecord } from './seal-record.ts'
-import { firstRecordsDigest, lastRun, nextRecordsDigest, type WitnessFile } from './witness-file.ts'
 
 /** The reason why a witness stops. Its file stays unchanged. */
 export type SealMismatch = {

@@ -3,61 +3,58 @@ import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
-import type { CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import type { BareContext, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { UnwritableFile, writeFileAtomically } from '../../platform/outgoing/file-sink.ts'
-import {
-  locationExpected,
-  StoreFailed,
-  type StoreLocation,
-  storeLocationText,
-} from '../../platform/outgoing/object-store.ts'
+import { locationExpected, StoreFailed, storeLocationText } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
-import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
-import { readPublicKey, readSealKey, SealsFileRefused } from '../seals/seals-file.ts'
+import type { witnessInput } from '../commands.ts'
+import { readPublicKey, readSealKey, type SealKey, SealsFileRefused, sealKeyOf } from '../seals/seals-file.ts'
 import { type CheckedSeals, checkExternalSeals, SealMismatchError } from './check-external-seals.ts'
-import { assertKeepsFiles, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
-import { createDeliveryCursor } from './delivery-cursor.ts'
-import { parseRecords, readRecords } from './external-seals.ts'
+import { assertKeepsFiles, createDeliveryCursor, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
+import {
+  cosigned,
+  lastRun,
+  parseRecords,
+  parseWitnessFile,
+  readRecords,
+  type WitnessFile,
+  witnessFileText,
+} from './external-seals.ts'
 import { accessProblem } from './settings.ts'
-import { cosigned, lastRun, parseWitnessFile, type WitnessFile, witnessFileText } from './witness-file.ts'
 
 /** @param systemClock the clock for signing requests to a bucket, without FAREBOX_CLOCK_OFFSET_MS */
-export const deliver =
-  (systemClock: Clock) =>
-  async (context: CliContext, { again }: { readonly again?: boolean }): Promise<CliOutput> => {
-    const { pool, log, clock, config } = context
-    const { location, access } = config.sealTarget
-    if (location === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${locationExpected}`)
-    const target = storeLocationText(location)
-    const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
-    if (again) await cursor.forget()
-    const store = await openStore(location, access, systemClock)
-    try {
-      await assertKeepsFiles(store, target)
-      const count = await deliverSeals({ log, store, cursor, target })
-      return {
-        json: { target, delivered: count },
-        text: count === 0 ? `${target} has every seal` : `brought ${pluralize(count, 'seal')} to ${target}`,
-      }
-    } catch (error) {
-      if (!(error instanceof StoreFailed || error instanceof DeliveryRefused)) throw error
-      await cursor.fail(error.message)
-      const code = error instanceof StoreFailed ? 'seal_target_failed' : 'seal_target_differs'
-      throw new CliRefusal(code, error instanceof StoreFailed ? `${target}: ${error.message}` : error.message)
-    } finally {
-      await store.close()
+export const deliver = async (
+  context: CliContext,
+  { again }: { readonly again?: boolean },
+  systemClock: Clock,
+): Promise<CliOutput> => {
+  const { pool, log, clock, config } = context
+  const { location, access } = config.sealTarget
+  if (location === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${locationExpected}`)
+  const target = storeLocationText(location)
+  const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+  if (again) await cursor.forget()
+  const store = await openStore(location, access, systemClock)
+  try {
+    await assertKeepsFiles(store, target)
+    const count = await deliverSeals({ log, store, cursor, target })
+    return {
+      json: { target, delivered: count },
+      text: count === 0 ? `${target} has every seal` : `delivered ${pluralize(count, 'seal')} to ${target}`,
     }
+  } catch (error) {
+    if (!(error instanceof StoreFailed || error instanceof DeliveryRefused)) throw error
+    await cursor.fail(error.message)
+    const code = error instanceof StoreFailed ? 'seal_target_failed' : 'seal_target_differs'
+    throw new CliRefusal(code, error instanceof StoreFailed ? `${target}: ${error.message}` : error.message)
+  } finally {
+    await store.close()
   }
-
-type WitnessInput = {
-  readonly state: string
-  readonly key: string
-  readonly from?: StoreLocation | '-'
-  readonly publicKey?: string
-  readonly all?: boolean
-  readonly maxAgeHours?: number
 }
+
+type WitnessInput = InputOf<typeof witnessInput>
 
 const fromExpected = `${locationExpected}, or - for standard input`
 
@@ -104,7 +101,7 @@ const sealKeyFor = async (
   if (path === undefined) {
     if (storedFile !== null) return storedFile.publicKey
     throw new CliMisuse(
-      'the first look needs --public-key: the key that the service signs with, as "ledger seals public-key" prints it there',
+      'the first run needs --public-key: the key that the service signs with, as "ledger seals public-key" prints it there',
     )
   }
   const givenKey = await readPublicKey(path)
@@ -188,32 +185,34 @@ const refuseOld = (
   if (maxHours === undefined || nowMs - newestMs <= maxHours * hourMs) return
   throw new CliRefusal(
     'seals_stale',
-    `the newest seal is of ${isoTime(newestMs)}, and --max-age-hours allows ${maxHours}: the service does not seal, or its seals do not come here\n${output.text}`,
+    `the newest seal is of ${isoTime(newestMs)}, and --max-age-hours allows ${maxHours}: the service does not seal, or its seals are not delivered here\n${output.text}`,
     output.json as Record<string, unknown>,
   )
 }
 
-export const witness =
-  (clock: Clock) =>
-  async (settings: CliSettings, input: WitnessInput): Promise<CliOutput> => {
-    const storedFile = await readState(input.state)
-    const publicKey = await sealKeyFor(input, storedFile)
-    const key = await witnessKey(input.key, storedFile)
-    try {
-      const { file, news, from } = await checkStoredSeals(settings, clock, input, storedFile, publicKey)
-      const signedFile = cosigned(file, key, isoTime(clock()))
-      await write(input.state, witnessFileText(signedFile))
-      const output = outputOf(signedFile, { from, news })
-      refuseOld(signedFile, output, input.maxAgeHours, clock())
-      return output
-    } catch (error) {
-      if (error instanceof SealMismatchError) {
-        const { code, message, pinned, seen } = error.mismatch
-        throw new CliRefusal(code, `${message}. ${input.state} stays as it was`, { pinned, seen })
-      }
-      if (error instanceof SealsFileRefused)
-        throw new CliRefusal('seals_not_genuine', `${error.message}. ${input.state} stays as it was`)
-      if (error instanceof StoreFailed) throw new CliRefusal('seal_target_failed', error.message)
-      throw error
+export const witness = async (
+  { readSettings, clock }: BareContext,
+  input: WitnessInput,
+): Promise<CliOutput> => {
+  const settings = await readSettings()
+  const storedFile = await readState(input.state)
+  const publicKey = await sealKeyFor(input, storedFile)
+  const key = await witnessKey(input.key, storedFile)
+  try {
+    const { file, news, from } = await checkStoredSeals(settings, clock, input, storedFile, publicKey)
+    const signedFile = cosigned(file, key, isoTime(clock()))
+    await write(input.state, witnessFileText(signedFile))
+    const output = outputOf(signedFile, { from, news })
+    refuseOld(signedFile, output, input.maxAgeHours, clock())
+    return output
+  } catch (error) {
+    if (error instanceof SealMismatchError) {
+      const { code, message, pinned, seen } = error.mismatch
+      throw new CliRefusal(code, `${message}. ${input.state} is unchanged`, { pinned, seen })
     }
+    if (error instanceof SealsFileRefused)
+      throw new CliRefusal('seals_not_genuine', `${error.message}. ${input.state} is unchanged`)
+    if (error instanceof StoreFailed) throw new CliRefusal('seal_target_failed', error.message)
+    throw error
   }
+}

@@ -64,7 +64,7 @@ export const parseRecord = (text: string): SealRecord => {
 }
 
 /** A record with the id of its event. */
-export type LoggedRecord = { readonly record: SealRecord; readonly eventId: string }
+type LoggedRecord = { readonly record: SealRecord; readonly eventId: string }
 
 /** The records of a log from a revision on, in order; none before the first seal. */
 export async function* recordsOf(log: EventLog, from = 0): AsyncIterable<LoggedRecord> {

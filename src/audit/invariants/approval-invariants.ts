@@ -1,4 +1,4 @@
-import type { FourEyesSet, ProposalEvent, ProposedAction } from '../../domain/ledger/approvals.ts'
+import type { ProposedAction } from '../../domain/ledger/approvals.ts'
 import {
   limitEffectiveDelayMs,
   operatorOf,
@@ -7,47 +7,66 @@ import {
   proposedSizeMicros,
   proposedText,
 } from '../../domain/ledger/decide-approval.ts'
-import type { ManualMovement, ManualMovementRecorded } from '../../domain/ledger/manual-movements.ts'
-import type { OrderEvent, RefundDecided } from '../../domain/orders/events.ts'
-import type { LogSealed } from '../../domain/seals/events.ts'
-import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { approvalLimitsStream, proposalStream, sealStream } from '../../kernel/streams.ts'
-import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, recordViolation } from './violation.ts'
+import type { Rows } from '../../platform/projections/read-model.ts'
+import {
+  bigint,
+  type Context,
+  eventRules,
+  inDollars,
+  invariant,
+  json,
+  type Recorded,
+  type RowOf,
+  recordedMs,
+  rowKey,
+  ruleTable,
+  text,
+} from './invariant.ts'
+
+/** An operator's acknowledgement of an event that violates an invariant. */
+export const decidedTable = ruleTable(
+  'audit_decided',
+  { event_id: text, rule: text, reason: text, decided_by: text, decided_at: text },
+  ['event_id', 'rule'],
+)
+
+/** Not an invariant: collects the acknowledgements of violations. */
+export const decidedRules = invariant({
+  name: 'audit-decided',
+  version: 2,
+  table: decidedTable,
+  key: ({ data }) => [data.eventId, data.rule],
+  on: {
+    LawBreachDecided: ({ data: { eventId: event_id, rule, reason }, metadata: { actor, recordedAt } }) => ({
+      event_id,
+      rule,
+      reason,
+      decided_by: actor.kind === 'operator' ? actor.name : actor.kind,
+      decided_at: recordedAt,
+    }),
+  },
+})
 
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
 /** The limits that were set, and the latest known time of the log: one row. */
-type SettingRow = { id: string; limits: readonly Limit[]; late_ms: number }
-type ProposalRow = {
-  proposal_id: string
-  what: string
-  by: string
-  expires_ms: number
-  /** `used`: the approved action is in the log. */
-  state: 'open' | 'approved' | 'used' | 'closed'
-}
-
-const settingTable: Table<SettingRow> = {
-  name: 'audit_four_eyes',
-  columns: { id: { type: 'text' }, limits: { type: 'jsonb' }, late_ms: { type: 'bigint' } },
-  key: ['id'],
-  indexes: [],
-}
-const proposalsTable: Table<ProposalRow> = {
-  name: 'audit_proposals',
-  columns: {
-    proposal_id: { type: 'text' },
-    what: { type: 'text' },
-    by: { type: 'text' },
-    expires_ms: { type: 'bigint' },
-    state: { type: 'text' },
-  },
-  key: ['proposal_id'],
-  indexes: [],
-}
+const settingTable = ruleTable('audit_four_eyes', {
+  id: text,
+  limits: json<readonly Limit[]>(),
+  late_ms: bigint,
+})
+const proposalsTable = ruleTable('audit_proposals', {
+  proposal_id: text,
+  what: text,
+  by: text,
+  expires_ms: bigint,
+  /** `open`, `approved`, `used` (the approved action is in the log) or `closed`. */
+  state: text,
+})
 
 /**
  * The maximum delay between recording and appending an event, while the log is unavailable. An older time of recording
@@ -55,17 +74,15 @@ const proposalsTable: Table<ProposalRow> = {
  */
 const latestLandingMs = 600_000
 
-type ApprovalRuleEvent = RecordedEvent<
-  FourEyesSet | ProposalEvent | ManualMovementRecorded | RefundDecided | LogSealed
->
-type Report = (rule: string, problem: string) => void
+type Moved = Recorded<'ManualMovementRecorded' | 'RefundDecided'>
+type Answered = Recorded<'ProposalApproved' | 'ProposalClosed'>
 
-const settingKey = { table: settingTable.name, key: ['setting'] }
-const settingOf = (rows: Rows): SettingRow =>
+const settingKey = rowKey(settingTable, 'setting')
+const settingOf = (rows: Rows): RowOf<typeof settingTable> =>
   rows.get(settingTable, ['setting']) ?? { id: 'setting', limits: [], late_ms: 0 }
 
 /** Whether the service itself made the movement. Other rules apply to it: a dispute, or a period that was not due. */
-const isByService = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): boolean => {
+const isByService = (event: Moved): boolean => {
   if (event.metadata.actor.kind !== 'system') return false
   if (event.type === 'RefundDecided') {
     const { orderId, refundId } = event.data
@@ -74,24 +91,13 @@ const isByService = (event: RecordedEvent<ManualMovementRecorded | RefundDecided
   return event.data.kind !== 'credit' && event.data.depositId !== undefined
 }
 
-const isRefund = (event: ApprovalRuleEvent): event is RecordedEvent<RefundDecided> =>
-  event.type === 'RefundDecided' && event.data.reason === 'operator'
-
-/**
- * The required proposal of a movement or refund. `isAsProposed` compares all other fields, because a refund does not
- * name the buyer.
- */
-const proposalOf = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>, rows: Rows) =>
-  rows.get(proposalsTable, [requiredProposalId(event)])
-const requiredProposalId = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>): string =>
+const requiredProposalId = (event: Moved): string =>
   event.type === 'RefundDecided'
     ? proposalIdOf({ kind: 'refund', refundId: event.data.refundId })
     : proposalIdOf(event.data)
 
-const isAsProposed = (
-  event: RecordedEvent<ManualMovementRecorded | RefundDecided>,
-  what: string,
-): boolean => {
+/** Compares all fields that the event has with the proposed ones. A refund does not name the buyer. */
+const isAsProposed = (event: Moved, what: string): boolean => {
   if (event.type !== 'RefundDecided') return what === proposedText(event.data)
   const { orderId, refundId, amountCents, costCents, proxyIds } = event.data
   const { accountId: _, reference: _reference, asked: _asked, ...proposedAction } = JSON.parse(what)
@@ -100,19 +106,15 @@ const isAsProposed = (
   return proposedText(proposedAction) === proposedText(decidedAction as unknown as ProposedAction)
 }
 
-const limitFor = (event: RecordedEvent, { limits, late_ms: lateMs }: SettingRow): number | null => {
-  const atMs = Math.max(Date.parse(event.metadata.recordedAt), lateMs - latestLandingMs)
+const limitFor = (event: Moved, { limits, late_ms: lateMs }: RowOf<typeof settingTable>): number | null => {
+  const atMs = Math.max(recordedMs(event), lateMs - latestLandingMs)
   return limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 }
 
-const checkMoved = (
-  event: RecordedEvent<ManualMovementRecorded | RefundDecided>,
-  rows: Rows,
-  report: Report,
-): void => {
+const checkMoved = (event: Moved, { rows, report }: Context): void => {
   if (isByService(event)) return
   const limitCents = limitFor(event, settingOf(rows))
-  const proposal = proposalOf(event, rows)
+  const proposal = rows.get(proposalsTable, [requiredProposalId(event)])
   const sizeMicros =
     event.type === 'RefundDecided'
       ? centsToMicros(Math.max(event.data.amountCents, event.data.costCents ?? 0))
@@ -127,51 +129,57 @@ const checkMoved = (
     report('movement-not-as-proposed', `it moves ${what} and ${proposal.what} was approved`)
 }
 
-const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, report: Report): void => {
+const isRefund = ({ data }: Recorded<'RefundDecided'>): boolean => data.reason === 'operator'
+
+const checkProposalNames = (event: Recorded<'ProposalMade'> | Answered, { report }: Context): void => {
   const { proposalId, by } = event.data
   if (event.stream !== proposalStream(proposalId))
     report('proposal-elsewhere', `it is about proposal ${proposalId}`)
   if (operatorOf(event.metadata.actor) !== by)
     report('proposal-of-another', `it says ${by}, and was caused by another or by nobody who operates`)
-  const atMs = Date.parse(event.metadata.recordedAt)
+}
+
+const checkProposal = (event: Recorded<'ProposalMade'>, context: Context): void => {
+  checkProposalNames(event, context)
+  const { rows, report } = context
+  const { proposalId, by, what, expiresAt } = event.data
+  const [atMs, expiresMs] = [recordedMs(event), Date.parse(expiresAt)]
   const row = rows.get(proposalsTable, [proposalId])
-  if (event.type === 'ProposalMade') {
-    const { what, expiresAt } = event.data
-    const expiresMs = Date.parse(expiresAt)
-    if (
-      row?.state === 'approved' ||
-      row?.state === 'used' ||
-      (row?.state === 'open' && atMs < row.expires_ms)
-    )
-      report('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
-    if (what.kind !== 'setting' && proposalIdOf(what) !== proposalId)
-      report('proposal-of-another-thing', `what it proposes is another proposal`)
-    if (expiresMs > atMs + proposalLifetimeMs) report('proposal-long', `it stands until ${expiresAt}`)
-    rows.put(proposalsTable, {
-      proposal_id: proposalId,
-      what: proposedText(what),
-      by,
-      expires_ms: expiresMs,
-      state: 'open',
-    })
-    return
-  }
-  if (row === undefined || row.state !== 'open') {
+  if (row !== undefined && row.state !== 'closed' && (row.state !== 'open' || atMs < row.expires_ms))
+    report('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
+  if (what.kind !== 'setting' && proposalIdOf(what) !== proposalId)
+    report('proposal-of-another-thing', `what it proposes is another proposal`)
+  if (expiresMs > atMs + proposalLifetimeMs) report('proposal-long', `it stands until ${expiresAt}`)
+  rows.put(proposalsTable, {
+    proposal_id: proposalId,
+    what: proposedText(what),
+    by,
+    expires_ms: expiresMs,
+    state: 'open',
+  })
+}
+
+const checkAnswer = (event: Answered, context: Context): void => {
+  checkProposalNames(event, context)
+  const { rows, report } = context
+  const { proposalId, by } = event.data
+  const row = rows.get(proposalsTable, [proposalId])
+  if (row?.state !== 'open') {
     report('proposal-not-open', `proposal ${proposalId} is not open`)
     return
   }
-  if (atMs >= row.expires_ms) report('proposal-expired', `proposal ${proposalId} was over`)
+  if (recordedMs(event) >= row.expires_ms) report('proposal-expired', `proposal ${proposalId} was over`)
   const isWithdrawn = event.type === 'ProposalClosed' && event.data.reason === 'withdrawn'
   if ((by === row.by) !== isWithdrawn)
     report('four-eyes', `${by} ${isWithdrawn ? 'withdraws' : 'answers'} what ${row.by} proposed`)
   rows.put(proposalsTable, { ...row, state: event.type === 'ProposalApproved' ? 'approved' : 'closed' })
 }
 
-const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, report: Report): void => {
+const checkLimit = (event: Recorded<'FourEyesSet'>, { rows, report }: Context): void => {
   const { limitCents, from, proposalId } = event.data
   const fromMs = Date.parse(from)
   if (event.stream !== approvalLimitsStream) report('limit-elsewhere', 'no limit is set here')
-  if (fromMs !== Date.parse(event.metadata.recordedAt) + limitEffectiveDelayMs)
+  if (fromMs !== recordedMs(event) + limitEffectiveDelayMs)
     report('limit-from', `it holds from ${from} on, which is not a minute after it was recorded`)
   const row = settingOf(rows)
   const lastLimitCents = row.limits.at(-1)?.limitCents ?? null
@@ -192,66 +200,41 @@ const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, report: Repor
  * approval by another operator, for the same amount to the micro-dollar, and uses the approval once. A higher limit
  * needs an approval in the same way.
  */
-export const approvalRules: ReadModel = {
+export const approvalRules = eventRules({
   name: 'audit-approvals',
-  version: 1,
+  version: 2,
   tables: [settingTable, proposalsTable],
-  takes: {
-    types: new Set([
-      'FourEyesSet',
-      'ProposalMade',
-      'ProposalApproved',
-      'ProposalClosed',
-      'LogSealed',
-      'ManualMovementRecorded',
-      'RefundDecided',
-    ]),
-  },
-  reads: (recorded) => {
-    const event = recorded as ApprovalRuleEvent
-    const proposalKey = (proposalId: string) => ({ table: proposalsTable.name, key: [proposalId] })
+  reads: (event) => {
     switch (event.type) {
-      case 'FourEyesSet': {
-        const { proposalId } = event.data
-        return [settingKey, ...(proposalId === null ? [] : [proposalKey(proposalId)])]
-      }
-      case 'ProposalMade':
-      case 'ProposalApproved':
-      case 'ProposalClosed':
-        return [proposalKey(event.data.proposalId)]
       case 'LogSealed':
         return event.stream === sealStream ? [settingKey] : []
-      case 'ManualMovementRecorded':
-        return [settingKey, proposalKey(requiredProposalId(event))]
       case 'RefundDecided':
-        return isRefund(event) ? [settingKey, proposalKey(requiredProposalId(event))] : []
-      default:
-        return []
-    }
-  },
-  apply: (recorded, rows) => {
-    const event = recorded as ApprovalRuleEvent | RecordedEvent<OrderEvent>
-    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
-    switch (event.type) {
-      case 'FourEyesSet':
-        return checkLimit(event, rows, report)
-      case 'ProposalMade':
-      case 'ProposalApproved':
-      case 'ProposalClosed':
-        return checkProposal(event as RecordedEvent<ProposalEvent>, rows, report)
-      case 'LogSealed': {
-        const row = settingOf(rows)
-        const atMs = Date.parse(event.data.sealedAt)
-        // Without a limit the time of the log is not needed.
-        if (event.stream === sealStream && row.limits.length > 0 && atMs > row.late_ms)
-          rows.put(settingTable, { ...row, late_ms: atMs })
-        return
+        return isRefund(event) ? [settingKey, rowKey(proposalsTable, requiredProposalId(event))] : []
+      case 'ManualMovementRecorded':
+        return [settingKey, rowKey(proposalsTable, requiredProposalId(event))]
+      case 'FourEyesSet': {
+        const { proposalId } = event.data
+        return proposalId === null ? [settingKey] : [settingKey, rowKey(proposalsTable, proposalId)]
       }
-      case 'ManualMovementRecorded':
-        return checkMoved(event, rows, report)
-      case 'RefundDecided':
-        if (isRefund(event as ApprovalRuleEvent))
-          checkMoved(event as RecordedEvent<RefundDecided>, rows, report)
+      default:
+        return [rowKey(proposalsTable, event.data.proposalId)]
     }
   },
-}
+  on: {
+    FourEyesSet: checkLimit,
+    ProposalMade: checkProposal,
+    ProposalApproved: checkAnswer,
+    ProposalClosed: checkAnswer,
+    LogSealed: ({ stream, data }, { rows }) => {
+      const row = settingOf(rows)
+      const late_ms = Date.parse(data.sealedAt)
+      // Without a limit the time of the log is not needed.
+      if (stream === sealStream && row.limits.length > 0 && late_ms > row.late_ms)
+        rows.put(settingTable, { ...row, late_ms })
+    },
+    ManualMovementRecorded: checkMoved,
+    RefundDecided: (event, context) => {
+      if (isRefund(event)) checkMoved(event, context)
+    },
+  },
+})

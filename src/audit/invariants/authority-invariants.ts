@@ -1,83 +1,61 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
+import { capKeyOf } from '../../domain/ledger/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { PersonEvent } from '../../domain/staff/events.ts'
 import { isStaff, lifetimeOf } from '../../domain/staff/lifetimes.ts'
 import type { StaffRole } from '../../domain/staff/roles.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
-import { staleMs } from './priced-catalog.ts'
-import { recordViolation } from './violation.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { KeyScope } from '../../kernel/scopes.ts'
+import type { ReadModel, RowKey, Rows } from '../../platform/projections/read-model.ts'
+import {
+  bigint,
+  type Context,
+  eventRules,
+  inDollars,
+  json,
+  nullable,
+  type Recorded,
+  type Report,
+  type RowOf,
+  recordedMs,
+  recordViolation,
+  rowKey,
+  ruleTable,
+  staleMs,
+  subjectOf,
+  text,
+} from './invariant.ts'
 
-type KeyRow = {
-  key_id: string
-  account_id: string
+const keysTable = ruleTable('audit_keys', {
+  key_id: text,
+  account_id: text,
   /** Separated by spaces. */
-  scopes: string
-  cap_key_id: string
+  scopes: text,
+  cap_key_id: text,
   /** The end of the key by times of recording; null for a key that is valid until it is revoked. */
-  ends_ms: number | null
-}
+  ends_ms: nullable(bigint),
+})
 /** The time since which an account is blocked. Accounts that are not blocked have no row. */
-type BlockRow = { account_id: string; blocked_ms: number }
-type SessionRow = { session_id: string; subject_id: string; ends_ms: number }
+const blocksTable = ruleTable('audit_blocks', { account_id: text, blocked_ms: bigint })
+const sessionsTable = ruleTable('audit_sessions', { session_id: text, subject_id: text, ends_ms: bigint })
 /** A role that was granted to a member of the staff; `revoked_ms` is null while the role is valid. */
-type RoleRow = { staff_id: string; role: string; revoked_ms: number | null }
-
-const keysTable: Table<KeyRow> = {
-  name: 'audit_keys',
-  columns: {
-    key_id: { type: 'text' },
-    account_id: { type: 'text' },
-    scopes: { type: 'text' },
-    cap_key_id: { type: 'text' },
-    ends_ms: { type: 'bigint', nullable: true },
-  },
-  key: ['key_id'],
-  indexes: [],
-}
-const blocksTable: Table<BlockRow> = {
-  name: 'audit_blocks',
-  columns: { account_id: { type: 'text' }, blocked_ms: { type: 'bigint' } },
-  key: ['account_id'],
-  indexes: [],
-}
-const sessionsTable: Table<SessionRow> = {
-  name: 'audit_sessions',
-  columns: {
-    session_id: { type: 'text' },
-    subject_id: { type: 'text' },
-    ends_ms: { type: 'bigint' },
-  },
-  key: ['session_id'],
-  indexes: [],
-}
-
-const rolesTable: Table<RoleRow> = {
-  name: 'audit_staff_roles',
-  columns: {
-    staff_id: { type: 'text' },
-    role: { type: 'text' },
-    revoked_ms: { type: 'bigint', nullable: true },
-  },
-  key: ['staff_id', 'role'],
-  indexes: [],
-}
-
-type Report = (rule: string, problem: string) => void
+const rolesTable = ruleTable(
+  'audit_staff_roles',
+  { staff_id: text, role: text, revoked_ms: nullable(bigint) },
+  ['staff_id', 'role'],
+)
 
 const accountPrefix = 'account-'
 const consolePrefix = 'console-'
 
 const isAccountEvent = (event: RecordedEvent): event is RecordedEvent<AccountEvent> =>
   event.stream.startsWith(accountPrefix)
-const isSession = (
-  event: RecordedEvent,
-): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'SignedIn' | 'SessionEnded' }>> =>
+type SessionRecord = Recorded<'SignedIn' | 'SessionEnded'>
+const isSession = (event: RecordedEvent): event is SessionRecord =>
   event.type === 'SignedIn' || event.type === 'SessionEnded'
-const isRole = (
-  event: RecordedEvent,
-): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'StaffRoleGranted' | 'StaffRoleRevoked' }>> =>
+type RoleRecord = Recorded<'StaffRoleGranted' | 'StaffRoleRevoked'>
+const isRole = (event: RecordedEvent): event is RoleRecord =>
   event.type === 'StaffRoleGranted' || event.type === 'StaffRoleRevoked'
 
 /** The role that a member of the staff needs to cause an event. The pages of finance only write events of months. */
@@ -85,7 +63,7 @@ const roleFor = ({ type }: RecordedEvent): StaffRole =>
   type === 'PeriodCutOff' || type === 'PeriodClosed' ? 'finance' : 'operator'
 
 /** The scope that a key needs for the first event of each action. */
-const requiredScopes: Readonly<Record<string, Scope>> = {
+const requiredScopes: Readonly<Record<string, KeyScope>> = {
   WalletDebited: 'buy',
   CustomerCharged: 'buy',
   OrderAwaitingPayment: 'buy',
@@ -114,8 +92,8 @@ const keyIdOf = (event: RecordedEvent<AccountEvent>): string | null =>
   'keyId' in event.data ? event.data.keyId : null
 
 const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, report: Report): void => {
-  const account_id = event.stream.slice(accountPrefix.length)
-  const atMs = Date.parse(event.metadata.recordedAt)
+  const account_id = subjectOf(event)
+  const atMs = recordedMs(event)
   if (event.type === 'AccountBlocked') {
     if (rows.get(blocksTable, [account_id]) === undefined)
       rows.put(blocksTable, { account_id, blocked_ms: atMs })
@@ -175,7 +153,7 @@ const checkSession = (event: RecordedEvent, rows: Rows, report: Report): void =>
   const { subjectId, sessionId } = person
   if (event.stream.startsWith(consolePrefix) && event.stream !== `${consolePrefix}${subjectId}`)
     report('staff-elsewhere', `it is about ${subjectId}`)
-  const sinceMs = Date.parse(event.metadata.recordedAt) - staleMs
+  const sinceMs = recordedMs(event) - staleMs
   const session = rows.get(sessionsTable, [sessionId])
   if (session === undefined || session.subject_id !== subjectId)
     report('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
@@ -194,10 +172,9 @@ const checkSession = (event: RecordedEvent, rows: Rows, report: Report): void =>
     )
 }
 
-const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void => {
-  if (!isSession(event)) return
+const applySession = (event: SessionRecord, rows: Rows): void => {
   const { sessionId, subjectId } = event.data
-  const atMs = Date.parse(event.metadata.recordedAt)
+  const atMs = recordedMs(event)
   if (event.type === 'SignedIn') {
     const ends_ms = atMs + lifetimeOf(subjectId).wholeMs
     rows.put(sessionsTable, { session_id: sessionId, subject_id: subjectId, ends_ms })
@@ -207,14 +184,13 @@ const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void 
   if (session !== undefined) rows.put(sessionsTable, { ...session, ends_ms: Math.min(session.ends_ms, atMs) })
 }
 
-const applyRole = (event: RecordedEvent, rows: Rows, report: Report): void => {
-  if (!isRole(event)) return
+const applyRole = (event: RoleRecord, rows: Rows, report: Report): void => {
   const { staffId, role } = event.data
-  const { actor, recordedAt } = event.metadata
+  const { actor } = event.metadata
   if (actor.kind === 'session' || actor.kind === 'key')
     report('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
   if (event.stream !== `${consolePrefix}${staffId}`) report('staff-elsewhere', `it is about ${staffId}`)
-  const revoked_ms = event.type === 'StaffRoleGranted' ? null : Date.parse(recordedAt)
+  const revoked_ms = event.type === 'StaffRoleGranted' ? null : recordedMs(event)
   if (event.type === 'StaffRoleRevoked' && rows.get(rolesTable, [staffId, role]) === undefined)
     report('staff-role', `${staffId} was never granted the role ${role}`)
   rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
@@ -222,9 +198,9 @@ const applyRole = (event: RecordedEvent, rows: Rows, report: Report): void => {
 
 /** Checks that the key that caused an event was valid, and its account not blocked. */
 const checkActor = (event: RecordedEvent, rows: Rows, report: Report): void => {
-  const { actor, recordedAt } = event.metadata
+  const { actor } = event.metadata
   if (actor.kind !== 'key') return
-  const sinceMs = Date.parse(recordedAt) - staleMs
+  const sinceMs = recordedMs(event) - staleMs
   const { keyId, accountId } = actor
   const key = rows.get(keysTable, [keyId])
   if (key === undefined || key.account_id !== accountId) {
@@ -262,25 +238,20 @@ const checkNamed = (event: RecordedEvent, namedKey: NamedKey, rows: Rows, report
 const readsOf = (event: RecordedEvent): RowKey[] => {
   const { actor } = event.metadata
   const keys: RowKey[] = []
-  if (actor.kind === 'key')
-    keys.push(
-      { table: keysTable.name, key: [actor.keyId] },
-      { table: blocksTable.name, key: [actor.accountId] },
-    )
+  if (actor.kind === 'key') keys.push(rowKey(keysTable, actor.keyId), rowKey(blocksTable, actor.accountId))
   const person = sessionIn(event)
   if (person !== null) {
-    keys.push({ table: sessionsTable.name, key: [person.sessionId] })
-    if (isStaff(person.subjectId))
-      keys.push({ table: rolesTable.name, key: [person.subjectId, roleFor(event)] })
+    keys.push(rowKey(sessionsTable, person.sessionId))
+    if (isStaff(person.subjectId)) keys.push(rowKey(rolesTable, person.subjectId, roleFor(event)))
   }
-  if (isRole(event)) keys.push({ table: rolesTable.name, key: [event.data.staffId, event.data.role] })
-  if (isSession(event)) keys.push({ table: sessionsTable.name, key: [event.data.sessionId] })
+  if (isRole(event)) keys.push(rowKey(rolesTable, event.data.staffId, event.data.role))
+  if (isSession(event)) keys.push(rowKey(sessionsTable, event.data.sessionId))
   const namedKey = namedKeyIn(event)
-  if (namedKey !== null) keys.push({ table: keysTable.name, key: [namedKey.keyId] })
+  if (namedKey !== null) keys.push(rowKey(keysTable, namedKey.keyId))
   if (!isAccountEvent(event)) return keys
-  keys.push({ table: blocksTable.name, key: [event.stream.slice(accountPrefix.length)] })
+  keys.push(rowKey(blocksTable, subjectOf(event)))
   const ids = [keyIdOf(event), event.type === 'KeyIssued' ? event.data.rolledFrom : null]
-  for (const id of ids) if (typeof id === 'string') keys.push({ table: keysTable.name, key: [id] })
+  for (const id of ids) if (typeof id === 'string') keys.push(rowKey(keysTable, id))
   return keys
 }
 
@@ -292,7 +263,7 @@ const readsOf = (event: RecordedEvent): RowKey[] => {
  */
 export const authorityRules: ReadModel = {
   name: 'audit-authority',
-  version: 2,
+  version: 3,
   tables: [keysTable, blocksTable, sessionsTable, rolesTable],
   reads: readsOf,
   apply: (event, rows) => {
@@ -307,3 +278,97 @@ export const authorityRules: ReadModel = {
     if (isSession(event)) applySession(event, rows)
   },
 }
+
+const minuteMs = 60_000
+const windowMs = 24 * 60 * minuteMs
+/** Longer than the time between an order's read of its key and its append. */
+const changeGraceMs = 60_000
+
+/** A key with a cap, and the amounts spent under it since the cap exists. */
+const capsTable = ruleTable('audit_caps', {
+  key_id: text,
+  cap_cents: nullable(bigint),
+  /** The cap before the last change: an order may have been in progress at the change. */
+  former_cents: nullable(bigint),
+  changed_at: text,
+  /** The amounts of the last 24 hours, oldest first. */
+  spent: json<readonly (readonly [minute: number, micros: number])[]>(),
+})
+type CapRow = RowOf<typeof capsTable>
+type Spending = Recorded<'WalletDebited' | 'CustomerCharged'>
+type Capping = Recorded<'KeyIssued' | 'KeyCapped'>
+
+/** The key of an event, and the key whose cap it uses: the key itself, or the first key that it was rolled from. */
+const capKeysOf = ({
+  data,
+}: Spending | Capping): { readonly keyId: string; readonly capKeyId: string } | null => {
+  if ('order' in data) {
+    const { keyId } = data.order
+    return keyId === null ? null : { keyId, capKeyId: capKeyOf(data.order) ?? keyId }
+  }
+  return { keyId: data.keyId, capKeyId: data.capKeyId ?? data.keyId }
+}
+
+const changeCap = (event: Capping, { rows }: Context): void => {
+  const { keyId, capKeyId } = capKeysOf(event)!
+  const { dailyCapCents } = event.data
+  const changed_at = event.metadata.recordedAt
+  const row = rows.get(capsTable, [keyId])
+  if (row === undefined && dailyCapCents === null) return
+  rows.put(capsTable, {
+    key_id: keyId,
+    cap_cents: dailyCapCents,
+    former_cents: row?.cap_cents ?? null,
+    changed_at,
+    spent: row?.spent ?? [],
+  })
+  if (rows.get(capsTable, [capKeyId]) === undefined)
+    rows.put(capsTable, { key_id: capKeyId, cap_cents: null, former_cents: null, changed_at, spent: [] })
+}
+
+/** The cap for an order at this time; null without a cap. */
+const capAt = ({ cap_cents: cap, former_cents: former, changed_at }: CapRow, atMs: number): number | null => {
+  if (atMs - Date.parse(changed_at) > changeGraceMs) return cap
+  return cap === null || former === null ? null : Math.max(cap, former)
+}
+
+const checkSpending = (event: Spending, { rows, report }: Context): void => {
+  const keys = capKeysOf(event)
+  const spender = keys === null ? undefined : rows.get(capsTable, [keys.capKeyId])
+  if (keys === null || spender === undefined) return
+  const atMs = recordedMs(event)
+  const minute = Math.floor(atMs / minuteMs)
+  const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+  const recent = spender.spent.filter(([bucketMinute]) => (bucketMinute + 1) * minuteMs > atMs - windowMs)
+  const last = recent.at(-1)
+  const spent =
+    last !== undefined && last[0] >= minute
+      ? recent.with(-1, [last[0], last[1] + micros])
+      : [...recent, [minute, micros] as const]
+  const sum = spent.reduce((total, [, bucketMicros]) => total + bucketMicros, 0)
+  const row = rows.get(capsTable, [keys.keyId])
+  const cap = row === undefined ? null : capAt(row, atMs)
+  if (cap !== null && sum > centsToMicros(cap))
+    report(
+      'spend-cap',
+      `key ${keys.keyId} spent ${inDollars(sum)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
+    )
+  rows.put(capsTable, { ...spender, spent })
+}
+
+/** No key spends more than its cap in any 24 hours, in whole minutes. Rolled keys share one cap. */
+export const capRules = eventRules({
+  name: 'audit-caps',
+  version: 2,
+  tables: [capsTable],
+  reads: (event) => {
+    const keys = capKeysOf(event)
+    return keys === null ? [] : [...new Set(Object.values(keys))].map((key) => rowKey(capsTable, key))
+  },
+  on: {
+    WalletDebited: checkSpending,
+    CustomerCharged: checkSpending,
+    KeyIssued: changeCap,
+    KeyCapped: changeCap,
+  },
+})

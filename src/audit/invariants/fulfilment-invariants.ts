@@ -1,134 +1,148 @@
 import { Map as ImmutableMap } from 'immutable'
-import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import { allocationOwnerOf } from '../../domain/orders/decide-placement.ts'
-import type { OrderEvent } from '../../domain/orders/events.ts'
 import { decidePlanOrder } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { planFold } from '../../domain/plans/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { decideAllocation, decideExtension } from '../../domain/stock/decide.ts'
-import type { AddressesAllocated, StockEvent } from '../../domain/stock/events.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
-import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
-import { plansTable } from './plan-invariants.ts'
-import { staleMs } from './priced-catalog.ts'
+import type { FoldedEvent } from '../../kernel/decider.ts'
+import type { DomainEvent } from '../../kernel/event.ts'
+import type { Rows } from '../../platform/projections/read-model.ts'
+import {
+  bigint,
+  type Context,
+  describeDifferences,
+  differenceFromDecision,
+  invariant,
+  isSameJson,
+  json,
+  nullable,
+  orderIdOf,
+  type Recorded,
+  type RowOf,
+  recordedMs,
+  ruleTable,
+  staleMs,
+  subjectOf,
+  text,
+} from './invariant.ts'
 import { rentalsTable } from './stock-invariants.ts'
-import { describeDifferences, isSameJson, recordViolation } from './violation.ts'
 
-/** The maximum number of cached keys. Each entry has a text and its value, about 2 KiB. */
-const maxCachedTexts = 2_000
+/** The state of each plan in the log. Verifications also compare the traffic counters with it. */
+export const plansTable = ruleTable('audit_plans', {
+  plan_id: text,
+  total_bytes: nullable(bigint),
+  used_bytes: bigint,
+  /** The event that opened the plan, in the form for the fold. */
+  activated: json<FoldedEvent<PlanEvent>>(),
+})
 
-/**
- * Parses the text of a row and caches the value by the row's key, because the next event about a row mostly finds the
- * same text. Callers must not change the value.
- */
-export const createParsedTextCache = <Value>(
-  parse: (text: string) => Value,
-): ((key: string, text: string) => Value) => {
-  const cache = new Map<string, { readonly text: string; readonly value: Value }>()
-  return (key, text) => {
-    const cached = cache.get(key)
-    if (cached?.text === text) return cached.value
-    const value = parse(text)
-    if (cache.size >= maxCachedTexts) cache.clear()
-    cache.set(key, { text, value })
-    return value
-  }
+type PlanRow = RowOf<typeof plansTable>
+
+const checkKnownPlan = (
+  event: { readonly stream: string },
+  plan: PlanRow | undefined,
+  { report }: Context,
+) => {
+  if (plan === undefined) report('plan-unknown', `plan ${subjectOf(event)} was never opened`)
 }
+
+/** A plan is opened once, its traffic adds up, and no more bytes are withdrawn than it has. */
+export const planRules = invariant({
+  name: 'audit-plans',
+  version: 3,
+  table: plansTable,
+  kind: 'plan-',
+  key: subjectOf,
+  on: {
+    PlanActivated: (event, plan, { report }) => {
+      const plan_id = subjectOf(event)
+      if (plan !== undefined) report('plan-twice', `plan ${plan_id} was opened before`)
+      const { type, data, revision } = event
+      const activated = { type, data, revision, recordedAtMs: recordedMs(event) }
+      return { plan_id, total_bytes: data.bytes, used_bytes: 0, activated }
+    },
+    PlanToppedUp: (event, plan, context) => {
+      checkKnownPlan(event, plan, context)
+      return plan && { ...plan, total_bytes: (plan.total_bytes ?? 0) + event.data.bytes }
+    },
+    PlanUnitsWithdrawn: (event, plan, context) => {
+      checkKnownPlan(event, plan, context)
+      if (plan === undefined) return
+      const total_bytes = (plan.total_bytes ?? 0) - event.data.bytes
+      if (total_bytes < 0)
+        context.report('plan-below-zero', `plan ${plan.plan_id} is left with ${total_bytes} bytes`)
+      return { ...plan, total_bytes }
+    },
+    TrafficMetered: (event, plan, context) => {
+      checkKnownPlan(event, plan, context)
+      if (plan === undefined) return
+      const { bytes, usedBytes } = event.data
+      if (bytes < 0 || plan.used_bytes + bytes !== usedBytes)
+        context.report(
+          'traffic',
+          `${plan.used_bytes} and ${bytes} bytes are not the ${usedBytes} that it says`,
+        )
+      return { ...plan, used_bytes: usedBytes }
+    },
+    PlanRanLow: checkKnownPlan,
+    PlanExhausted: checkKnownPlan,
+    PlanExpired: checkKnownPlan,
+    PlanCredentialRotated: checkKnownPlan,
+  },
+})
 
 /** A paid order that is not finished. */
-type DueRow = {
-  order_id: string
-  /** JSON: the order as it was paid. */
-  paid: string
-  /** JSON: the rentals that the order received; null before the answer of its allocation owner. */
-  proxy_ids: string | null
-}
+const dueTable = ruleTable('audit_due_goods', {
+  order_id: text,
+  /** The order as it was paid. */
+  paid: json<OrderDetails>(),
+  /** The rentals that the order received; null before the answer of its allocation owner. */
+  proxy_ids: nullable(json<readonly string[]>()),
+})
+type DueRow = RowOf<typeof dueTable>
 
-const dueTable: Table<DueRow> = {
-  name: 'audit_due_goods',
-  columns: {
-    order_id: { type: 'text' },
-    paid: { type: 'text' },
-    proxy_ids: { type: 'text', nullable: true },
-  },
-  key: ['order_id'],
-  indexes: [],
-}
-
-const paidOf = createParsedTextCache((text) => JSON.parse(text) as OrderDetails)
-/** The state of a plan after its first event. */
-const openedOf = createParsedTextCache((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
-
-type FulfilmentEvent = Extract<
-  RecordedEvent<StockEvent | PlanEvent>,
-  { readonly type: 'AddressesAllocated' | 'AddressesExtended' | 'PlanActivated' | 'PlanToppedUp' }
->
-type FulfilmentRuleEvent = RecordedEvent<LedgerEvent | OrderEvent> | FulfilmentEvent
-type Report = (rule: string, problem: string) => void
-
-const orderIdIn = (recorded: RecordedEvent): string | null => {
-  const event = recorded as FulfilmentRuleEvent
-  switch (event.type) {
-    case 'WalletDebited':
-    case 'CustomerCharged':
-    case 'OrderCompleted':
-    case 'OrderPlaced':
-    case 'OrderPaid':
-      return event.data.order.orderId
-    case 'AddressesAllocated':
-    case 'AddressesExtended':
-    case 'PlanActivated':
-    case 'PlanToppedUp':
-    case 'OrderFulfilled':
-    case 'OrderRefunded':
-      return event.data.orderId
-    default:
-      return null
-  }
-}
-
-const planPrefix = 'plan-'
-
-/** A stock with exactly the addresses that an event allocates. */
-const stockOf = (event: RecordedEvent<AddressesAllocated>) => {
-  const { productId, country, allocations } = event.data
-  const addresses = allocations.map(({ proxyId: _, rotationMinutes: _rotation, ...address }) => address)
-  const stockedEvent = { type: 'AddressesStocked', data: { productId, country, addresses } } as const
-  return stockFold.evolve(stockFold.initial, { ...stockedEvent, revision: 0, recordedAtMs: 0 })
-}
+type Fulfilment = Recorded<'AddressesAllocated' | 'AddressesExtended' | 'PlanActivated' | 'PlanToppedUp'>
 
 /** The event that the allocation owner would decide for the order at that time; null when it refuses. */
-const expectedEvent = (event: FulfilmentEvent, order: OrderDetails, rows: Rows): DomainEvent | null => {
+const decidedFulfilment = (
+  event: Fulfilment,
+  order: OrderDetails,
+  rows: Rows,
+): DomainEvent<string, object> | undefined => {
   switch (event.type) {
-    case 'AddressesAllocated':
-      return decideAllocation(stockOf(event), order, Date.parse(event.data.allocatedAt)).events[0] ?? null
+    case 'AddressesAllocated': {
+      // A stock with exactly the addresses that the event allocates.
+      const { productId, country, allocations, allocatedAt } = event.data
+      const addresses = allocations.map(({ proxyId: _, rotationMinutes: _rotation, ...address }) => address)
+      const stocked = { type: 'AddressesStocked', data: { productId, country, addresses } } as const
+      const state = stockFold.evolve(stockFold.initial, { ...stocked, revision: 0, recordedAtMs: 0 })
+      return decideAllocation(state, order, Date.parse(allocatedAt)).events[0]
+    }
     case 'AddressesExtended': {
       const rentals = order.proxyIds.flatMap((proxyId) => {
         const row = rows.get(rentalsTable, [proxyId])
-        if (row === undefined || !row.open) return []
+        if (!row?.open) return []
         const { ip, order_id: orderId, account_id: accountId, expires_ms: expiresAtMs } = row
         return [[proxyId, { ip, orderId, accountId, expiresAtMs }] as const]
       })
       const state = { ...stockFold.initial, rentals: ImmutableMap<string, (typeof rentals)[0][1]>(rentals) }
-      return decideExtension(state, order, Date.parse(event.data.extendedAt)).events[0] ?? null
+      return decideExtension(state, order, Date.parse(event.data.extendedAt)).events[0]
     }
     case 'PlanActivated':
-      return decidePlanOrder(planFold.initial, order, Date.parse(event.data.startedAt)).events[0] ?? null
-    case 'PlanToppedUp': {
-      const plan = rows.get(plansTable, [event.stream.slice(planPrefix.length)])
-      if (plan === undefined) return null
-      const state = openedOf(plan.plan_id, plan.activated)
-      return decidePlanOrder(state, order, Date.parse(event.metadata.recordedAt)).events[0] ?? null
+      return decidePlanOrder(planFold.initial, order, Date.parse(event.data.startedAt)).events[0]
+    default: {
+      const plan = rows.get(plansTable, [subjectOf(event)])
+      if (plan === undefined) return
+      const state = planFold.evolve(planFold.initial, plan.activated)
+      return decidePlanOrder(state, order, recordedMs(event)).events[0]
     }
-    default:
-      return event satisfies never
   }
 }
 
 /** The time of the fulfilment according to the event. */
-const fulfilledAt = ({ type, data, metadata }: FulfilmentEvent): string => {
+const fulfilledAt = ({ type, data, metadata }: Fulfilment): string => {
   switch (type) {
     case 'AddressesAllocated':
       return data.allocatedAt
@@ -141,115 +155,93 @@ const fulfilledAt = ({ type, data, metadata }: FulfilmentEvent): string => {
   }
 }
 
-const rentalsIn = (event: FulfilmentEvent): readonly string[] => {
-  if (event.type === 'AddressesAllocated') return event.data.allocations.map(({ proxyId }) => proxyId)
-  return event.type === 'AddressesExtended' ? event.data.extensions.map(({ proxyId }) => proxyId) : []
+const rentalsIn = ({ type, data }: Fulfilment): readonly string[] => {
+  if (type === 'AddressesAllocated') return data.allocations.map(({ proxyId }) => proxyId)
+  return type === 'AddressesExtended' ? data.extensions.map(({ proxyId }) => proxyId) : []
 }
 
-const checkFulfilment = (event: FulfilmentEvent, row: DueRow, rows: Rows, report: Report): void => {
-  const order = paidOf(row.order_id, row.paid)
-  const { stream } = allocationOwnerOf(order)
-  if (event.stream !== stream)
-    report('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
-  const expected = expectedEvent(event, order, rows)
-  if (expected === null || expected.type !== event.type)
+const startDue = ({ data: { order } }: Recorded<'WalletDebited' | 'CustomerCharged'>): DueRow => ({
+  order_id: order.orderId,
+  paid: order,
+  proxy_ids: null,
+})
+
+const checkFulfilment = (event: Fulfilment, row: DueRow | undefined, { rows, report }: Context) => {
+  const { orderId } = event.data
+  if (row === undefined) {
+    report('goods-undue', `no order ${orderId} that was paid waits for these goods`)
+    return
+  }
+  const { stream } = allocationOwnerOf(row.paid)
+  if (event.stream !== stream) report('goods-elsewhere', `order ${orderId} gets its goods from ${stream}`)
+  const decided = decidedFulfilment(event, row.paid, rows) ?? null
+  const difference = differenceFromDecision(event, decided)
+  if (difference === 'another')
     report(
       'goods',
-      `order ${row.order_id} paid for ${expected === null ? 'nothing that could be given' : expected.type}`,
+      `order ${orderId} paid for ${decided === null ? 'nothing that could be given' : decided.type}`,
     )
-  else if (!isSameJson(expected.data, event.data))
-    report(
-      'goods',
-      `it is not what order ${row.order_id} paid for: ${describeDifferences(event.data, expected.data as object)}`,
-    )
-  if (Math.abs(Date.parse(fulfilledAt(event)) - Date.parse(event.metadata.recordedAt)) > staleMs)
-    report('goods-time', `it says ${fulfilledAt(event)} and was recorded at ${event.metadata.recordedAt}`)
-  rows.put(dueTable, { ...row, proxy_ids: JSON.stringify(rentalsIn(event)) })
+  else if (difference !== null)
+    report('goods', `it is not what order ${orderId} paid for: ${difference.fields}`)
+  const at = fulfilledAt(event)
+  if (Math.abs(Date.parse(at) - recordedMs(event)) > staleMs)
+    report('goods-time', `it says ${at} and was recorded at ${event.metadata.recordedAt}`)
+  return { ...row, proxy_ids: rentalsIn(event) }
 }
 
 /** Checks that the order on the order's own stream is the paid order. */
-const checkPaid = (row: DueRow, order: OrderDetails, report: Report): void => {
-  const paid = paidOf(row.order_id, row.paid)
-  if (!isSameJson(paid, order))
-    report('order-changed', `it is not the order that was paid: ${describeDifferences(order, paid)}`)
+const checkPaid = (
+  { data: { order } }: { readonly data: { readonly order: OrderDetails } },
+  row: DueRow | undefined,
+  { report }: Context,
+): void => {
+  if (row !== undefined && !isSameJson(row.paid, order))
+    report('order-changed', `it is not the order that was paid: ${describeDifferences(order, row.paid)}`)
 }
 
+/** Checks the fulfilment that the order's own stream records; the order is then over. */
 const checkRecorded = (
-  row: DueRow,
-  { proxyIds, planId }: { readonly proxyIds: readonly string[]; readonly planId?: string | null },
-  report: Report,
-): void => {
-  const recordedIds = row.proxy_ids ?? '[]'
-  if (JSON.stringify(proxyIds) !== recordedIds)
-    report('goods-named', `order ${row.order_id} got ${recordedIds}, not ${JSON.stringify(proxyIds)}`)
-  const expectedPlanId = paidOf(row.order_id, row.paid).planId
-  if (planId !== undefined && planId !== expectedPlanId)
+  { data }: Recorded<'OrderCompleted' | 'OrderFulfilled'>,
+  row: DueRow | undefined,
+  { report }: Context,
+): null | undefined => {
+  if (row === undefined) return
+  const { order_id: orderId, proxy_ids: received, paid } = row
+  const [statedIds, receivedIds] = [JSON.stringify(data.proxyIds), JSON.stringify(received ?? [])]
+  if (statedIds !== receivedIds)
+    report('goods-named', `order ${orderId} got ${receivedIds}, not ${statedIds}`)
+  if ('planId' in data && data.planId !== undefined && data.planId !== paid.planId)
     report(
       'goods-named',
-      `order ${row.order_id} is for plan ${expectedPlanId ?? 'none'}, not ${planId ?? 'none'}`,
+      `order ${orderId} is for plan ${paid.planId ?? 'none'}, not ${data.planId ?? 'none'}`,
     )
+  return null
 }
-
-const isFulfilment = (event: FulfilmentRuleEvent): event is FulfilmentEvent =>
-  event.type === 'AddressesAllocated' ||
-  event.type === 'AddressesExtended' ||
-  event.type === 'PlanActivated' ||
-  event.type === 'PlanToppedUp'
 
 /**
  * The fulfilment of an order equals the decision of its allocation owner for the paid order: the number of addresses of
  * the product, country, carrier and rotation, and their days; the extended rentals, from their own end; the bytes; the
  * speed. The order's own stream has the same order and fulfilment.
  */
-export const fulfilmentRules: ReadModel = {
+export const fulfilmentRules = invariant({
   name: 'audit-goods',
-  version: 1,
-  tables: [dueTable],
-  takes: {
-    types: new Set([
-      'WalletDebited',
-      'CustomerCharged',
-      'OrderCompleted',
-      'OrderPlaced',
-      'OrderPaid',
-      'AddressesAllocated',
-      'AddressesExtended',
-      'PlanActivated',
-      'PlanToppedUp',
-      'OrderFulfilled',
-      'OrderRefunded',
-    ]),
+  version: 2,
+  table: dueTable,
+  key: orderIdOf,
+  on: {
+    WalletDebited: startDue,
+    CustomerCharged: startDue,
+    AddressesAllocated: checkFulfilment,
+    AddressesExtended: checkFulfilment,
+    PlanActivated: checkFulfilment,
+    PlanToppedUp: checkFulfilment,
+    OrderPlaced: checkPaid,
+    OrderPaid: checkPaid,
+    OrderCompleted: (event, row, context) => {
+      checkPaid(event, row, context)
+      return checkRecorded(event, row, context)
+    },
+    OrderFulfilled: checkRecorded,
+    OrderRefunded: ({ data }, row) => (row !== undefined && data.complete ? null : undefined),
   },
-  reads: (event): RowKey[] => {
-    const orderId = orderIdIn(event)
-    return orderId === null ? [] : [{ table: dueTable.name, key: [orderId] }]
-  },
-  apply: (recorded, rows) => {
-    const orderId = orderIdIn(recorded)
-    if (orderId === null) return
-    const event = recorded as FulfilmentRuleEvent
-    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
-    const row = rows.get(dueTable, [orderId])
-    if (event.type === 'WalletDebited' || event.type === 'CustomerCharged') {
-      rows.put(dueTable, { order_id: orderId, paid: JSON.stringify(event.data.order), proxy_ids: null })
-      return
-    }
-    if (row === undefined) {
-      if (isFulfilment(event))
-        report('goods-undue', `no order ${orderId} that was paid waits for these goods`)
-      return
-    }
-    if (isFulfilment(event)) {
-      checkFulfilment(event, row, rows, report)
-      return
-    }
-    if ('order' in event.data) checkPaid(row, event.data.order as OrderDetails, report)
-    if (event.type === 'OrderCompleted' || event.type === 'OrderFulfilled')
-      checkRecorded(row, event.data, report)
-    const isEnded =
-      event.type === 'OrderCompleted' ||
-      event.type === 'OrderFulfilled' ||
-      (event.type === 'OrderRefunded' && event.data.complete)
-    if (isEnded) rows.remove(dueTable, [orderId])
-  },
-}
+})

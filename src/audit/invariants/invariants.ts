@@ -6,22 +6,19 @@ import {
   type ReadModelGroup,
   type RowKey,
 } from '../../platform/projections/read-model.ts'
-import { approvalRules } from './approval-invariants.ts'
-import { authorityRules } from './authority-invariants.ts'
+import { movementRules, periodRules, statementRules } from './accounting-invariants.ts'
+import { approvalRules, decidedRules } from './approval-invariants.ts'
+import { authorityRules, capRules } from './authority-invariants.ts'
 import { commitmentRules, deliveryRules } from './delivery-invariants.ts'
-import { fulfilmentRules } from './fulfilment-invariants.ts'
+import { fulfilmentRules, planRules } from './fulfilment-invariants.ts'
+import { recordViolation, violationsTable } from './invariant.ts'
 import { marginRules } from './margin-invariants.ts'
-import { decidedRules, movementRules, statementRules } from './movement-invariants.ts'
 import { orderRules } from './order-invariants.ts'
-import { periodRules } from './period-invariants.ts'
-import { planRules } from './plan-invariants.ts'
-import { priceRules } from './price-invariants.ts'
-import { reasonRules } from './reason-invariants.ts'
+import { catalogRules, priceRules, sellerRules, termsRules } from './price-invariants.ts'
+import { depositRules, manualRules, reasonRules } from './reason-invariants.ts'
 import { batchRules, scrapePriceRules, scrapeRules } from './scrape-invariants.ts'
-import { capRules, payerRules } from './spend-cap-invariants.ts'
 import { stockRules } from './stock-invariants.ts'
 import { subscriptionRules } from './subscription-invariants.ts'
-import { recordViolation, violationsTable } from './violation.ts'
 import { walletRules } from './wallet-invariants.ts'
 
 /** The table of violations, which all rules write to. */
@@ -40,6 +37,8 @@ export const rules: readonly ReadModel[] = [
   walletRules,
   movementRules,
   reasonRules,
+  depositRules,
+  manualRules,
   statementRules,
   approvalRules,
   orderRules,
@@ -50,13 +49,15 @@ export const rules: readonly ReadModel[] = [
   planRules,
   subscriptionRules,
   capRules,
-  payerRules,
   periodRules,
   scrapeRules,
   scrapePriceRules,
   batchRules,
   deliveryRules,
   commitmentRules,
+  catalogRules,
+  termsRules,
+  sellerRules,
   priceRules,
   decidedRules,
   authorityRules,

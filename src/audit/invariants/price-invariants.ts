@@ -1,66 +1,288 @@
-import type { AccountCreated } from '../../domain/accounts/events.ts'
-import { quote, type Sale, saleOf } from '../../domain/catalog/pricing.ts'
-import type { DepositEvent } from '../../domain/deposits/events.ts'
-import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import type { OrderEvent } from '../../domain/orders/events.ts'
+import { catalogDigest } from '../../domain/catalog/catalog-file.ts'
+import type { CatalogImported } from '../../domain/catalog/events.ts'
+import { quote, type ResellerTerms, retailKey, type Sale, saleOf } from '../../domain/catalog/pricing.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import type { TermsEvent } from '../../domain/resellers/events.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { sha256 } from '../../kernel/digest.ts'
-import type { RecordedEvent } from '../../kernel/event.ts'
-import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
+import { catalogStream } from '../../kernel/streams.ts'
+import type { RowKey, Rows } from '../../platform/projections/read-model.ts'
 import {
-  applyCatalog,
-  catalogReads,
-  catalogTables,
-  findProduct,
-  isCatalogEvent,
-  productReads,
-} from './priced-catalog.ts'
-import {
-  applySeller,
-  applyTerms,
-  findTerms,
-  isTermsEvent,
-  pricedTermsReads,
-  sellerReads,
-  termsPrefix,
-  termsReads,
-  termsTables,
-} from './priced-terms.ts'
-import { recordViolation } from './violation.ts'
+  bigint,
+  boolean,
+  type Context,
+  eventRules,
+  invariant,
+  json,
+  nullable,
+  type Recorded,
+  type RowOf,
+  recordedMs,
+  rowKey,
+  ruleTable,
+  staleMs,
+  subjectOf,
+  text,
+} from './invariant.ts'
 
-/**
- * An order that awaits its payment, which may come long after it was priced. `sales`: JSON, the digests of its sales.
- */
-type AwaitedRow = { order_id: string; sales: string }
+/** A catalogue in force, or replaced less than `staleMs` ago; `replaced_ms` is null while it is in force. */
+const catalogsTable = ruleTable('audit_catalogs', {
+  digest: text,
+  replaced_ms: nullable(bigint),
+  product_ids: json<readonly string[]>(),
+})
+/** The digests of these catalogues, first the one in force: one row. */
+const currentCatalogsTable = ruleTable('audit_catalogs_standing', {
+  name: text,
+  digests: json<readonly string[]>(),
+})
+const productsTable = ruleTable(
+  'audit_products',
+  {
+    digest: text,
+    product_id: text,
+    /** The product as it was imported. */
+    product: json<Product>(),
+    state: text,
+    /** The time of the last state change, by times of recording. */
+    state_ms: bigint,
+  },
+  ['digest', 'product_id'],
+)
 
-const awaitedTable: Table<AwaitedRow> = {
-  name: 'audit_awaited_prices',
-  columns: { order_id: { type: 'text' }, sales: { type: 'text' } },
-  key: ['order_id'],
-  indexes: [],
+const currentDigests = (rows: Rows): readonly string[] =>
+  rows.get(currentCatalogsTable, ['catalog'])?.digests ?? []
+
+const removeCatalog = (rows: Rows, { digest, product_ids }: RowOf<typeof catalogsTable>): void => {
+  for (const productId of product_ids) rows.remove(productsTable, [digest, productId])
+  rows.remove(catalogsTable, [digest])
 }
 
-/** The number of stored sales of an awaited order. It waits for one invoice at a time. */
-const maxSales = 20
+const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows): void => {
+  const { digest } = data
+  const previousDigests = currentDigests(rows)
+  const storedDigests = [digest]
+  for (const formerDigest of previousDigests) {
+    if (formerDigest === digest) continue
+    const row = rows.get(catalogsTable, [formerDigest])
+    if (row === undefined) continue
+    const replacedMs = row.replaced_ms ?? atMs
+    if (replacedMs < atMs - staleMs) removeCatalog(rows, row)
+    else {
+      storedDigests.push(formerDigest)
+      rows.put(catalogsTable, { ...row, replaced_ms: replacedMs })
+    }
+  }
+  // The first digest is the catalogue that was in force.
+  const [previousDigest] = previousDigests
+  for (const product of data.products) {
+    const formerProduct =
+      previousDigest === undefined ? undefined : rows.get(productsTable, [previousDigest, product.id])
+    rows.put(productsTable, {
+      digest,
+      product_id: product.id,
+      product,
+      state: product.state,
+      state_ms: formerProduct?.state === product.state ? formerProduct.state_ms : atMs,
+    })
+  }
+  const product_ids = data.products.map(({ id }) => id)
+  rows.put(catalogsTable, { digest, replaced_ms: null, product_ids })
+  rows.put(currentCatalogsTable, { name: 'catalog', digests: storedDigests })
+}
 
-/** The order that an event prices or charges; null for any other event. */
-const orderIn = (recorded: RecordedEvent): OrderDetails | null => {
-  const event = recorded as RecordedEvent<LedgerEvent | OrderEvent | DepositEvent>
+/**
+ * The digest of a catalogue matches its products, and a state is of a product of the catalogue. The products are stored
+ * for `priceRules`.
+ */
+export const catalogRules = eventRules({
+  name: 'audit-catalog',
+  version: 1,
+  tables: [catalogsTable, currentCatalogsTable, productsTable],
+  reads: () => [rowKey(currentCatalogsTable, 'catalog')],
+  on: {
+    CatalogImported: (event, { rows, report }) => {
+      if (event.stream !== catalogStream) return
+      const { digest, products } = event.data
+      importCatalog(event.data, recordedMs(event), rows)
+      const computedDigest = catalogDigest(products.map(({ since: _, ...terms }) => terms))
+      if (computedDigest !== digest)
+        report('catalogue', `it names the digest ${digest}, its products come to ${computedDigest}`)
+    },
+    ProductStateChanged: (event, { rows, report }) => {
+      if (event.stream !== catalogStream) return
+      const { productId, state } = event.data
+      const [digest] = currentDigests(rows)
+      const row = digest === undefined ? undefined : rows.get(productsTable, [digest, productId])
+      if (row === undefined) report('catalogue', `the catalogue has no product ${productId}`)
+      else if (row.state !== state) rows.put(productsTable, { ...row, state, state_ms: recordedMs(event) })
+    },
+  },
+})
+
+/** The product of an order in the catalogue that it names, or the reason why there is none. */
+const findProduct = (
+  rows: Rows,
+  order: OrderDetails,
+  atMs: number,
+): { readonly product: Product; readonly isSold: boolean } | string => {
+  const { catalogDigest: digest, productId } = order
+  const catalog = rows.get(catalogsTable, [digest])
+  if (catalog === undefined || (catalog.replaced_ms !== null && catalog.replaced_ms < atMs - staleMs))
+    return `no catalogue ${digest} was in force`
+  const row = rows.get(productsTable, [digest, productId])
+  if (row === undefined) return `the catalogue ${digest} has no product ${productId}`
+  return {
+    product: row.product,
+    isSold: row.state === 'active' || row.state_ms >= atMs - staleMs,
+  }
+}
+
+/**
+ * One value of a reseller's terms, with the earlier values that ended less than `staleMs` ago, oldest first. The slot
+ * `revision` has every revision of the stream.
+ */
+const termsTable = ruleTable(
+  'audit_terms',
+  { account_id: text, slot: text, versions: json<readonly Version[]>() },
+  ['account_id', 'slot'],
+)
+type Version = readonly [revision: number, recordedMs: number, value: unknown]
+
+const sellersTable = ruleTable('audit_sellers', { account_id: text, reseller: boolean })
+
+type TermsRecord = Recorded<TermsEvent['type']>
+
+const revisionSlot = 'revision'
+const retailSlot = (productId: string, target: Parameters<typeof retailKey>[0]): string =>
+  `retail ${productId} ${retailKey(target)}`
+
+/** The value that an event changes; null for an event without an effect on prices. */
+const changeIn = (event: TermsRecord): readonly [slot: string, value: unknown] | null => {
   switch (event.type) {
-    case 'WalletDebited':
-    case 'CustomerCharged':
-    case 'OrderAwaitingPayment':
-      return event.data.order
-    case 'DepositOpened':
-      return event.data.pending?.order ?? null
+    case 'DiscountChanged':
+      return ['discount', event.data.discountBp]
+    case 'MarkupChanged':
+      return ['markup', event.data.markupMillionths]
+    case 'SellableChanged':
+      return ['sellable', event.data.productIds]
+    case 'RetailPriceSet':
+    case 'RetailPriceRemoved': {
+      const { productId, country, periodDays } = event.data
+      const target = country === null || periodDays === null ? null : { country, periodDays }
+      const price = event.type === 'RetailPriceSet' ? event.data.unitPriceMicros : null
+      return [retailSlot(productId, target), price]
+    }
     default:
       return null
   }
 }
 
-/** Whether the event gives a price to a payer who pays later. */
-const isAwaited = ({ type }: RecordedEvent): boolean =>
-  type === 'OrderAwaitingPayment' || type === 'DepositOpened'
+const versionsOf = (rows: Rows, account: string, slot: string): readonly Version[] =>
+  rows.get(termsTable, [account, slot])?.versions ?? []
+
+const addVersion = (event: TermsRecord, slot: string, value: unknown, rows: Rows): void => {
+  const account_id = subjectOf(event)
+  const atMs = recordedMs(event)
+  // A version stays until the next one is older than `staleMs`.
+  const storedVersions = versionsOf(rows, account_id, slot)
+  const currentVersions = storedVersions.filter((_version, index) => {
+    const nextVersion = storedVersions[index + 1]
+    return nextVersion === undefined || nextVersion[1] >= atMs - staleMs
+  })
+  rows.put(termsTable, {
+    account_id,
+    slot,
+    versions: [...currentVersions, [event.revision, atMs, value] as const],
+  })
+}
+
+const applyTerms = (event: TermsRecord, { rows }: Context): void => {
+  addVersion(event, revisionSlot, null, rows)
+  const change = changeIn(event)
+  if (change !== null) addVersion(event, ...change, rows)
+}
+
+/** Not an invariant: stores the terms of resellers for `priceRules`. */
+export const termsRules = eventRules({
+  name: 'audit-terms',
+  version: 1,
+  tables: [termsTable],
+  kind: 'terms-',
+  reads: (event) => {
+    const [slot] = changeIn(event) ?? []
+    const slots = slot === undefined ? [revisionSlot] : [revisionSlot, slot]
+    return slots.map((one) => rowKey(termsTable, subjectOf(event), one))
+  },
+  on: {
+    DiscountChanged: applyTerms,
+    MarkupChanged: applyTerms,
+    RetailPriceSet: applyTerms,
+    RetailPriceRemoved: applyTerms,
+    SellableChanged: applyTerms,
+    ShopChanged: applyTerms,
+    GatewaySet: applyTerms,
+    GatewayRemoved: applyTerms,
+    MessagingBotSet: applyTerms,
+    MessagingBotRemoved: applyTerms,
+  },
+})
+
+/** Not an invariant: stores which accounts are resellers for `priceRules`. */
+export const sellerRules = invariant({
+  name: 'audit-sellers',
+  version: 1,
+  table: sellersTable,
+  key: ({ data }) => data.accountId,
+  on: {
+    AccountCreated: ({ data: { accountId, reseller } }) => ({ account_id: accountId, reseller }),
+  },
+})
+
+/**
+ * The terms that an order names; null when the account is not a reseller; a text with the reason when the terms were
+ * not in force.
+ */
+const findTerms = (rows: Rows, order: OrderDetails, atMs: number): ResellerTerms | null | string => {
+  const { accountId, productId, target, termsRevision } = order
+  const seller = rows.get(sellersTable, [accountId])
+  if (!seller?.reseller)
+    return termsRevision === undefined ? null : `${accountId} is no reseller and has no terms`
+  const revision = termsRevision ?? -1
+  const knownRevisions = versionsOf(rows, accountId, revisionSlot)
+  const isKnownRevision = knownRevisions.some(([one]) => one === revision)
+  const nextVersion = knownRevisions.find(([one]) => one > revision)
+  const isFirst = knownRevisions.length === 0 || knownRevisions[0]?.[0] === 0
+  if (revision < 0 ? !isFirst : !isKnownRevision)
+    return `terms ${revision < 0 ? 'that were never set' : revision} of ${accountId} were not in force`
+  if (nextVersion !== undefined && nextVersion[1] < atMs - staleMs)
+    return `terms ${revision < 0 ? 'that were never set' : revision} of ${accountId} were no longer in force`
+  const valueIn = (slot: string): unknown =>
+    versionsOf(rows, accountId, slot).findLast(([one]) => one <= revision)?.[2] ?? null
+  const price = valueIn(retailSlot(productId, target)) as number | null
+  const sellable = valueIn('sellable') as readonly string[] | null
+  return {
+    discountBp: (valueIn('discount') as number | null) ?? 0,
+    markupMillionths: valueIn('markup') as number | null,
+    retail: new Map(price === null ? [] : [[retailKey(target), price]]),
+    sellable: sellable === null || sellable.includes(productId),
+    revision: termsRevision ?? null,
+  }
+}
+
+/**
+ * An order that awaits its payment, which may come long after it was priced. `sales`: the digests of its sales.
+ */
+const awaitedTable = ruleTable('audit_awaited_prices', { order_id: text, sales: json<readonly string[]>() })
+
+/** The number of stored sales of an awaited order. It waits for one invoice at a time. */
+const maxSales = 20
+
+type PricedEvent = Recorded<'WalletDebited' | 'CustomerCharged' | 'OrderAwaitingPayment' | 'DepositOpened'>
+
+/** The order that an event prices or charges; null for a deposit without one. */
+const orderIn = ({ data }: PricedEvent): OrderDetails | null =>
+  'order' in data ? data.order : (data.pending?.order ?? null)
 
 /** The digest of an order without its time of creation, because a retry creates the order again. */
 const digestOf = ({ createdAt: _, ...order }: OrderDetails): string =>
@@ -108,68 +330,55 @@ const differences = (order: OrderDetails, sale: Sale): string | null => {
   return differingFields.length === 0 ? null : differingFields.join('; ')
 }
 
+/** The rows that pricing an order reads. A reseller's own terms are rare among orders. */
+const readsOf = (order: OrderDetails): readonly RowKey[] => {
+  const { accountId, productId, target, termsRevision, customerId, catalogDigest: digest } = order
+  const keys = [
+    rowKey(awaitedTable, order.orderId),
+    rowKey(catalogsTable, digest),
+    rowKey(productsTable, digest, productId),
+    rowKey(sellersTable, accountId),
+  ]
+  if (termsRevision === undefined && customerId === null) return keys
+  const slots = [revisionSlot, 'discount', 'markup', 'sellable', retailSlot(productId, target)]
+  return [...keys, ...slots.map((slot) => rowKey(termsTable, accountId, slot))]
+}
+
+const checkPrice = (event: PricedEvent, { rows, report }: Context): void => {
+  const order = orderIn(event)
+  if (order === null) return
+  // These events give a price to a payer who pays later.
+  const isAwaited = event.type === 'OrderAwaitingPayment' || event.type === 'DepositOpened'
+  const awaited = rows.get(awaitedTable, [order.orderId])
+  if (awaited !== undefined || isAwaited) {
+    const digest = digestOf(order)
+    const digests = awaited?.sales ?? []
+    if (digests.includes(digest)) return
+    if (isAwaited)
+      rows.put(awaitedTable, { order_id: order.orderId, sales: [...digests, digest].slice(-maxSales) })
+  }
+  const sale = priceOf(rows, order, recordedMs(event))
+  const problem = typeof sale === 'string' ? sale : differences(order, sale)
+  if (problem !== null) report('price', `order ${order.orderId} is not what its catalogue gives: ${problem}`)
+}
+
 /**
  * The charge and the contents of an order equal the result of the pricing function for its product, quantity and
  * target, with the catalogue and the terms that the order names. Both were in force when the order was recorded, or
- * when its invoice was opened. The digest of a catalogue matches its products.
+ * when its invoice was opened.
  */
-export const priceRules: ReadModel = {
+export const priceRules = eventRules({
   name: 'audit-prices',
-  version: 1,
-  tables: [...catalogTables, ...termsTables, awaitedTable],
-  takes: {
-    types: new Set([
-      'CatalogImported',
-      'ProductStateChanged',
-      'AccountCreated',
-      'WalletDebited',
-      'CustomerCharged',
-      'OrderAwaitingPayment',
-      'DepositOpened',
-    ]),
-    streams: new Set([termsPrefix]),
-  },
+  version: 2,
+  tables: [awaitedTable],
   reads: (event) => {
-    if (isCatalogEvent(event)) return catalogReads
-    if (isTermsEvent(event)) return termsReads(event)
-    if (event.type === 'AccountCreated')
-      return [sellerReads((event.data as AccountCreated['data']).accountId)]
     const order = orderIn(event)
-    if (order === null) return []
-    return [
-      { table: awaitedTable.name, key: [order.orderId] },
-      ...productReads(order),
-      ...pricedTermsReads(order),
-    ]
+    return order === null ? [] : readsOf(order)
   },
-  apply: (event, rows) => {
-    if (isCatalogEvent(event)) {
-      const problem = applyCatalog(event, rows)
-      if (problem !== null) recordViolation(rows, event, 'catalogue', problem)
-      return
-    }
-    if (isTermsEvent(event)) return applyTerms(event, rows)
-    if (event.type === 'AccountCreated') return applySeller(event.data as AccountCreated['data'], rows)
-    const order = orderIn(event)
-    if (order === null) return
-    const awaited = rows.get(awaitedTable, [order.orderId])
-    const awaitedDigests: readonly string[] = awaited === undefined ? [] : JSON.parse(awaited.sales)
-    if (awaited !== undefined || isAwaited(event)) {
-      const digest = digestOf(order)
-      if (awaitedDigests.includes(digest)) return
-      if (isAwaited(event)) {
-        const sales = JSON.stringify([...awaitedDigests, digest].slice(-maxSales))
-        rows.put(awaitedTable, { order_id: order.orderId, sales })
-      }
-    }
-    const sale = priceOf(rows, order, Date.parse(event.metadata.recordedAt))
-    const problem = typeof sale === 'string' ? sale : differences(order, sale)
-    if (problem !== null)
-      recordViolation(
-        rows,
-        event,
-        'price',
-        `order ${order.orderId} is not what its catalogue gives: ${problem}`,
-      )
+  on: {
+    WalletDebited: checkPrice,
+    CustomerCharged: checkPrice,
+    OrderAwaitingPayment: checkPrice,
+    DepositOpened: checkPrice,
   },
-}
+})

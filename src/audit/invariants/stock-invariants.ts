@@ -1,58 +1,40 @@
-import type { AddressEvent, StockEvent } from '../../domain/stock/events.ts'
-import type { RecordedEvent } from '../../kernel/event.ts'
-import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { recordViolation } from './violation.ts'
+import type { Rows } from '../../platform/projections/read-model.ts'
+import {
+  bigint,
+  boolean,
+  type Context,
+  eventRules,
+  nullable,
+  type Recorded,
+  type Report,
+  type RowOf,
+  rowKey,
+  ruleTable,
+  text,
+} from './invariant.ts'
 
-type AddressRow = {
-  ip: string
+const addressesTable = ruleTable('audit_addresses', {
+  ip: text,
   /** `product country` of its `address-{ip}` stream; null when the address is in no stock. */
-  claimed_for: string | null
+  claimed_for: nullable(text),
   /** `product country` of the stock stream that lists the address. */
-  stocked_in: string | null
+  stocked_in: nullable(text),
   /** The active rental. */
-  proxy_id: string | null
-  available_from: string | null
-}
+  proxy_id: nullable(text),
+  available_from: nullable(text),
+})
 
-type RentalRow = {
-  proxy_id: string
-  ip: string
-  order_id: string
-  account_id: string
+export const rentalsTable = ruleTable('audit_rentals', {
+  proxy_id: text,
+  ip: text,
+  order_id: text,
+  account_id: text,
   /** The end of the rental unless it is extended. */
-  expires_ms: number
-  open: boolean
-}
+  expires_ms: bigint,
+  open: boolean,
+})
 
-const addressesTable: Table<AddressRow> = {
-  name: 'audit_addresses',
-  columns: {
-    ip: { type: 'text' },
-    claimed_for: { type: 'text', nullable: true },
-    stocked_in: { type: 'text', nullable: true },
-    proxy_id: { type: 'text', nullable: true },
-    available_from: { type: 'text', nullable: true },
-  },
-  key: ['ip'],
-  indexes: [],
-}
-
-export const rentalsTable: Table<RentalRow> = {
-  name: 'audit_rentals',
-  columns: {
-    proxy_id: { type: 'text' },
-    ip: { type: 'text' },
-    order_id: { type: 'text' },
-    account_id: { type: 'text' },
-    expires_ms: { type: 'bigint' },
-    open: { type: 'boolean' },
-  },
-  key: ['proxy_id'],
-  indexes: [],
-}
-
-type StockRuleEvent = RecordedEvent<AddressEvent | StockEvent>
-type Report = (rule: string, problem: string) => void
+type AddressRow = RowOf<typeof addressesTable>
 
 const addressOf = (rows: Rows, ip: string): AddressRow =>
   rows.get(addressesTable, [ip]) ?? {
@@ -63,43 +45,40 @@ const addressOf = (rows: Rows, ip: string): AddressRow =>
     available_from: null,
   }
 
-const stockNameOf = ({
-  productId,
-  country,
-}: {
-  readonly productId: string
-  readonly country: string
-}): string => `${productId} ${country}`
+const stockName = (data: { readonly productId: string; readonly country: string }): string =>
+  `${data.productId} ${data.country}`
 
-const applyStocked = (
-  event: Extract<StockRuleEvent, { type: 'AddressesStocked' }>,
-  rows: Rows,
+/** Checks that an address can be given to a rental: it is in the stock, in no other rental, and does not rest. */
+const checkFree = (
+  row: AddressRow,
+  given: { readonly to: string; readonly stock: string | null; readonly at: string; readonly as: string },
   report: Report,
 ): void => {
-  const stockName = stockNameOf(event.data)
-  for (const { ip } of event.data.addresses) {
+  if (row.proxy_id !== null)
+    report('address-twice', `${row.ip} went to ${given.to} while its rental ${row.proxy_id} runs`)
+  if (row.stocked_in === null || row.stocked_in !== given.stock)
+    report('not-in-stock', `${row.ip} is not in the stock of ${given.stock ?? 'the rental'}`)
+  if (row.available_from !== null && row.available_from > given.at)
+    report('address-rests', `${row.ip} rests until ${row.available_from} and was ${given.as} at ${given.at}`)
+}
+
+const checkStocked = ({ data }: Recorded<'AddressesStocked'>, { rows, report }: Context): void => {
+  const stock = stockName(data)
+  for (const { ip } of data.addresses) {
     const row = addressOf(rows, ip)
-    if (row.stocked_in === stockName) report('stocked-twice', `${ip} is in this stock already`)
-    if (row.claimed_for !== stockName)
-      report('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${stockName}`)
-    rows.put(addressesTable, { ...row, stocked_in: stockName })
+    if (row.stocked_in === stock) report('stocked-twice', `${ip} is in this stock already`)
+    if (row.claimed_for !== stock)
+      report('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${stock}`)
+    rows.put(addressesTable, { ...row, stocked_in: stock })
   }
 }
 
-const applyAllocated = (
-  event: Extract<StockRuleEvent, { type: 'AddressesAllocated' }>,
-  rows: Rows,
-  report: Report,
-): void => {
-  const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
-  const stockName = stockNameOf(event.data)
+const checkAllocated = ({ data }: Recorded<'AddressesAllocated'>, { rows, report }: Context): void => {
+  const { orderId, accountId, allocations, allocatedAt, expiresAt } = data
+  const given = { to: `order ${orderId}`, stock: stockName(data), at: allocatedAt, as: 'sold' }
   for (const { ip, proxyId } of allocations) {
     const row = addressOf(rows, ip)
-    if (row.proxy_id !== null)
-      report('address-twice', `${ip} went to order ${orderId} while its rental ${row.proxy_id} runs`)
-    if (row.stocked_in !== stockName) report('not-in-stock', `${ip} is not in the stock of ${stockName}`)
-    if (row.available_from !== null && row.available_from > allocatedAt)
-      report('address-rests', `${ip} rests until ${row.available_from} and was sold at ${allocatedAt}`)
+    checkFree(row, given, report)
     if (rows.get(rentalsTable, [proxyId]) !== undefined)
       report('rental-twice', `rental ${proxyId} was made before`)
     rows.put(addressesTable, { ...row, proxy_id: proxyId, available_from: null })
@@ -114,16 +93,12 @@ const applyAllocated = (
   }
 }
 
-const applyReleased = (
-  event: Extract<StockRuleEvent, { type: 'AddressesReleased' }>,
-  rows: Rows,
-  report: Report,
-): void => {
-  const { reason, releases, releasedAt, availableFrom } = event.data
+const checkReleased = ({ data }: Recorded<'AddressesReleased'>, { rows, report }: Context): void => {
+  const { reason, releases, releasedAt, availableFrom } = data
   for (const { ip, proxyId } of releases) {
     const rental = rows.get(rentalsTable, [proxyId])
     const row = addressOf(rows, ip)
-    if (rental === undefined || !rental.open || rental.ip !== ip || row.proxy_id !== proxyId)
+    if (!rental?.open || rental.ip !== ip || row.proxy_id !== proxyId)
       report('release-of-none', `${ip} has no rental ${proxyId} that runs`)
     else if (reason === 'expired' && rental.expires_ms > Date.parse(releasedAt))
       report(
@@ -135,126 +110,73 @@ const applyReleased = (
   }
 }
 
-const applyReplaced = (
-  event: Extract<StockRuleEvent, { type: 'AddressReplaced' }>,
-  rows: Rows,
-  report: Report,
-): void => {
-  const { proxyId, former, address, replacedAt, availableFrom } = event.data
+const checkReplaced = ({ data }: Recorded<'AddressReplaced'>, { rows, report }: Context): void => {
+  const { proxyId, former, address, replacedAt, availableFrom } = data
   const rental = rows.get(rentalsTable, [proxyId])
   const formerRow = addressOf(rows, former.ip)
   const newRow = addressOf(rows, address.ip)
   if (!rental?.open || rental.ip !== former.ip || formerRow.proxy_id !== proxyId)
     report('replacement-of-none', `${former.ip} has no rental ${proxyId} that runs`)
-  if (newRow.proxy_id !== null)
-    report(
-      'address-twice',
-      `${address.ip} went to rental ${proxyId} while its rental ${newRow.proxy_id} runs`,
-    )
-  if (newRow.stocked_in === null || newRow.stocked_in !== formerRow.stocked_in)
-    report('not-in-stock', `${address.ip} is not in the stock of ${formerRow.stocked_in ?? 'the rental'}`)
-  if (newRow.available_from !== null && newRow.available_from > replacedAt)
-    report(
-      'address-rests',
-      `${address.ip} rests until ${newRow.available_from} and was given at ${replacedAt}`,
-    )
+  const given = { to: `rental ${proxyId}`, stock: formerRow.stocked_in, at: replacedAt, as: 'given' }
+  checkFree(newRow, given, report)
   rows.put(addressesTable, { ...formerRow, proxy_id: null, available_from: availableFrom })
   rows.put(addressesTable, { ...newRow, proxy_id: proxyId, available_from: null })
   if (rental !== undefined) rows.put(rentalsTable, { ...rental, ip: address.ip })
 }
 
-const applyExtended = (
-  event: Extract<StockRuleEvent, { type: 'AddressesExtended' }>,
-  rows: Rows,
-  report: Report,
-): void => {
-  for (const { proxyId, expiresAt } of event.data.extensions) {
+const checkExtended = ({ data }: Recorded<'AddressesExtended'>, { rows, report }: Context): void => {
+  for (const { proxyId, expiresAt } of data.extensions) {
     const rental = rows.get(rentalsTable, [proxyId])
     if (!rental?.open) report('extension-of-none', `no rental ${proxyId} runs that could be extended`)
     if (rental !== undefined) rows.put(rentalsTable, { ...rental, expires_ms: Date.parse(expiresAt) })
   }
 }
 
-const keysOf = (
-  event: StockRuleEvent,
-): { readonly ips: readonly string[]; readonly proxyIds: readonly string[] } => {
-  const noKeys = { ips: [], proxyIds: [] }
-  switch (event.type) {
-    case 'AddressStocked':
-    case 'AddressRetired':
-      return { ...noKeys, ips: [event.data.ip] }
-    case 'AddressesStocked':
-      return { ...noKeys, ips: event.data.addresses.map(({ ip }) => ip) }
-    case 'AddressesAllocated': {
-      const { allocations } = event.data
-      return { ips: allocations.map(({ ip }) => ip), proxyIds: allocations.map(({ proxyId }) => proxyId) }
-    }
-    case 'AddressesReleased': {
-      const { releases } = event.data
-      return { ips: releases.map(({ ip }) => ip), proxyIds: releases.map(({ proxyId }) => proxyId) }
-    }
-    case 'AddressReplaced': {
-      const { proxyId, former, address } = event.data
-      return { ips: [former.ip, address.ip], proxyIds: [proxyId] }
-    }
-    case 'AddressesExtended':
-      return { ...noKeys, proxyIds: event.data.extensions.map(({ proxyId }) => proxyId) }
-    default:
-      return noKeys
-  }
-}
+const addressKeys = (ips: readonly string[]) => ips.map((ip) => rowKey(addressesTable, ip))
+const rentalKeys = (list: readonly { readonly proxyId: string; readonly ip?: string }[]) =>
+  list.flatMap(({ proxyId, ip }) => [
+    rowKey(rentalsTable, proxyId),
+    ...addressKeys(ip === undefined ? [] : [ip]),
+  ])
 
 /** An address is in stock once, across products, and never in two rentals at a time (docs/architecture.md, 3). */
-export const stockRules: ReadModel = {
+export const stockRules = eventRules({
   name: 'audit-stock',
-  version: 2,
+  version: 3,
   tables: [addressesTable, rentalsTable],
-  takes: {
-    types: new Set([
-      'AddressStocked',
-      'AddressRetired',
-      'AddressesStocked',
-      'AddressesAllocated',
-      'AddressesReleased',
-      'AddressReplaced',
-      'AddressesExtended',
-    ]),
-  },
-  reads: (event) => {
-    const { ips, proxyIds } = keysOf(event as StockRuleEvent)
-    return [
-      ...ips.map((ip) => ({ table: addressesTable.name, key: [ip] })),
-      ...proxyIds.map((id) => ({ table: rentalsTable.name, key: [id] })),
-    ]
-  },
-  apply: (recorded, rows) => {
-    const event = recorded as StockRuleEvent
-    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
-    switch (event.type) {
-      case 'AddressStocked': {
-        const row = addressOf(rows, event.data.ip)
-        if (row.claimed_for !== null)
-          report('stocked-twice', `${event.data.ip} is in the stock of ${row.claimed_for}`)
-        rows.put(addressesTable, { ...row, claimed_for: stockNameOf(event.data) })
-        return
-      }
-      case 'AddressRetired': {
-        const row = addressOf(rows, event.data.ip)
-        if (row.claimed_for === null) report('retired-twice', `${event.data.ip} is in no stock`)
-        rows.put(addressesTable, { ...row, claimed_for: null })
-        return
-      }
+  reads: ({ type, data }) => {
+    switch (type) {
+      case 'AddressStocked':
+      case 'AddressRetired':
+        return addressKeys([data.ip])
       case 'AddressesStocked':
-        return applyStocked(event, rows, report)
+        return addressKeys(data.addresses.map(({ ip }) => ip))
       case 'AddressesAllocated':
-        return applyAllocated(event, rows, report)
+        return rentalKeys(data.allocations)
       case 'AddressesReleased':
-        return applyReleased(event, rows, report)
+        return rentalKeys(data.releases)
       case 'AddressReplaced':
-        return applyReplaced(event, rows, report)
-      case 'AddressesExtended':
-        return applyExtended(event, rows, report)
+        return [...addressKeys([data.former.ip, data.address.ip]), rowKey(rentalsTable, data.proxyId)]
       default:
+        return data.extensions.map(({ proxyId }) => rowKey(rentalsTable, proxyId))
     }
   },
-}
+  on: {
+    AddressStocked: ({ data }, { rows, report }) => {
+      const row = addressOf(rows, data.ip)
+      if (row.claimed_for !== null)
+        report('stocked-twice', `${data.ip} is in the stock of ${row.claimed_for}`)
+      rows.put(addressesTable, { ...row, claimed_for: stockName(data) })
+    },
+    AddressRetired: ({ data }, { rows, report }) => {
+      const row = addressOf(rows, data.ip)
+      if (row.claimed_for === null) report('retired-twice', `${data.ip} is in no stock`)
+      rows.put(addressesTable, { ...row, claimed_for: null })
+    },
+    AddressesStocked: checkStocked,
+    AddressesAllocated: checkAllocated,
+    AddressesReleased: checkReleased,
+    AddressReplaced: checkReplaced,
+    AddressesExtended: checkExtended,
+  },
+})

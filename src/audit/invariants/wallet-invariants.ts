@@ -15,62 +15,43 @@ import {
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, recordViolation } from './violation.ts'
+import type { ReadModel, Rows } from '../../platform/projections/read-model.ts'
+import {
+  bigint,
+  boolean,
+  inDollars,
+  type Report,
+  type RowOf,
+  recordViolation,
+  rowKey,
+  ruleTable,
+  subjectOf,
+  text,
+} from './invariant.ts'
 
 /** The balances of an account's wallet in the books. Micro-dollars. */
-type WalletRow = {
-  account_id: string
+const walletsTable = ruleTable('audit_wallets', {
+  account_id: text,
   /** The log has created the account. */
-  created: boolean
-  reseller: boolean
-  available: number
-  held: number
-  receivable: number
+  created: boolean,
+  reseller: boolean,
+  available: bigint,
+  held: bigint,
+  receivable: bigint,
   /** `assets:service-wallet` in the reseller's own book. */
-  mirror: number
+  mirror: bigint,
   /** `liabilities:service-debt` in the reseller's own book; above zero when the reseller owes money. */
-  mirror_debt: number
-}
-
+  mirror_debt: bigint,
+})
 /** The balances of a customer's credit in the reseller's book. */
-type CreditRow = { account_id: string; customer_id: string; credit: number; receivable: number }
+const creditsTable = ruleTable(
+  'audit_customer_credit',
+  { account_id: text, customer_id: text, credit: bigint, receivable: bigint },
+  ['account_id', 'customer_id'],
+)
 
-const walletsTable: Table<WalletRow> = {
-  name: 'audit_wallets',
-  columns: {
-    account_id: { type: 'text' },
-    created: { type: 'boolean' },
-    reseller: { type: 'boolean' },
-    available: { type: 'bigint' },
-    held: { type: 'bigint' },
-    receivable: { type: 'bigint' },
-    mirror: { type: 'bigint' },
-    mirror_debt: { type: 'bigint' },
-  },
-  key: ['account_id'],
-  indexes: [],
-}
-
-const creditsTable: Table<CreditRow> = {
-  name: 'audit_customer_credit',
-  columns: {
-    account_id: { type: 'text' },
-    customer_id: { type: 'text' },
-    credit: { type: 'bigint' },
-    receivable: { type: 'bigint' },
-  },
-  key: ['account_id', 'customer_id'],
-  indexes: [],
-}
-
-const ledgerPrefix = 'ledger-'
-const accountPrefix = 'account-'
-const ownerOf = ({ stream }: RecordedEvent): AccountId | null =>
-  stream.startsWith(ledgerPrefix) ? (stream.slice(ledgerPrefix.length) as AccountId) : null
-
-const customerOf = (event: RecordedEvent): string | null =>
-  (event.data as { customerId?: string }).customerId ?? null
+type WalletRow = RowOf<typeof walletsTable>
+type LedgerRecord = RecordedEvent<LedgerEvent>
 
 const emptyWallet = (accountId: string): WalletRow => ({
   account_id: accountId,
@@ -99,57 +80,52 @@ const unbalanced = (postings: readonly Posting[]): string | null => {
   return [...sums].find(([, sum]) => sum !== 0n)?.[0] ?? null
 }
 
-const checkWallet = (event: RecordedEvent<LedgerEvent>, rows: Rows, wallet: WalletRow): void => {
-  const report = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
-  const { availableAfterMicros } = event.data
-  if (wallet.available !== availableAfterMicros)
+const checkWallet = ({ data }: LedgerRecord, wallet: WalletRow, report: Report): void => {
+  const { availableAfterMicros } = data
+  const { account_id: account, available, held, receivable, mirror, mirror_debt: mirrorDebt } = wallet
+  if (available !== availableAfterMicros)
     report(
       'wallet-balance',
-      `it leaves ${inDollars(availableAfterMicros)} available as it says, but ${inDollars(wallet.available)} by its postings`,
+      `it leaves ${inDollars(availableAfterMicros)} available as it says, but ${inDollars(available)} by its postings`,
     )
-  if (availableAfterMicros < 0 || wallet.available < 0)
-    report(
-      'wallet-below-zero',
-      `the wallet of ${wallet.account_id} is below zero: ${inDollars(wallet.available)}`,
-    )
-  if (wallet.held < 0) report('holds-below-zero', `the open holds of ${wallet.account_id} are below zero`)
-  if (wallet.receivable < 0) report('debt-below-zero', `more than the debt of ${wallet.account_id} was paid`)
-  if (wallet.reseller && wallet.mirror !== wallet.available + wallet.held)
+  if (availableAfterMicros < 0 || available < 0)
+    report('wallet-below-zero', `the wallet of ${account} is below zero: ${inDollars(available)}`)
+  if (held < 0) report('holds-below-zero', `the open holds of ${account} are below zero`)
+  if (receivable < 0) report('debt-below-zero', `more than the debt of ${account} was paid`)
+  if (wallet.reseller && mirror !== available + held)
     report(
       'cross-book',
-      `the wallet and holds of ${wallet.account_id} are ${inDollars(wallet.available + wallet.held)} in the service's book, its service wallet ${inDollars(wallet.mirror)} in its own`,
+      `the wallet and holds of ${account} are ${inDollars(available + held)} in the service's book, its service wallet ${inDollars(mirror)} in its own`,
     )
-  if (wallet.reseller && wallet.mirror_debt !== wallet.receivable)
+  if (wallet.reseller && mirrorDebt !== receivable)
     report(
       'cross-book',
-      `${wallet.account_id} owes ${inDollars(wallet.receivable)} in the service's book, ${inDollars(wallet.mirror_debt)} in its own`,
+      `${account} owes ${inDollars(receivable)} in the service's book, ${inDollars(mirrorDebt)} in its own`,
     )
 }
 
 const checkCredit = (
-  event: RecordedEvent<LedgerEvent>,
-  rows: Rows,
+  { data }: LedgerRecord,
   postings: readonly Posting[],
   accountId: AccountId,
+  rows: Rows,
+  report: Report,
 ): void => {
-  if (!('creditAfterMicros' in event.data)) return
-  const { customerId, creditAfterMicros } = event.data
+  if (!('creditAfterMicros' in data)) return
+  const { customerId, creditAfterMicros } = data
   const book = resellerBook(accountId)
   const previous = rows.get(creditsTable, [accountId, customerId])
   const credit = (previous?.credit ?? 0) - sumOf(postings, book, customerAccount(customerId))
   const receivable =
     (previous?.receivable ?? 0) + sumOf(postings, book, customerReceivableAccount(customerId))
   if (credit !== creditAfterMicros)
-    recordViolation(
-      rows,
-      event,
+    report(
       'customer-credit',
       `it leaves the customer ${inDollars(creditAfterMicros)} as it says, but ${inDollars(credit)} by its postings`,
     )
   if (creditAfterMicros < 0 || credit < 0)
-    recordViolation(rows, event, 'credit-below-zero', `the credit of ${customerId} is below zero`)
-  if (receivable < 0)
-    recordViolation(rows, event, 'customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
+    report('credit-below-zero', `the credit of ${customerId} is below zero`)
+  if (receivable < 0) report('customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
   rows.put(creditsTable, {
     account_id: accountId,
     customer_id: customerId,
@@ -159,88 +135,88 @@ const checkCredit = (
 }
 
 /** The booked margin equals price minus cost of the order. */
-const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: readonly Posting[]): void => {
+const checkMargin = (
+  event: LedgerRecord,
+  postings: readonly Posting[],
+  accountId: AccountId,
+  report: Report,
+) => {
   if (event.type !== 'CustomerCharged') return
-  const { order } = event.data
-  const book = resellerBook(ownerOf(event)!)
-  const bookedMargin =
-    -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
-  const expectedMargin = centsToMicros(order.amountCents - (order.costCents ?? 0))
-  if (bookedMargin !== expectedMargin)
-    recordViolation(
-      rows,
-      event,
+  const { amountCents, costCents = 0 } = event.data.order
+  const book = resellerBook(accountId)
+  const booked = -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
+  const expected = centsToMicros(amountCents - costCents)
+  if (booked !== expected)
+    report(
       'margin',
-      `its margin is ${inDollars(expectedMargin)} by price and cost of the order, ${inDollars(bookedMargin)} by its postings`,
+      `its margin is ${inDollars(expected)} by price and cost of the order, ${inDollars(booked)} by its postings`,
     )
 }
 
-const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, rows: Rows): void => {
+const checkMoney = (event: LedgerRecord, accountId: AccountId, rows: Rows, report: Report): void => {
   const previous = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
   if (!previous.created)
-    recordViolation(
-      rows,
-      event,
-      'account-unknown',
-      `there is no account ${accountId} at this place of the log`,
-    )
+    report('account-unknown', `there is no account ${accountId} at this place of the log`)
+  // One wrong figure is one finding: later events are compared with the balance that this event claims.
+  const available = event.data.availableAfterMicros
   let postings: readonly Posting[]
   try {
     postings = postingsOf(event, { accountId, reseller: previous.reseller })
   } catch (error) {
-    recordViolation(rows, event, 'postings', `it cannot be booked: ${(error as Error).message}`)
-    rows.put(walletsTable, { ...previous, available: event.data.availableAfterMicros })
+    report('postings', `it cannot be booked: ${(error as Error).message}`)
+    rows.put(walletsTable, { ...previous, available })
     return
   }
   const unbalancedBook = unbalanced(postings)
   if (unbalancedBook !== null)
-    recordViolation(rows, event, 'postings', `its entry in the book ${unbalancedBook} does not sum to zero`)
+    report('postings', `its entry in the book ${unbalancedBook} does not sum to zero`)
+  const ownBook = resellerBook(accountId)
   const wallet: WalletRow = {
     ...previous,
     available: previous.available - sumOf(postings, serviceBook, walletAccount(accountId)),
     held: previous.held - sumOf(postings, serviceBook, holdsAccount(accountId)),
     receivable: previous.receivable + sumOf(postings, serviceBook, receivableAccount(accountId)),
-    mirror: previous.mirror + sumOf(postings, resellerBook(accountId), serviceWalletAccount),
-    mirror_debt: previous.mirror_debt - sumOf(postings, resellerBook(accountId), serviceDebtAccount),
+    mirror: previous.mirror + sumOf(postings, ownBook, serviceWalletAccount),
+    mirror_debt: previous.mirror_debt - sumOf(postings, ownBook, serviceDebtAccount),
   }
-  checkWallet(event, rows, wallet)
-  checkCredit(event, rows, postings, accountId)
-  checkMargin(event, rows, postings)
-  // One wrong figure is one finding: later events are compared with the balance that this event claims.
-  rows.put(walletsTable, { ...wallet, available: event.data.availableAfterMicros })
+  checkWallet(event, wallet, report)
+  checkCredit(event, postings, accountId, rows, report)
+  checkMargin(event, postings, accountId, report)
+  rows.put(walletsTable, { ...wallet, available })
 }
+
+const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledger-')
 
 /**
  * Money only moves on existing accounts. Every entry sums to zero in each of its books. Each balance that an event
  * claims equals the postings and is never below zero. The service's book and the reseller's own book agree on the
- * reseller's wallet and debt.
+ * reseller's wallet and debt. Takes every event of a ledger, of any type.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 2,
+  version: 3,
   tables: [walletsTable, creditsTable],
-  takes: { types: new Set(['AccountCreated']), streams: new Set([ledgerPrefix]) },
+  takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {
-    if (event.type === 'AccountCreated')
-      return [{ table: walletsTable.name, key: [(event.data as AccountCreated['data']).accountId] }]
-    const accountId = ownerOf(event)
-    if (accountId === null) return []
-    const customerId = customerOf(event)
-    const wallet = { table: walletsTable.name, key: [accountId] }
-    return customerId === null
-      ? [wallet]
-      : [wallet, { table: creditsTable.name, key: [accountId, customerId] }]
+    if (isLedger(event)) {
+      const accountId = subjectOf(event)
+      const { customerId } = event.data as { customerId?: string }
+      const wallet = rowKey(walletsTable, accountId)
+      return customerId == null ? [wallet] : [wallet, rowKey(creditsTable, accountId, customerId)]
+    }
+    return event.type === 'AccountCreated'
+      ? [rowKey(walletsTable, (event.data as AccountCreated['data']).accountId)]
+      : []
   },
   apply: (event, rows) => {
-    const accountId = ownerOf(event)
-    if (accountId !== null) return applyMoney(event as RecordedEvent<LedgerEvent>, accountId, rows)
+    const report: Report = (rule, problem) => recordViolation(rows, event, rule, problem)
+    if (isLedger(event)) return checkMoney(event as LedgerRecord, subjectOf(event) as AccountId, rows, report)
     if (event.type !== 'AccountCreated') return
-    const { accountId: createdId, reseller } = event.data as AccountCreated['data']
-    const previous = rows.get(walletsTable, [createdId])
-    if (event.stream !== `${accountPrefix}${createdId}`)
-      recordViolation(rows, event, 'account-elsewhere', `it makes the account ${createdId}`)
-    if (previous?.created)
-      recordViolation(rows, event, 'account-twice', `account ${createdId} was made before`)
-    rows.put(walletsTable, { ...(previous ?? emptyWallet(createdId)), created: true, reseller })
+    const { accountId, reseller } = event.data as AccountCreated['data']
+    const previous = rows.get(walletsTable, [accountId])
+    if (event.stream !== `account-${accountId}`)
+      report('account-elsewhere', `it makes the account ${accountId}`)
+    if (previous?.created) report('account-twice', `account ${accountId} was made before`)
+    rows.put(walletsTable, { ...(previous ?? emptyWallet(accountId)), created: true, reseller })
   },
 }

@@ -1,13 +1,15 @@
 import { writeFile } from 'node:fs/promises'
 import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { publicKeyPem, sealKeyOf } from './seal-key.ts'
-import type { SealsFile } from './seals-file.ts'
-
-/** Loads the dependencies when a command runs. The help texts do not need them. */
-const loadSealing = () => import('./sealing.ts')
+import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
+import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
+import { replaceSealKey } from '../../platform/vault/keys.ts'
+import { openUnsealedCheck } from '../signatures/unsealed-check.ts'
+import { UnresolvedViolation } from '../violations.ts'
+import { createDigestStore } from './digests.ts'
+import { listSeals, sealsFileOf } from './seal-queries.ts'
+import { chainToHead, openSealing, readSeals, rotateSealKey, SealRefused } from './sealing.ts'
+import { publicKeyPem, readSealKey, type SealsFile, sealKeyOf } from './seals-file.ts'
 
 /**
  * Seals all new events by the same rules as a server; null when there are none.
@@ -18,39 +20,30 @@ const sealNow = async (
   { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
 ): Promise<number | null> => {
   const { pool, log, runner, keys, clock, config } = context
-  const { createDigestStore } = await import('./digests.ts')
-  const { chainToHead, openSealing, SealRefused } = await loadSealing()
-  const { UnresolvedViolation } = await import('../violations.ts')
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
-  const bar = createProgressBar(process.stderr)
-  try {
+  return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)
     const checks = laws && config.laws && config.onViolation !== 'alarm'
-    const { openUnsealedCheck } = await import('../signatures/unsealed-check.ts')
     const openSignatures =
       checks && config.eventStoreUrl === null
         ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
         : undefined
     const openedSealing = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
     await chainToHead(log, openedSealing.chain, stepsOf(bar, 'digests', await log.head()))
-    bar.end()
     if (checks) {
       const { refuseUnresolvedViolations } = await import('../violation-commands.ts')
       await refuseUnresolvedViolations(context, openedSealing.chain.sealedThrough())
     }
     return (await openedSealing.seal(context))?.throughOrdinal ?? null
-  } catch (error) {
+  }).catch((error) => {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
     if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
     throw error
-  } finally {
-    bar.end()
-  }
+  })
 }
 
 const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
-  const { sealsFileOf } = await import('./seal-queries.ts')
   const file = await sealsFileOf(context, last)
   if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
   return file
@@ -58,9 +51,11 @@ const exportFile = async (context: CliContext, last: number): Promise<SealsFile>
 
 export const seal = async (
   context: CliContext,
-  options: { remakeDigests?: boolean; withoutLaws?: boolean },
+  {
+    remakeDigests: remake = false,
+    withoutLaws = false,
+  }: { readonly remakeDigests?: boolean; readonly withoutLaws?: boolean },
 ) => {
-  const { remakeDigests: remake = false, withoutLaws = false } = options
   const throughOrdinal = await sealNow(context, { remake, laws: !withoutLaws })
   return {
     json: { sealed: throughOrdinal !== null, throughOrdinal },
@@ -72,20 +67,8 @@ export const seal = async (
 }
 
 export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: number }) => {
-  const { listSeals } = await import('./seal-queries.ts')
   const page = await listSeals(log, { limit, offset: 0 })
-  const text = table(
-    page.seals,
-    [
-      { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
-      { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
-      { title: 'checked', value: ({ checkedEvents }) => checkedEvents ?? '-', align: 'right' },
-      { title: 'digest', value: ({ digest }) => digest },
-      { title: 'key', value: ({ publicKey }) => `${publicKey.slice(0, 16)}…` },
-    ],
-    'nothing is sealed yet; "ledger seal" seals the log',
-  )
-  return { json: { seals: page.seals }, text }
+  return { json: { seals: page.seals }, rows: page.seals }
 }
 
 export const exportSeals = async (
@@ -114,9 +97,6 @@ export const publicKey = async ({ keys }: CliContext) => {
 
 export const rotateKey = async (context: CliContext, { newKeyFile }: { newKeyFile: string }) => {
   const { pool, config, keys, runner, clock } = context
-  const { readSeals, rotateSealKey, SealRefused } = await loadSealing()
-  const { readSealKey } = await import('./seals-file.ts')
-  const { replaceSealKey } = await import('../../platform/vault/keys.ts')
   const seed = await readSealKey(newKeyFile)
   const [key, nextKey] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
   if (key.publicKey === nextKey.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)

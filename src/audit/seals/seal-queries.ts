@@ -51,7 +51,7 @@ export const listSeals = async (
 }
 
 /** The events of an export: all key rotations and the last seals, in order. */
-export const sealsToExport = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
+const sealsToExport = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
   const rotations: SealKeyRotated[] = []
   let recentEvents: SealEvent[] = []
   for await (const { type, data } of log.readStream(sealStream)) {

@@ -13,17 +13,17 @@ import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { UnresolvedViolation } from '../violations.ts'
 import { createDigestStore } from './digests.ts'
-import type { SealKey } from './seal-key.ts'
 import {
   chainToHead,
   openSealing,
   type Sealing,
-  type SealingDeps,
+  type SealingDependencies,
   SealRefused,
   sealerLock,
 } from './sealing.ts'
+import type { SealKey } from './seals-file.ts'
 
-export type SealerDeps = {
+export type SealerDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
@@ -38,9 +38,9 @@ export type SealerDeps = {
   /** Called after each seal of this process. */
   readonly onSeal?: () => void
   /** Omitted: seals do not require signatures of processes. */
-  readonly openSignatures?: SealingDeps['openSignatures']
+  readonly openSignatures?: SealingDependencies['openSignatures']
   /** The number of events in a range that this process checked itself; omitted: seals do not contain it. */
-  readonly checkedEvents?: SealingDeps['checkedEvents']
+  readonly checkedEvents?: SealingDependencies['checkedEvents']
   /**
    * Resolves when the events after the ordinal `sealed`, up to a position, may be sealed; rejects with the reason
    * otherwise. Omitted: all may be sealed.
@@ -92,7 +92,7 @@ export const sealer = worker({
  * Follows the log and seals it by count and by time, but never for seals alone. One process of a cluster does it at a
  * time. It stops sealing, and reports that, when the log differs from the sealed log.
  */
-export const startSealer = (deps: SealerDeps): Sealer => {
+export const startSealer = (deps: SealerDependencies): Sealer => {
   const {
     scheduler,
     pool,

@@ -24,7 +24,7 @@ import {
   maxRunEvents,
   startDigest,
 } from './digests.ts'
-import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seal-key.ts'
+import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seals-file.ts'
 
 /** The running digest at the end of a log, with the digests that are not stored yet. */
 export type LogChain = {
@@ -136,7 +136,7 @@ export class SealRefused extends Error {
   override readonly name = 'SealRefused'
 }
 
-export type SealingDeps = {
+export type SealingDependencies = {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly store: DigestStore
@@ -174,7 +174,7 @@ const sealMismatch = (ordinal: number): SealRefused =>
 
 /** Whether the events of a seal are unchanged. Reads all of them. */
 const isAsSealed = async (
-  { log, yieldToCommands }: Pick<SealingDeps, 'log' | 'yieldToCommands'>,
+  { log, yieldToCommands }: Pick<SealingDependencies, 'log' | 'yieldToCommands'>,
   { throughOrdinal, digest }: LogSealed['data'],
 ): Promise<boolean> => {
   const chain = await openChain(noStore, throughOrdinal, yieldToCommands)
@@ -190,7 +190,7 @@ const isAsSealed = async (
  * Continues sealing from the last seal. A seal is only made when the log still has the digest of the previous seal.
  * @throws SealRefused when the stored digests differ from the seals of the log
  */
-export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
+export const openSealing = async (deps: SealingDependencies, cause: Cause): Promise<Sealing> => {
   const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = deps
   let { last } = await readSeals(runner, cause)
   const digests = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)

@@ -9,7 +9,7 @@ import { createBatchStatement } from '../seals/digests.ts'
 import { type IntroducedKey, readIntroduction, type SealingKey, stopProblem } from './signing-keys.ts'
 
 /** A row of `log.signatures`: the signature of a process for a batch that it wrote. */
-export type SignedBatch = {
+type SignedBatch = {
   readonly firstPosition: number
   readonly events: number
   /** Lower-case hex. */
@@ -29,7 +29,7 @@ type Row = {
 }
 
 /** The batches that begin after one position, up to and including another, in order. */
-export const readSignedBatches = async (
+const readSignedBatches = async (
   pool: Pick<pg.Pool, 'query'>,
   after: number,
   through: number,
@@ -51,7 +51,7 @@ export const readSignedBatches = async (
 }
 
 /** The number of batches that begin after the end of the log: their events were cut off. */
-export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
+const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
   const { rows } = await pool.query<{ count: number }>(
     `select count(*)::int as count from log.signatures
       where first_position > (select last_position from log.head)`,
@@ -63,7 +63,7 @@ export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promis
 export type OrdinalEvent = { readonly event: StoredEvent; readonly ordinal: number }
 
 /** Called, in order, for each event that differs from what a process wrote. */
-export type OnUnsigned = (ordinalEvent: OrdinalEvent, problem: string) => void
+type OnUnsigned = (ordinalEvent: OrdinalEvent, problem: string) => void
 
 export type SignatureSummary = {
   /** Batches with valid signatures. */
@@ -88,7 +88,7 @@ export type SignatureCheck = {
   summary(): SignatureSummary
 }
 
-export type SignatureCheckOptions = {
+type SignatureCheckOptions = {
   readonly pool: Pick<pg.Pool, 'query'>
   readonly logId: string
   readonly sealingKey: SealingKey

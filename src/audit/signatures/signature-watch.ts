@@ -9,7 +9,7 @@ import type { LogFeed } from '../../platform/projections/feed.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import type { CheckedEvents, Found } from '../checked-events.ts'
-import { accountOf } from '../invariants/violation.ts'
+import { accountOf } from '../invariants/invariant.ts'
 import { readSeals } from '../seals/sealing.ts'
 import { signatureRule } from '../violations.ts'
 import type { VerifySignature } from './check-signatures.ts'
@@ -19,7 +19,7 @@ import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck 
 type CheckedPosition = SignaturePlace & { readonly eventId: string }
 
 /** A check that continues where the last check of this log stopped, in any process, and stores its findings. */
-export type ResumableSignatureCheck = {
+type ResumableSignatureCheck = {
   /** The position after which `take` expects events. */
   next(): number
   take(events: readonly StoredEvent[]): Promise<void>
@@ -89,7 +89,7 @@ const forgetGoneSql = `
  * table contains
  * @param onFound called for each event without a valid signature
  */
-export const openSignatureCheck = async (
+const openSignatureCheck = async (
   options: CheckedLog & {
     readonly from?: number
     readonly onFound?: (event: StoredEvent) => void
@@ -144,7 +144,7 @@ export const checkSignatures = async (
   }
 }
 
-export type SignatureWatchDeps = {
+type SignatureWatchDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
@@ -176,7 +176,7 @@ export const signatureWatch = worker({
  * Follows the log and checks the signatures of processes. An unsigned event becomes a violation (violations.ts), so
  * that its account is blocked and no seal covers it. One process of a cluster does it at a time.
  */
-export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorker, 'stop'> => {
+export const startSignatureWatch = (deps: SignatureWatchDependencies): Pick<RunningWorker, 'stop'> => {
   const { scheduler, feed, runner, logger, checked } = deps
 
   const sealedThrough = async (): Promise<number> => {

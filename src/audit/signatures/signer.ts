@@ -9,9 +9,8 @@ import { processKeyStream, type StreamName, signingStream } from '../../kernel/s
 import { encode } from '../../platform/eventstore/codec.ts'
 import type { AppendItem, Expected } from '../../platform/eventstore/port.ts'
 import type { BatchSigner, EventRow } from '../../platform/eventstore/postgres/append-batch.ts'
-import type { DigestedEvent } from '../seals/digests.ts'
-import { createBatchStatement } from '../seals/digests.ts'
-import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
+import { createBatchStatement, type DigestedEvent } from '../seals/digests.ts'
+import { type SealKey, sealKeyOf } from '../seals/seals-file.ts'
 import { introductionStatement, stopStatement } from './signing-keys.ts'
 
 export type SignerOptions = {

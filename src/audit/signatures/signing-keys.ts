@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '../../domain/seals/events.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
+import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seals-file.ts'
 
 /** The text that the introduction of a process key signs. Every line ends with a line feed. */
 export const introductionStatement = (key: Omit<ProcessKeyIntroduced['data'], 'signature'>): string =>

@@ -1,8 +1,8 @@
 import { withoutNulls } from '../../kernel/json-text.ts'
 import type { Target } from '../shared/order-terms.ts'
-import type { CatalogState } from './fold.ts'
 import {
   accept,
+  type CatalogState,
   type DedicatedProduct,
   isDedicated,
   type Product,

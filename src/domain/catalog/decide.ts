@@ -3,8 +3,8 @@ import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { CatalogFile } from './catalog-file.ts'
 import { type Problem, successorProblem } from './catalog-rules.ts'
 import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
-import { type CatalogState, inState } from './fold.ts'
-import type { Product, ProductState, ProductTerms } from './product.ts'
+import { inState } from './fold.ts'
+import type { CatalogState, Product, ProductState, ProductTerms } from './product.ts'
 
 /** An append may have 1 MiB. The rest is for metadata and growth. */
 export const maxCatalogBytes = 900 * 1024
@@ -27,12 +27,12 @@ const aliasProblem = (
     ? {
         path: `${owner.path}.aliases`,
         value: owner.product.aliases,
-        expected: `${alias} to stay: old ids resolve for ever`,
+        expected: `${alias} to stay: old ids always resolve`,
       }
     : {
         path: takenPath,
         value: alias,
-        expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
+        expected: `a new id: ${alias} is an old id of ${owner.product.id} and always names it; leave it in the aliases of ${owner.product.id}`,
       }
 
 const continuityProblems = (
@@ -65,7 +65,7 @@ const continuityProblems = (
         .map((field) => ({
           path: `${at}.${field}`,
           value: next[field],
-          expected: `${product[field]}, as it was sold; make a new product and retire ${product.id}`,
+          expected: `${product[field]}, which never changes; make a new product and retire ${product.id}`,
         })),
       ...product.aliases
         .filter((alias) => !next.aliases.includes(alias))

@@ -1,14 +1,7 @@
 import type { Fold } from '../../kernel/decider.ts'
 import { catalogStream } from '../../kernel/streams.ts'
 import type { CatalogEvent } from './events.ts'
-import type { Product } from './product.ts'
-
-/** The catalogue after an event. `digest` and `importedAt` are null before the first import. */
-export type CatalogState = {
-  readonly digest: string | null
-  readonly importedAt: string | null
-  readonly products: readonly Product[]
-}
+import type { CatalogState, Product } from './product.ts'
 
 export const emptyCatalog: CatalogState = { digest: null, importedAt: null, products: [] }
 

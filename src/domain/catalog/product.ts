@@ -131,3 +131,10 @@ export const reject = (
   ok: false,
   refusal: { code, message },
 })
+
+/** The catalogue after an event. `digest` and `importedAt` are null before the first import. */
+export type CatalogState = {
+  readonly digest: string | null
+  readonly importedAt: string | null
+  readonly products: readonly Product[]
+}

@@ -1,12 +1,25 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { applyDecided, type CommandDecision, type StatesOf, type StreamRefs } from '../../kernel/decider.ts'
-import { centsToMicros } from '../../kernel/money.ts'
+import {
+  type Appends,
+  applyDecided,
+  type CommandDecision,
+  type StatesOf,
+  type StreamRefs,
+} from '../../kernel/decider.ts'
+import type { CustomerId } from '../../kernel/ids.ts'
+import { amountIn, centsToMicros } from '../../kernel/money.ts'
+import { remembersSince } from '../../kernel/recent-ids.ts'
 import { depositStream, ledgerStream } from '../../kernel/streams.ts'
-import type { LedgerState } from '../ledger/fold.ts'
+import { accountRef } from '../accounts/fold.ts'
+import { decideCredit } from '../ledger/decide.ts'
+import { decideCustomerCredit } from '../ledger/decide-customer.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import { type LedgerState, ledgerFold } from '../ledger/fold.ts'
+import { decideAwaited } from '../orders/decide-awaited.ts'
+import { orderStreams } from '../orders/decide-placement.ts'
 import type { CancelReason } from '../orders/events.ts'
-import type { GatewayPayment, InvoiceStatus, UndonePayment } from '../payments/payments.ts'
-import type { Crediting, PaymentToCredit } from './credit-payment.ts'
-import type { DepositDetails, DepositEvent, DepositFailed } from './events.ts'
+import type { GatewayChange, GatewayPayment, InvoiceStatus, UndonePayment } from '../payments/payments.ts'
+import type { DepositDetails, DepositEvent, DepositFailed, PendingOrder } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
 
 /** Why an order is canceled, from the state of its invoice; null while the invoice is open. */
@@ -36,7 +49,7 @@ export type ReportedInvoice = {
   readonly undone?: readonly UndonePayment[]
 }
 
-export type OpenAnswer =
+type OpenAnswer =
   | { readonly kind: 'opened' | 'standing'; readonly deposit: Deposit }
   /** The key was used with another request. */
   | { readonly kind: 'conflict' }
@@ -143,7 +156,7 @@ const uncreditedPayments = (deposit: Deposit, reported: ReportedInvoice): readon
   return [...recorded, ...newPayments]
 }
 
-export type ReceiptAnswer = {
+type ReceiptAnswer = {
   readonly deposit: DepositState
   /** More payments are waiting: decide again. */
   readonly more: boolean
@@ -204,4 +217,223 @@ export const decideReceipt = <Refs extends StreamRefs>(
     appends: statusEvent ? [{ stream, events }] : [],
     answer: { deposit: fold(deposit, events, nowMs), more: false, unconfirmed },
   }
+}
+
+/** Money that arrived for a deposit and must be credited. */
+type PaymentToCredit = {
+  readonly paymentId: string
+  readonly amountMicros: number
+  /** When the deposit recorded it; null if the same decision records it. */
+  readonly recordedAtMs: number | null
+  /** It came after the invoice closed, so it is credited and places no order. */
+  readonly late: boolean
+}
+
+export type Credited =
+  /**
+   * `credited`: the money moves now. `standing`: the ledger already has it, and only the steps after it that a crash
+   * lost are done.
+   */
+  | {
+      readonly outcome: 'credited' | 'standing'
+      /** For the ledger, in one append. */
+      readonly payment: readonly LedgerEvent[]
+      /** Appended after the payment. */
+      readonly appends: Appends
+    }
+  /** Recorded so long ago that the ledger state no longer shows whether it moved. An operator must check it. */
+  | { readonly outcome: 'unconfirmed' }
+
+/** How money of a deposit is credited: the additional streams to decide on, and the pure decision. */
+export type Crediting<Refs extends StreamRefs = StreamRefs> = {
+  readonly streams: Refs
+  decide(ledger: LedgerState, states: StatesOf<Refs>, payment: PaymentToCredit, nowMs: number): Credited
+}
+
+const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => ({
+  streams: {},
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+    const reference = paymentId
+    const credit = { source: 'deposit', gateway: provider, reference } as const
+    const decision = decideCredit(ledger, {
+      ...credit,
+      depositId,
+      orderId: null,
+      family: null,
+      amountMicros,
+    })
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
+      return { outcome: 'unconfirmed' }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
+  },
+})
+
+const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId: CustomerId): Crediting => ({
+  streams: {},
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+    const credit = { customerId, reference: paymentId, gateway: gatewayId, depositId, amountMicros }
+    const decision = decideCustomerCredit(ledger, credit)
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
+      return { outcome: 'unconfirmed' }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
+  },
+})
+
+/** A payment for an order also places the order in the same decision. The debit is in the same ledger append. */
+const placingCrediting = (
+  deposit: DepositDetails & { readonly pending: PendingOrder },
+  orderable: boolean,
+  credit: Crediting,
+): Crediting => {
+  const { depositId, accountId, pending } = deposit
+  const { order } = pending
+  const { ledger: _, ...orderRefs } = orderStreams(order)
+  const streams = { account: accountRef(accountId), ...orderRefs }
+  const crediting: Crediting<typeof streams> = {
+    streams,
+    decide: (ledger, states, payment, nowMs) => {
+      const credited = credit.decide(ledger, {}, payment, nowMs)
+      if (credited.outcome === 'unconfirmed' || payment.late) return credited
+      const ledgerAfter = applyDecided(ledgerFold, ledger, credited.payment, nowMs)
+      const awaited = decideAwaited(
+        { ...states, ledger: ledgerAfter },
+        { order, depositId, orderable },
+        nowMs,
+      )
+      return {
+        outcome: credited.outcome,
+        payment: [...credited.payment, ...awaited.payment],
+        appends: awaited.appends,
+      }
+    },
+  }
+  return crediting as unknown as Crediting
+}
+
+/**
+ * The only function that turns a received payment into a ledger decision. For a deposit with an order it decides credit
+ * and debit in one ledger append; if the money is too little, it only credits.
+ * @param orderable Whether the product of the deposit's order can be ordered at the moment
+ */
+export const creditingOf = (deposit: DepositDetails, orderable: boolean): Crediting => {
+  const { customerId, pending } = deposit
+  const credit = customerId === null ? walletCrediting(deposit) : customerCrediting(deposit, customerId)
+  return pending === null ? credit : placingCrediting({ ...deposit, pending }, orderable, credit)
+}
+
+/**
+ * The most changes of a deposit. A provider reports few. The limit protects the log from a server that reports another
+ * one in each answer.
+ */
+const maxChanges = 50
+
+const usdText = (micros: number): string => amountIn(micros, 'usd')
+
+/**
+ * What the provider reports about the invoice and no other event books: a payment that was refunded, undone or has
+ * another amount than before, an invoice with the status paid but without the money, or an invalid invoice for which
+ * money arrived.
+ * @param deposit the deposit after the reported payments were credited
+ */
+export const changesIn = (
+  deposit: Deposit,
+  { status, payments, undone = [] }: ReportedInvoice,
+): readonly GatewayChange[] => {
+  const recorded = deposit.payments
+  const invoiceId = deposit.invoice?.invoiceId ?? deposit.details.depositId
+  const arrivedMicros = [...recorded.values()].reduce((sum, { amountMicros }) => sum + amountMicros, 0)
+  const { amountCents } = deposit.details
+  return [
+    ...undone
+      // An undone payment that was never credited needs no action.
+      .filter(({ paymentId, why }) => why === 'refunded' || recorded.has(paymentId))
+      .map(
+        ({ paymentId, why, amount }): GatewayChange => ({
+          change: why === 'refunded' ? 'refunded' : 'payment_undone',
+          reference: paymentId,
+          amount,
+        }),
+      ),
+    ...payments
+      .filter(
+        ({ paymentId, amountMicros }) =>
+          recorded.has(paymentId) && recorded.get(paymentId)?.amountMicros !== amountMicros,
+      )
+      .map(
+        ({ paymentId, amountMicros }): GatewayChange => ({
+          change: 'payment_changed',
+          reference: paymentId,
+          amount: usdText(amountMicros),
+        }),
+      ),
+    ...(status === 'paid' && arrivedMicros < centsToMicros(amountCents)
+      ? [
+          {
+            change: 'paid_without_money',
+            reference: invoiceId,
+            amount: usdText(centsToMicros(amountCents)),
+          } as const,
+        ]
+      : []),
+    ...(status === 'failed' && recorded.size > 0
+      ? [{ change: 'marked_invalid', reference: invoiceId, amount: usdText(arrivedMicros) } as const]
+      : []),
+  ]
+}
+
+/** An amount such as `0.00 usd`: every refund of a charge failed. */
+const isZeroRefund = ({ change, amount }: GatewayChange): boolean =>
+  change === 'refunded' && amount !== null && /^0(\.0+)? /.test(amount)
+
+/**
+ * The reported changes that the deposit does not have yet, or has with another amount. A failed refund makes the amount
+ * smaller again.
+ */
+export const unknownChanges = (
+  { changes: recordedChanges }: Pick<Deposit, 'changes'>,
+  reported: readonly GatewayChange[],
+): readonly GatewayChange[] =>
+  reported
+    .filter((change) => {
+      const previous = recordedChanges.findLast(
+        (other) => other.change === change.change && other.reference === change.reference,
+      )
+      return previous === undefined ? !isZeroRefund(change) : previous.amount !== change.amount
+    })
+    .slice(0, Math.max(0, maxChanges - recordedChanges.length))
+
+/** Records the reported changes, each once. The answer has the new ones. No money moves. */
+export const decideChanges = (
+  deposit: DepositState,
+  reported: readonly GatewayChange[],
+): CommandDecision<readonly GatewayChange[]> => {
+  const newChanges = deposit ? unknownChanges(deposit, reported) : []
+  if (!deposit || newChanges.length === 0) return { appends: [], answer: [] }
+  const { depositId, accountId } = deposit.details
+  const events = newChanges.map((change, index): DepositEvent => {
+    const number = deposit.changes.length + index + 1
+    return { type: 'DepositChangeReported', data: { depositId, accountId, number, ...change } }
+  })
+  return { appends: [{ stream: depositStream(depositId), events }], answer: newChanges }
+}
+
+export type ReviewAnswer = 'reviewed' | 'reviewed_before' | 'unknown_change'
+
+/** Closes a change that was reviewed. */
+export const decideReview = (
+  deposit: DepositState,
+  number: number,
+  note: string,
+): CommandDecision<ReviewAnswer> => {
+  const change = deposit?.changes[number - 1]
+  if (!deposit || !change) return { appends: [], answer: 'unknown_change' }
+  if (change.reviewed) return { appends: [], answer: 'reviewed_before' }
+  const { depositId, accountId } = deposit.details
+  const reviewed: DepositEvent = {
+    type: 'DepositChangeReviewed',
+    data: { depositId, accountId, number, note },
+  }
+  return { appends: [{ stream: depositStream(depositId), events: [reviewed] }], answer: 'reviewed' }
 }

@@ -20,7 +20,7 @@ export type DepositInvoice = {
   readonly expiresAt: string
   readonly watchUntil: string
 }
-export type ReceivedPayment = {
+type ReceivedPayment = {
   readonly amountMicros: number
   readonly receivedAtMs: number
   readonly credited: boolean
@@ -38,7 +38,7 @@ export type Deposit = {
   /** What the provider reported and no other event books, ordered by number. The numbers begin at 1. */
   readonly changes: readonly DepositChange[]
 }
-export type DepositChange = GatewayChange & { readonly reviewed: boolean }
+type DepositChange = GatewayChange & { readonly reviewed: boolean }
 /** Null before it was opened. */
 export type DepositState = Deposit | null
 

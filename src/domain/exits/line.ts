@@ -68,7 +68,7 @@ export type TokenProblem = { readonly token: string; readonly detail: string }
 export const maxExcluded = 20
 export const maxAsn = 4_294_967_295
 /** The longest name of one location, e.g. a city. */
-export const maxLocationLength = 64
+const maxLocationLength = 64
 
 const locationPattern = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
 
@@ -76,7 +76,7 @@ const locationPattern = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
 export const isLocation = (text: string): boolean =>
   text.length <= maxLocationLength && locationPattern.test(text)
 
-export const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
+const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
 
 const locationHint = 'a place of the geo lists: lower-case letters and digits with _ between words'
 
@@ -169,11 +169,11 @@ const maxUsernameBytes = 255
 export const maxWrittenBytes = 200
 
 /** For a session of a hand-written username without a lifetime. */
-export const defaultLifetimeMinutes = 10
+const defaultLifetimeMinutes = 10
 const maxLimitMegabytes = 1_000_000
 
 export const basePattern = /^[a-z0-9]{6,16}$/
-export const setPattern = /^[a-z0-9]{8}$/
+const setPattern = /^[a-z0-9]{8}$/
 const sessionPattern = /^[A-Za-z0-9_]{1,32}$/
 
 export type Parsed =

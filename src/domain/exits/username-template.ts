@@ -10,8 +10,8 @@ export const placeholders = [
   'session',
   'lifetime',
 ] as const
-export type Placeholder = (typeof placeholders)[number]
-export type TemplateValues = Readonly<Partial<Record<Placeholder, string>>>
+type Placeholder = (typeof placeholders)[number]
+type TemplateValues = Readonly<Partial<Record<Placeholder, string>>>
 
 /** A text, a placeholder, or an optional part that is used only if all of its placeholders have a value. */
 type Part = string | { readonly placeholder: Placeholder } | { readonly optional: readonly Part[] }

@@ -2,6 +2,10 @@
 export const protocols = ['http', 'https', 'socks4', 'socks5'] as const
 export type Protocol = (typeof protocols)[number]
 
+/** The formats of feeds of proxies. */
+export const feedFormats = ['text', 'json'] as const
+export type FeedFormat = (typeof feedFormats)[number]
+
 /** Ordered from most to least anonymous. */
 export const anonymities = ['elite', 'anonymous', 'transparent'] as const
 export type Anonymity = (typeof anonymities)[number]

@@ -31,15 +31,15 @@ export type CustomerCreditInsufficient = {
   readonly shortfallCents: number
 }
 
-export type CustomerCreditInput = Omit<
+type CustomerCreditInput = Omit<
   CustomerCredited['data'],
   DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
-export type CustomerAdjustmentInput = Omit<
+type CustomerAdjustmentInput = Omit<
   CustomerAdjusted['data'],
   DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
-export type CustomerRefundInput = Omit<
+type CustomerRefundInput = Omit<
   CustomerRefunded['data'],
   DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
@@ -92,7 +92,7 @@ export const decideCustomerAdjustment = (
 }
 
 /** The input of the charge of an order for a customer. */
-export type CustomerChargeInput = {
+type CustomerChargeInput = {
   readonly order: CustomerOrder
   /**
    * The key's cap in any 24 hours, cents; null for none. It limits the cost, because the cost is what leaves the

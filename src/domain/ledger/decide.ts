@@ -53,8 +53,8 @@ export type SpendCapReached = {
 export type AlreadyDebited = { readonly code: 'already_debited' } & Movement
 export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalance
 
-export type CreditInput = Omit<WalletCredited['data'], DebtFields | 'availableAfterMicros'>
-export type AdjustmentInput = Omit<WalletAdjusted['data'], DebtFields | 'availableAfterMicros'>
+type CreditInput = Omit<WalletCredited['data'], DebtFields | 'availableAfterMicros'>
+type AdjustmentInput = Omit<WalletAdjusted['data'], DebtFields | 'availableAfterMicros'>
 
 export const positive = (amountMicros: number): number => {
   if (assertSafe(amountMicros, 'an amount') <= 0)
@@ -147,7 +147,7 @@ export const spendCapReached = (
   }
 }
 
-export type DebitInput = {
+type DebitInput = {
   readonly order: OrderDetails
   /** The key's cap in any 24 hours, cents; null for none. */
   readonly capCents: number | null
@@ -176,12 +176,12 @@ export const decideDebit = (
   })
 }
 
-export type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
+type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
 /** The hold exists and is open. */
-export type AlreadyHeld = { readonly code: 'already_held' }
+type AlreadyHeld = { readonly code: 'already_held' }
 /** The hold was resolved in this way, which is final. */
-export type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: 'captured' | 'released' }
-export type UnknownHold = { readonly code: 'unknown_hold' }
+type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: 'captured' | 'released' }
+type UnknownHold = { readonly code: 'unknown_hold' }
 
 const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved> | null => {
   if (recallMovement(state, movementKey.capture(holdId)))

@@ -67,7 +67,7 @@ const fromJson = (snapshot: Snapshot): LedgerState => ({
   customers: ImmutableMap(snapshot.customers),
 })
 
-export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
+const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
   toText,
   fromText: (text) => fromJson(JSON.parse(text)),
   agrees: ({ availableMicros }, event) =>
@@ -76,7 +76,7 @@ export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
     state.holds.size + rememberedCount(state.movements) + state.spend.queue.size + state.customers.size,
 }
 
-export type OpenHold = HeldFor & { readonly amountMicros: number }
+type OpenHold = HeldFor & { readonly amountMicros: number }
 
 /** A wallet, which is itself a purse, and the purses of its customers (docs/architecture.md, "Invariants"). */
 export type LedgerState = Purse & {
@@ -94,7 +94,7 @@ export type LedgerState = Purse & {
 export const customerPurse = ({ customers }: Pick<LedgerState, 'customers'>, customerId: string): Purse =>
   customers.get(customerId) ?? emptyPurse
 
-export const emptyLedger: LedgerState = {
+const emptyLedger: LedgerState = {
   ...emptyPurse,
   heldMicros: 0,
   holds: ImmutableMap(),
@@ -292,7 +292,7 @@ export const spentMicros = (spend: Spend, keyId: string, nowMs: number): number 
 }
 
 /** Every bucket in the order of the queue. */
-export type SpendJson = readonly (readonly [keyId: string, minute: number, micros: number])[]
+type SpendJson = readonly (readonly [keyId: string, minute: number, micros: number])[]
 
 export const spendToJson = (spend: Spend): SpendJson => {
   const remainingBuckets = new Map(spend.windows.map(({ buckets }) => buckets.values()).entries())

@@ -184,15 +184,15 @@ const negated = (micros: number | undefined): number | undefined =>
 type DebtChange = { readonly debtChangeMicros?: number; readonly receivableMicros?: number }
 
 /** The change of the debt in a credit or a refund, micro-dollars. */
-export const debtChangeOfCredit = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
+const debtChangeOfCredit = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
   changeOf('debtChangeMicros', debtChangeMicros, negated(receivableMicros))
 
 /** The change of the debt in an adjustment, micro-dollars. */
-export const debtChangeOfAdjustment = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
+const debtChangeOfAdjustment = ({ debtChangeMicros, receivableMicros }: DebtChange): number =>
   changeOf('debtChangeMicros', debtChangeMicros, receivableMicros)
 
 /** The change of the wallet's debt in a refund of a customer's order, micro-dollars. */
-export const walletDebtChangeOf = (data: {
+const walletDebtChangeOf = (data: {
   readonly walletDebtChangeMicros?: number
   readonly walletReceivableMicros?: number
 }): number =>

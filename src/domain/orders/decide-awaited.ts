@@ -25,16 +25,16 @@ import { isCustomerOrder, type Order, type OrderState, orderAfter } from './fold
 export const resellerFundsTimeoutMs = 24 * 60 * 60 * 1000
 
 /** An order with an open invoice. */
-export type AwaitedOrder = {
+type AwaitedOrder = {
   readonly order: OrderDetails
   readonly depositId: string
   /** Whether the product can be ordered at the moment. */
   readonly orderable: boolean
 }
 
-export type AwaitedStates = OrderStates & { readonly account: AccountState }
+type AwaitedStates = OrderStates & { readonly account: AccountState }
 
-export type AwaitedAnswer =
+type AwaitedAnswer =
   | { readonly kind: 'placed' | 'failed' | 'held'; readonly order: Order }
   /** The payer does not have enough yet. Nothing is appended. */
   | { readonly kind: 'short'; readonly shortfallCents: number }
@@ -44,7 +44,7 @@ export type AwaitedAnswer =
    */
   | { readonly kind: 'over' }
 
-export type AwaitedDecision = {
+type AwaitedDecision = {
   /** The payment. It belongs in the same ledger append as the credit that makes it possible. */
   readonly payment: readonly LedgerEvent[]
   /** Appended after the payment. */
@@ -174,7 +174,7 @@ export const decideAwaitedAlone = (
 /**
  * The present state of the order: an order that was placed meanwhile stays placed. `created`: this request created it.
  */
-export type AwaitInvoiceAnswer = { readonly order: Order; readonly created: boolean }
+type AwaitInvoiceAnswer = { readonly order: Order; readonly created: boolean }
 
 /** Records the invoice that an order waits for, once it is open. */
 export const decideAwaiting = (

@@ -21,7 +21,7 @@ import { settleRefund } from './land-refund.ts'
 const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
 
 /** `order`: the state after this step. */
-export type CompletionAnswer = { readonly kind: 'completed'; readonly order: Order } | NeedsEvidence
+type CompletionAnswer = { readonly kind: 'completed'; readonly order: Order } | NeedsEvidence
 
 const completed = (order: Order): CompletionAnswer => ({ kind: 'completed', order })
 

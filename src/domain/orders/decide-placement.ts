@@ -164,7 +164,7 @@ export const dropEmptyAppends = (appends: Appends): Appends =>
   appends.filter(({ events }) => events.length > 0)
 
 /** What the allocation owner answered to an order. */
-export type AllocationResult =
+type AllocationResult =
   | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
   | {
       readonly outcome: 'refused'
@@ -173,7 +173,7 @@ export type AllocationResult =
       readonly free?: number
     }
 
-export type AllocationDecision = {
+type AllocationDecision = {
   /** Empty if the verdict is already recorded, and for a refusal that is not recorded. */
   readonly events: readonly DomainEvent[]
   readonly verdict: AllocationResult

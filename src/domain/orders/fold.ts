@@ -30,7 +30,7 @@ export type Refund = {
 }
 
 /** The invoice that an order waits for. */
-export type Awaiting = {
+type Awaiting = {
   readonly depositId: string
   /**
    * Set if the payment arrived and the reseller's wallet does not have enough: the order is tried again until then. ISO

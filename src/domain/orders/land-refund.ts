@@ -67,7 +67,7 @@ const wasFulfilled = (
   return isRecorded && verdict.outcome === 'fulfilled'
 }
 
-export type RefundSettlement = {
+type RefundSettlement = {
   readonly kind: 'landed'
   readonly appends: Appends
   readonly order: Order

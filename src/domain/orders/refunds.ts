@@ -36,7 +36,7 @@ const unrefundedProxies = (order: Order): ProxyId[] => {
 }
 
 /** The refunded part of the price, of the reseller's cost (only on an order for a customer) and of the rentals. */
-export type RefundShare = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
+type RefundShare = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
 
 /** The refunded part of the cost, cents. It is computed cumulatively, so that all parts add up to the whole cost. */
 const costOf = (order: Order, remainingCostCents: number, refundedAfterCents: number): number => {
@@ -46,10 +46,7 @@ const costOf = (order: Order, remainingCostCents: number, refundedAfterCents: nu
 }
 
 /** The share of a refund request after all earlier decided refunds, or the reason why there is none. */
-export const refundShareOf = (
-  order: Order,
-  request: RefundRequest,
-): RefundShare | { readonly reason: string } => {
+const refundShareOf = (order: Order, request: RefundRequest): RefundShare | { readonly reason: string } => {
   const { details } = order
   const decidedCents = decidedRefundCents(order)
   const remainingCents = details.amountCents - decidedCents

@@ -6,7 +6,7 @@ import { isLow, type PlanAnswer, type PlanState, thresholdPct } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 
-export type PlanDecision = { readonly events: readonly PlanEvent[]; readonly answer: PlanAnswer }
+type PlanDecision = { readonly events: readonly PlanEvent[]; readonly answer: PlanAnswer }
 
 /** A plan with an end is expired from that time on, even before an event records it. */
 const isExpired = (state: PlanState, nowMs: number): boolean =>

@@ -1,7 +1,7 @@
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import { countriesOf, createCatalog, periodsOf } from '../catalog/catalog.ts'
-import type { CatalogState } from '../catalog/fold.ts'
+import type { CatalogState } from '../catalog/product.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
 import type { RetailPrice, Shop, TermsEvent } from './events.ts'
@@ -208,7 +208,7 @@ export const decideTerms = (states: TermsStates, change: TermsChange): TermsDeci
   if (!account.reseller)
     return refused({
       code: 'not_a_reseller',
-      message: 'the account is no reseller\'s; "accounts create --reseller" makes one that is',
+      message: 'the account is not a reseller\'s; create one with "accounts create --reseller"',
     })
   try {
     return decided(...eventsOf(states, change))

@@ -28,7 +28,7 @@ export const maxDaysAhead = 10 * 365
  * The answer to an order, and the event that records it. No event if the answer is already recorded or is an unrecorded
  * refusal.
  */
-export type StockDecision = {
+type StockDecision = {
   readonly events: readonly StockEvent[]
   readonly answer: StockAnswer
 }
@@ -111,11 +111,8 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
 }
 
 /** Whether the rental can be extended: it is the account's, was not released and has not reached its end. */
-export const isActiveRentalOf = (
-  rental: Rental | undefined,
-  accountId: string,
-  nowMs: number,
-): rental is Rental => rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
+const isActiveRentalOf = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
+  rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
 
 /**
  * Extends each rental of the order by its period, from the rental's own end. Refusals: `rental_ended` if one of them is
@@ -219,7 +216,7 @@ export const decideExpiry = (
 /** The address of a rental can be replaced once in this time, milliseconds. */
 export const replaceEveryMs = dayMs
 /** The most replacements of a rental's address in 30 days. The rental's state has the replacements of that time. */
-export const maxReplacements = 3
+const maxReplacements = 3
 /**
  * How long a replaced address cools down, milliseconds. It is longer than for a released address, so that its operator
  * can check it first.

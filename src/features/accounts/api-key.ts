@@ -1,5 +1,5 @@
 import { addressSet, listed } from '../../kernel/ip-address.ts'
-import { tokenForm } from '../../platform/vault/secrets.ts'
+import { tokenForm } from '../../kernel/token-form.ts'
 import type { KeyKind } from './key-store.ts'
 
 declare const brand: unique symbol

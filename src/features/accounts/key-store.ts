@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
+import type { TokenForm } from '../../kernel/token-form.ts'
 import type { Result } from '../../platform/commands/command.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
-import type { TokenForm } from '../../platform/vault/secrets.ts'
 
 /** A key in the vault. `salt` is null for a key of an older release that no event commits to. */
 export type KeyRow = {

@@ -31,7 +31,7 @@ import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { refundOrder, refundRequestOf } from '../orders/index.ts'
 import { createWallets } from '../wallet/index.ts'
 
-export type Approved =
+type Approved =
   | { readonly of: 'movement'; readonly answer: ManualAnswer }
   | { readonly of: 'refund'; readonly answer: RefundAnswer }
   | { readonly of: 'setting'; readonly answer: LimitChangeAnswer }

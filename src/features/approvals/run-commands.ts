@@ -2,9 +2,8 @@ import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
-import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
+import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -32,46 +31,35 @@ const jsonOf = (row: ProposalRow, nowMs: number) => ({
 const proposalsOf = (context: CliContext) =>
   createProposals({ ...context, settleTraffic: createMeter(context).settle })
 
-const readable = async ({ pool, db }: CliContext) => {
-  await requireReadTable(pool, 'read.proposals')
-  return db
-}
-
 export const list = async (
   context: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
-): Promise<CliOutput> => {
-  const db = await readable(context)
+) => {
+  await requireReadTable(context.pool, 'read.proposals')
   const nowMs = context.clock()
-  const rows = await proposalsAfter(db, { waiting: !all, after: null, limit, nowMs })
+  const found = await proposalsAfter(context.db, { waiting: !all, after: null, limit, nowMs })
+  const proposals = found.map((row) => jsonOf(row, nowMs))
   return {
-    json: { proposals: rows.map((row) => jsonOf(row, nowMs)) },
-    text: table(
-      rows,
-      [
-        { title: 'proposal', value: (row) => row.proposalId },
-        { title: 'state', value: (row) => statusOf(row, nowMs) },
-        { title: 'what', value: (row) => whatText(row.what) },
-        { title: 'account', value: (row) => row.accountId ?? '-' },
-        { title: 'by', value: (row) => row.proposedBy },
-        { title: 'until', value: (row) => row.expiresAt },
-      ],
-      all ? 'nothing was proposed yet' : 'nothing waits for approval; --all shows the rest',
-    ),
+    json: { proposals },
+    rows: proposals.map((proposal) => ({ ...proposal, whatText: whatText(proposal.what) })),
+    empty: all ? 'no proposals' : 'no proposal needs approval; --all includes the others',
   }
 }
 
-export const show = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
-  const row = await readProposal(context, proposalId)
+type ProposalInput = { readonly proposal: string }
+
+export const show = async (context: CliContext, { proposal }: ProposalInput): Promise<CliOutput> => {
+  const row = await readProposal(context, proposal)
   if (row === null) throw approvalRefusal({ code: 'unknown_proposal' })
-  const { what: _, ...proposalFields } = jsonOf(row, context.clock())
-  return {
-    json: jsonOf(row, context.clock()),
-    text: fields({ what: whatText(row.what), ...proposalFields }),
-  }
+  const json = jsonOf(row, context.clock())
+  const { what, ...proposalFields } = json
+  return { json, text: fields({ what: whatText(what), ...proposalFields }) }
 }
 
-export const approve = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
+export const approve = async (
+  context: CliContext,
+  { proposal: proposalId }: ProposalInput,
+): Promise<CliOutput> => {
   const approved = await proposalsOf(context).approve(proposalId, context)
   if ('outcome' in approved) throw approvalRefusal(approved.refusal)
   const { of, answer } = approved
@@ -97,7 +85,7 @@ export const approve = async (context: CliContext, proposalId: string): Promise<
   const { fromMs } = answer
   return {
     json: { proposalId, of, from: isoTime(fromMs) },
-    text: `approved: holds from ${isoTime(fromMs)} on`,
+    text: `approved: effective from ${isoTime(fromMs)}`,
   }
 }
 
@@ -105,8 +93,7 @@ const close =
   (reason: 'declined' | 'withdrawn') =>
   async (
     context: CliContext,
-    proposalId: string,
-    { note }: { readonly note?: string },
+    { proposal: proposalId, note }: ProposalInput & { readonly note?: string },
   ): Promise<CliOutput> => {
     const answer = await proposalsOf(context).close(proposalId, { reason, note: note ?? null }, context)
     if (answer.outcome === 'refused') throw approvalRefusal(answer.refusal)
@@ -116,13 +103,14 @@ const close =
     }
   }
 
-export const set = async (context: CliContext, limitCents: number | null): Promise<CliOutput> => {
+export const set = async (
+  context: CliContext,
+  { limit: limitCents }: { readonly limit: number | null },
+): Promise<CliOutput> => {
   const answer = await proposalsOf(context).setLimit(limitCents, context)
   if (answer.outcome !== 'set') throw approvalNeeded(answer)
   const from = isoTime(answer.fromMs)
-  const message = answer.changed
-    ? `set: four eyes ${limitText(limitCents)}, from ${from} on`
-    : 'it was so before'
+  const message = answer.changed ? `set: four eyes ${limitText(limitCents)}, from ${from}` : 'unchanged'
   return { json: { limitCents, from, changed: answer.changed }, text: message }
 }
 
@@ -137,7 +125,7 @@ export const setting = async (context: CliContext): Promise<CliOutput> => {
     json: { limitCents, next },
     text: fields({
       'four eyes': limitText(limitCents),
-      ...(next && { next: `${limitText(next.limitCents)}, from ${next.from} on` }),
+      ...(next && { next: `${limitText(next.limitCents)}, from ${next.from}` }),
     }),
   }
 }

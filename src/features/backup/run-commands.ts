@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
-import type { CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import type { BareContext, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, fields } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
 import { fileSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 import { openPostgres } from '../../platform/postgres/open.ts'
@@ -17,47 +17,44 @@ import { checkBackup, restoreBackup } from './restore-backup.ts'
 const asMisuse = (error: unknown): unknown =>
   error instanceof UnwritableFile ? new CliMisuse(error.message) : error
 
-export const create = async (
+export const create = (
   context: CliContext,
   { out, force = false }: { readonly out: string; readonly force?: boolean },
-): Promise<CliOutput> => {
-  const { config, log, pool, clock } = context
-  const isLogExternal = config.eventStoreUrl !== null
-  const logHead: BackupHead['log'] | null = isLogExternal
-    ? { kind: 'eventstoredb', logId: await log.logId(), position: await log.head() }
-    : null
-  const sink = await fileSink(out, { replace: force }).catch((error) => {
-    throw asMisuse(error)
-  })
-  const progressBar = createProgressBar(process.stderr)
-  let step: ReturnType<typeof stepsOf> | null = null
-  const client = await pool.connect()
-  try {
-    const created = await createBackup(client, sink, {
-      createdAt: isoTime(clock()),
-      log: logHead,
-      onProgress: (doneCount, total) => {
-        step ??= stepsOf(progressBar, 'backup', total, 'bytes')
-        step(doneCount, doneCount)
-      },
+): Promise<CliOutput> =>
+  withProgress(async (bar) => {
+    const { config, log, pool, clock } = context
+    const isLogExternal = config.eventStoreUrl !== null
+    const logHead: BackupHead['log'] | null = isLogExternal
+      ? { kind: 'eventstoredb', logId: await log.logId(), position: await log.head() }
+      : null
+    const sink = await fileSink(out, { replace: force }).catch((error) => {
+      throw asMisuse(error)
     })
-    const createdSummary = { ...created, position: positionToken(created.position) }
-    const { size } = await stat(out)
-    const note = isLogExternal
-      ? '\nThe log is not in it: back EventStoreDB up as well (docs/operations.md).'
-      : ''
-    return {
-      json: { file: out, bytes: size, ...createdSummary },
-      text: `${fields({ file: out, bytes: size, ...createdSummary })}${note}\nKeep master.key and seal.key (or the two settings) apart from it: without them it cannot be restored.`,
+    let step: ReturnType<typeof stepsOf> | null = null
+    const client = await pool.connect()
+    try {
+      const created = await createBackup(client, sink, {
+        createdAt: isoTime(clock()),
+        log: logHead,
+        onProgress: (doneCount, total) => {
+          step ??= stepsOf(bar, 'backup', total, 'bytes')
+          step(doneCount, doneCount)
+        },
+      })
+      const { size } = await stat(out)
+      const summary = { file: out, bytes: size, ...created, position: positionToken(created.position) }
+      const note = isLogExternal ? '\nIt has no log: back up EventStoreDB as well (docs/operations.md).' : ''
+      return {
+        json: summary,
+        text: `${fields(summary)}${note}\nStore master.key and seal.key (or the two settings) separately: without them it cannot be restored.`,
+      }
+    } catch (error) {
+      await sink.abandon()
+      throw asMisuse(error)
+    } finally {
+      client.release(true)
     }
-  } catch (error) {
-    await sink.abandon()
-    throw asMisuse(error)
-  } finally {
-    progressBar.end()
-    client.release(true)
-  }
-}
+  })
 
 const exists = (path: string): Promise<boolean> =>
   access(path).then(
@@ -88,41 +85,34 @@ const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> 
 /** @param migrations the migrations for a restored database */
 export const restore =
   (migrations: Migrations) =>
-  async (config: CliSettings, path: string): Promise<CliOutput> => {
-    if (!(await exists(path))) throw new CliMisuse(`${path} cannot be read`)
-    const progressBar = createProgressBar(process.stderr)
-    try {
-      const checking = stepsOf(progressBar, 'check  ', 0, 'rows')
+  ({ readSettings }: BareContext, { file: path }: { readonly file: string }): Promise<CliOutput> =>
+    withProgress(async (bar) => {
+      const config = await readSettings()
+      if (!(await exists(path))) throw new CliMisuse(`${path} cannot be read`)
+      const checking = stepsOf(bar, 'check  ', 0, 'rows')
       const { head, rows } = await checkBackup(path, migrations, (doneCount) => checking(0, doneCount))
       if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
         throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
       await assertKeys(config, head)
       const postgres = await openPostgres(config, 'command', true)
+      const client = new pg.Client(
+        clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
+      )
       try {
-        const client = new pg.Client(
-          clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
-        )
         await client.connect()
-        try {
-          const step = stepsOf(progressBar, 'restore', rows, 'rows')
-          await restoreBackup(client, path, migrations, (doneCount) => step(doneCount, doneCount))
-        } finally {
-          await client.end()
-        }
+        const step = stepsOf(bar, 'restore', rows, 'rows')
+        await restoreBackup(client, path, migrations, (doneCount) => step(doneCount, doneCount))
       } finally {
+        await client.end()
         await postgres.stop()
       }
       const { createdAt, log } = head
-      const restoredSummary = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
+      const summary = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
       return {
-        json: restoredSummary,
-        text: `${fields(restoredSummary)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
+        json: summary,
+        text: `${fields(summary)}\nThe next start creates the read tables, or: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
       }
-    } catch (error) {
-      if (error instanceof BackupRefused)
-        throw new CliMisuse(`${path} is not restored, nothing was written: ${error.message}`, {}, 'no_backup')
-      throw error
-    } finally {
-      progressBar.end()
-    }
-  }
+    }).catch((error) => {
+      if (!(error instanceof BackupRefused)) throw error
+      throw new CliMisuse(`${path} is not restored, nothing was written: ${error.message}`, {}, 'no_backup')
+    })

@@ -5,7 +5,6 @@ import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import {
-  emptyFormInput,
   type FormInput,
   hiddenOf,
   keyField,
@@ -18,13 +17,13 @@ import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type ConsolePage,
   goTo,
+  operatorPage,
   type PersonVisit,
-  personPage,
-  refusedView,
-  show,
+  refused,
+  viewWithStatus,
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { countText } from '../../platform/ui/text.ts'
+import { countText, softText } from '../../platform/ui/text.ts'
 import { createCatalogService, orderedProducts } from './import-catalog.ts'
 
 /** A value of the catalogue that an import changes; null: absent. */
@@ -75,7 +74,7 @@ const path = '/console/operator/catalogue'
 /** The largest number of changes and problems on one page. The import still applies the whole file. */
 const maxShown = 300
 
-const problemsIn = (parseProblems: readonly Problem[]): Problems => ({
+const fileProblems = (parseProblems: readonly Problem[]): Problems => ({
   file: `${countText(parseProblems.length, 'problem')}: ${parseProblems.slice(0, 20).map(problemText).join('; ')}${parseProblems.length > 20 ? ' …' : ''}`,
 })
 
@@ -87,118 +86,100 @@ type Preview = {
   readonly changes: readonly CatalogChange[]
 }
 
+const valueText = (value: string | null): Html =>
+  value === null ? softText('nothing') : html`<code>${value.slice(0, 200)}</code>`
+
 const previewOf = ({ digest, currentDigest, changes }: Preview): Html => html`<section aria-label="Preview">
 <h2>${countText(changes.length, 'change')}</h2>
 ${tableOf({
-  caption: 'What the import changes',
+  caption: 'Changes of the import',
   rows: changes.slice(0, maxShown),
-  empty: html`<p>This is the catalogue that stands.</p>`,
+  empty: 'This is the current catalogue.',
   columns: [
-    { title: 'Where', head: true, cell: (change) => html`<code>${change.path}</code>` },
-    {
-      title: 'Now',
-      cell: ({ before }) =>
-        before === null
-          ? html`<span class="soft">nothing</span>`
-          : html`<code>${before.slice(0, 200)}</code>`,
-    },
-    {
-      title: 'Then',
-      cell: ({ after }) =>
-        after === null ? html`<span class="soft">nothing</span>` : html`<code>${after.slice(0, 200)}</code>`,
-    },
+    { title: 'Value', head: true, cell: (change) => html`<code>${change.path}</code>` },
+    { title: 'Now', cell: ({ before }) => valueText(before) },
+    { title: 'After the import', cell: ({ after }) => valueText(after) },
   ],
 })}
 ${changes.length > maxShown ? html`<p class="soft">The first ${maxShown} are shown.</p>` : nothing}
-<p class="soft">Digest <code>${digest}</code>. Orders that are under way keep the price that they were quoted.</p>
+<p class="soft">Digest <code>${digest}</code>. Orders in progress keep their quoted price.</p>
 </section>
 ${hiddenOf('digest', digest)}${hiddenOf('standing', currentDigest)}`
 
-type ImportServices = {
+/** Imports the catalogue from a file, after a preview of the changes. */
+export const operatorCataloguePages = ({
+  pool,
+  log,
+  runner,
+  catalog,
+}: {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly catalog: { current(): Pick<Catalog, 'digest' | 'products'> }
-}
-
-const view = async (
-  catalog: ImportServices['catalog'],
-  visit: PersonVisit,
-  typed: FormInput,
-  { problems = {}, preview = null }: { readonly problems?: Problems; readonly preview?: Preview | null },
-): Promise<View> => {
-  const { digest, products } = catalog.current()
-  const changing = preview !== null && preview.changes.length > 0
-  return {
-    title: 'Catalogue',
-    body: html`<p>${countText(products.length, 'product')} stand, digest <code>${digest ?? 'none'}</code>. A file takes the place of all of it: what it says of the state of a product holds, too.</p>
-${problemsOf(problems)}
-<form method="post" action="${path}" class="stack" novalidate>
-${keyField(visit.formKey)}
-${preview === null ? nothing : previewOf(preview)}
-${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to about 150 kB here; "catalog import" takes more.' }, typed, problems)}
-<div class="acts"><button${changing ? null : { html: ' class="first"' }} name="do" value="preview">Show what it changes</button>${changing ? html` <button class="first" name="do" value="import">Import it</button>` : null}</div>
-</form>`,
-    same: ['npx farebox catalog check FILE', 'npx farebox catalog import FILE'],
-  }
-}
-
-const handleForm = async (
-  { pool, log, runner, catalog }: ImportServices,
-  visit: PersonVisit,
-  typed: FormInput,
-) => {
+}): readonly ConsolePage[] => {
   const service = createCatalogService(runner)
   const ordered = (productIds: readonly string[]) => orderedProducts({ pool, log }, productIds)
-  const text = typed.text('file')
-  const refusedBy = async (problems: Problems, status: 400 | 409 = 400) =>
-    refusedView(await view(catalog, visit, typed, { problems }), status)
-  if (text === '') return refusedBy({ file: 'Paste the catalogue file.' })
-  const parsed = parseCatalog(text)
-  if (!parsed.ok) return refusedBy(problemsIn(parsed.problems))
-  const checked = await service.check(text, visit.cause, ordered)
-  if (checked.outcome === 'refused') return refusedBy(problemsIn(checked.refusal), 409)
-  const now = await service.read(visit.cause)
-  const currentDigest = now.digest ?? 'none'
-  const preview: Preview = {
-    digest: checked.digest,
-    currentDigest,
-    changes: catalogChanges(
-      now.products.map(({ since: _, ...terms }) => terms),
-      parsed.file.products,
-    ),
-  }
-  if (typed.text('do') !== 'import') return show(await view(catalog, visit, typed, { preview }))
-  if (typed.text('digest') !== preview.digest || typed.text('standing') !== currentDigest)
-    return refusedView(
-      await view(catalog, visit, typed, {
-        preview,
-        problems: {
-          form: 'The file or the catalogue is another one than the preview showed. Look at it again.',
-        },
-      }),
-      409,
-    )
-  const imported = await service.import(text, visit.cause, ordered)
-  if (imported.outcome === 'refused') return refusedBy(problemsIn(imported.refusal), 409)
-  return goTo(
-    path,
-    imported.changed
-      ? `The catalogue is imported: ${countText(imported.products, 'product')}.`
-      : 'This catalogue was imported before.',
-  )
-}
 
-/** Imports the catalogue from a file, after a preview of the changes. */
-export const operatorCataloguePages = (services: ImportServices): readonly ConsolePage[] => [
-  personPage({
-    path,
-    name: 'importCatalogue',
-    summary: 'Imports the catalogue from a file, with what it changes shown before',
-    for: ['operator'],
-    nav: { label: 'Catalogue import', group: 'Operator' },
-    confirmed: true,
-    show: async (visit) => show(await view(services.catalog, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => handleForm(services, visit, typed) },
-  }),
-]
+  const view = ({ form }: PersonVisit, preview: Preview | null): View => {
+    const { digest, products } = catalog.current()
+    const canImport = preview !== null && preview.changes.length > 0
+    return {
+      title: 'Catalogue',
+      body: html`<p>The catalogue has ${countText(products.length, 'product')}, digest <code>${digest ?? 'none'}</code>. An import replaces all of it, including the states of products.</p>
+<form method="post" action="${path}" class="stack" novalidate>
+${keyField(form.key)}
+${preview === null ? nothing : previewOf(preview)}
+${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to about 150 kB here. Use "catalog import" for larger files.' }, form)}
+<div class="actions"><button${canImport ? null : { html: ' class="first"' }} name="do" value="preview">Show changes</button>${canImport ? html` <button class="first" name="do" value="import">Import</button>` : null}</div>
+</form>`,
+      cliEquivalents: ['npx farebox catalog check FILE', 'npx farebox catalog import FILE'],
+    }
+  }
+
+  const importFile = async (visit: PersonVisit, typed: FormInput) => {
+    const text = typed.text('file')
+    if (text === '') return refused({ file: 'Paste the catalogue file.' })
+    const parsed = parseCatalog(text)
+    if (!parsed.ok) return refused(fileProblems(parsed.problems))
+    const checked = await service.check(text, visit.cause, ordered)
+    if (checked.outcome === 'refused') return refused(fileProblems(checked.refusal), 409)
+    const now = await service.read(visit.cause)
+    const currentDigest = now.digest ?? 'none'
+    const preview: Preview = {
+      digest: checked.digest,
+      currentDigest,
+      changes: catalogChanges(
+        now.products.map(({ since: _, ...terms }) => terms),
+        parsed.file.products,
+      ),
+    }
+    const previewView = view({ ...visit, form: { ...visit.form, typed } }, preview)
+    if (typed.text('do') !== 'import') return previewView
+    if (typed.text('digest') !== preview.digest || typed.text('standing') !== currentDigest) {
+      const problem = 'The file or the catalogue changed after the preview. Check the changes again.'
+      const body = html`${problemsOf({ form: problem })}${previewView.body}`
+      return viewWithStatus({ ...previewView, body }, 409)
+    }
+    const imported = await service.import(text, visit.cause, ordered)
+    if (imported.outcome === 'refused') return refused(fileProblems(imported.refusal), 409)
+    return goTo(
+      path,
+      imported.changed
+        ? `The catalogue is imported: ${countText(imported.products, 'product')}.`
+        : 'This catalogue was already imported.',
+    )
+  }
+
+  return [
+    operatorPage({
+      path,
+      name: 'importCatalogue',
+      summary: 'Imports the catalogue from a file, after a preview of the changes',
+      nav: { label: 'Catalogue import', group: 'Operator' },
+      confirmed: true,
+      show: async (visit) => view(visit, null),
+      act: { once: true, run: importFile },
+    }),
+  ]
+}

@@ -3,9 +3,10 @@ import { type Catalog, countriesOf, periodsOf } from '../../domain/catalog/catal
 import { type DedicatedProduct, isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
-import { type Filter, filtersOf, tableOf } from '../../platform/ui/table.ts'
+import { type ConsolePage, goTo, openPage, type Visit } from '../../platform/ui/page.ts'
+import { detailsOf, type Filter, filtersOf, tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, perText, stateText } from '../../platform/ui/text.ts'
 import { priceListView, productView } from './views.ts'
 
@@ -14,12 +15,12 @@ const usualDays = 30
 const usualCountry = 'USA'
 
 type PriceReads = { readonly catalog: { current(): Catalog }; readonly stock: LiveStock }
-type View = ReturnType<typeof productView>
+type ProductView = ReturnType<typeof productView>
 
 const pathOf = (id: string): string => `${root}/${encodeURIComponent(id)}`
 
-const stateOf = ({ state, available }: Pick<View, 'state' | 'available'>): Html => {
-  if (state === 'parked') return stateText('not sold now', 'off')
+const stateOf = ({ state, available }: Pick<ProductView, 'state' | 'available'>): Html => {
+  if (state === 'parked') return stateText('paused', 'off')
   return available ? stateText('for sale', 'good') : stateText('sold out', 'warn')
 }
 
@@ -28,7 +29,7 @@ const toOrder = ({ visitor }: Visit): Html =>
   visitor === null ? html`<p><a href="/console/sign-in">Sign in to order</a></p>` : nothing
 
 /** A product and its lowest price in the schema.org vocabulary. */
-const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, available }: View) => ({
+const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, available }: ProductView) => ({
   '@type': 'Product',
   name,
   description,
@@ -40,14 +41,14 @@ const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, a
   },
 })
 
-const list = async ({ catalog, stock }: PriceReads, visit: Visit) => {
+const list = async ({ catalog, stock }: PriceReads, visit: Visit): Promise<View> => {
   const counts = await stock.all()
   const views = catalog
     .current()
     .products.filter(({ state }) => state !== 'retired')
     .map((product) => productView(product, counts.get(product.id) ?? noStock))
-  const description = `What every proxy costs: ${views.map(({ name }) => name).join(', ')}. Prepaid, in US dollars.`
-  return show({
+  const description = `The prices of all proxies: ${views.map(({ name }) => name).join(', ')}. Prepaid, in US dollars.`
+  return {
     title: 'Prices',
     indexed: {
       path: root,
@@ -62,11 +63,11 @@ const list = async ({ catalog, stock }: PriceReads, visit: Visit) => {
         })),
       },
     },
-    body: html`<p>Prepaid, in US dollars. An order is paid from the wallet or by a hosted page of a payment provider.</p>
+    body: html`<p>Prepaid, in US dollars. An order is paid from the wallet or on the page of a payment provider.</p>
 ${tableOf({
   caption: 'Products and their lowest prices',
   rows: views,
-  empty: html`<p>Nothing is sold yet.</p>`,
+  empty: 'There are no products yet.',
   columns: [
     {
       title: 'Product',
@@ -81,18 +82,17 @@ ${tableOf({
   ],
 })}
 ${toOrder(visit)}`,
-    same: ['curl $API/products -H "X-API-Key: $KEY"'],
-  })
+    cliEquivalents: ['curl $API/products -H "X-API-Key: $KEY"'],
+  }
 }
 
-const tiersOf = ({ tiers = [], unit }: View): Html =>
+const tiersOf = ({ tiers = [], unit }: ProductView): Html =>
   tableOf({
-    caption: 'Price of a unit by how many are ordered',
+    caption: 'Unit price by quantity',
     rows: tiers,
-    empty: nothing,
     columns: [
       { title: `From, ${unit}`, number: true, head: true, cell: ({ fromQuantity }) => String(fromQuantity) },
-      { title: `One ${unit}, USD`, number: true, cell: ({ unitPriceCents }) => amountText(unitPriceCents) },
+      { title: `Per ${unit}, USD`, number: true, cell: ({ unitPriceCents }) => amountText(unitPriceCents) },
     ],
   })
 
@@ -114,7 +114,7 @@ const linesOf = async (
     countries.find((code) => code === query.get('country')?.toUpperCase()) ??
     countries.find((code) => code === usualCountry) ??
     countries[0]
-  if (country === undefined) return html`<p>It has no price now.</p>`
+  if (country === undefined) return html`<p>There is no price now.</p>`
   const periods = periodsOf(product, country).toSorted((one, other) => one - other)
   const mobile = product.shape === 'addresses_mobile'
   const days =
@@ -132,14 +132,16 @@ const linesOf = async (
       label: 'Country',
       value: country,
       choices: countries.map((code) => ({ value: code, label: countryOf(code).name })),
+      required: true,
     },
     ...(mobile
       ? [
           {
             name: 'days',
-            label: 'For',
+            label: 'Period',
             value: String(days),
             choices: periods.map((each) => ({ value: String(each), label: `${each} days` })),
+            required: true as const,
           },
         ]
       : []),
@@ -149,7 +151,7 @@ const linesOf = async (
 ${tableOf({
   caption: `Prices of ${minQuantity} ${unit} in ${countryOf(country).name}`,
   rows: lines,
-  empty: html`<p>It has no price there.</p>`,
+  empty: 'There is no price for this country.',
   columns: [
     mobile
       ? {
@@ -157,7 +159,7 @@ ${tableOf({
           head: true,
           cell: (line: Line) => ('carrier' in line ? String(line.carrier) : ''),
         }
-      : { title: 'For', head: true, cell: ({ period }: Line) => period },
+      : { title: 'Period', head: true, cell: ({ period }: Line) => period },
     { title: `${minQuantity} ${unit}, USD`, number: true, cell: ({ listCents }) => amountText(listCents) },
     ...(mobile
       ? [
@@ -176,10 +178,10 @@ ${tableOf({
 const pricePage = async (services: PriceReads, visit: Visit) => {
   const product = services.catalog.current().resolve(visit.params.id ?? '')
   if (!product || product.state === 'retired') throw refuse('not_found', 'no product has this id')
-  if (product.id !== visit.params.id) return { kind: 'redirect', to: pathOf(product.id) } as const
+  if (product.id !== visit.params.id) return goTo(pathOf(product.id))
   const view = productView(product, isDedicated(product) ? await services.stock.of(product.id) : noStock)
   const { name, description, features, protocols, minQuantity, maxQuantity, unit, publishedPrice } = view
-  return show({
+  return {
     title: `${name} prices`,
     indexed: {
       path: pathOf(product.id),
@@ -188,24 +190,24 @@ const pricePage = async (services: PriceReads, visit: Visit) => {
     },
     body: html`<p>${description}</p>
 ${features.length === 0 ? null : html`<ul>${features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
-<dl class="facts">
-<dt>State</dt><dd>${stateOf(view)}</dd>
-<dt>From</dt><dd>${dollarText(publishedPrice.fromCents)} per ${perText(view.publishedPrice.per)}</dd>
-<dt>Protocols</dt><dd>${protocols.join(', ')}</dd>
-<dt>One order</dt><dd>${minQuantity} to ${maxQuantity} ${unit}</dd>
-</dl>
+${detailsOf([
+  ['State', stateOf(view)],
+  ['From', `${dollarText(publishedPrice.fromCents)} per ${perText(publishedPrice.per)}`],
+  ['Protocols', protocols.join(', ')],
+  ['Quantity', `${minQuantity} to ${maxQuantity} ${unit}`],
+])}
 <h2>Prices</h2>
 ${isDedicated(product) ? await linesOf(services, product, visit) : tiersOf(view)}
 <p><a href="${root}">All prices</a></p>
 ${toOrder(visit)}`,
-    same: [
+    cliEquivalents: [
       `curl $API/products/${product.id} -H "X-API-Key: $KEY"`,
       `curl "$API/products/${product.id}/price?quantity=${minQuantity}" -H "X-API-Key: $KEY"`,
       ...(isDedicated(product)
         ? [`curl "$API/products/${product.id}/price-list?country=${usualCountry}" -H "X-API-Key: $KEY"`]
         : []),
     ],
-  })
+  }
 }
 
 /** The public price list: the API's quotes for an account that is not a reseller. */
@@ -213,14 +215,14 @@ export const pricePages = (services: PriceReads): readonly ConsolePage[] => [
   openPage({
     path: '/prices',
     name: 'showPrices',
-    summary: 'What is sold and what it costs',
-    nav: { label: 'Prices', group: 'For everybody' },
+    summary: 'All products and their prices',
+    nav: { label: 'Prices', group: 'Public' },
     show: (visit) => list(services, visit),
   }),
   openPage({
     path: '/prices/{id}',
     name: 'showPrice',
-    summary: 'What one product costs',
+    summary: 'The prices of one product',
     show: (visit) => pricePage(services, visit),
   }),
 ]

@@ -1,9 +1,10 @@
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
 import type { ProductState } from '../../domain/catalog/product.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { readText } from '../../platform/cli/options.ts'
+import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
 import type { Done } from '../../platform/commands/command.ts'
+import type { setStateInput } from './commands.ts'
 import { type CatalogResult, createCatalogService, type Ordered, orderedProducts } from './import-catalog.ts'
 
 const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
@@ -27,7 +28,9 @@ const orderedIn =
   (productIds) =>
     orderedProducts(context, productIds)
 
-export const importFile = async (context: CliContext, file: string) => {
+type FileInput = { readonly file: string }
+
+export const importFile = async (context: CliContext, { file }: FileInput) => {
   const service = createCatalogService(context.runner)
   const { changed, digest, products } = accepted(
     await service.import(await textOf(file), context, orderedIn(context)),
@@ -40,12 +43,12 @@ export const importFile = async (context: CliContext, file: string) => {
   }
 }
 
-export const checkFile = async (context: CliContext, file: string) => {
+export const checkFile = async (context: CliContext, { file }: FileInput) => {
   const service = createCatalogService(context.runner)
   const { current, digest, products } = accepted(
     await service.check(await textOf(file), context, orderedIn(context)),
   )
-  const effect = current ? 'the catalogue that stands' : 'not imported yet'
+  const effect = current ? 'it is the current catalogue' : 'not imported yet'
   return {
     json: { status: 'valid', digest, products, imported: current },
     text: `valid: ${products} products, digest ${digest}, ${effect}`,
@@ -54,15 +57,13 @@ export const checkFile = async (context: CliContext, file: string) => {
 
 export const setState = async (
   { runner, actor, correlationId }: CliContext,
-  productId: string,
-  state: string,
-  options: { successor?: string },
+  { product: productId, state, successor }: InputOf<typeof setStateInput>,
 ) => {
   if (!['active', 'parked', 'retired'].includes(state))
     throw new CliMisuse(`${state} is no state: active, parked or retired`, {}, 'invalid_state')
   const { changed, product } = accepted(
     await createCatalogService(runner).setState(
-      { productId, state: state as ProductState, successorId: options.successor ?? null },
+      { productId, state: state as ProductState, successorId: successor ?? null },
       { actor, correlationId },
     ),
   )

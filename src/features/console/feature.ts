@@ -15,20 +15,13 @@ import type { Gateways, OwnGateway } from '../payments/index.ts'
 import type { People } from '../sign-in/index.ts'
 import type { Wallets } from '../wallet/index.ts'
 import { homePages } from './home-page.ts'
-import {
-  accountListPages,
-  accountPages,
-  blockAccountPages,
-  creditWalletPages,
-} from './operator-account-pages.ts'
+import { operatorAccountPages } from './operator-account-pages.ts'
 import { overviewPages } from './overview-page.ts'
-import { createOwnGateways } from './own-gateways.ts'
-import { ownGatewayListPages, ownGatewayPages } from './payment-gateway-pages.ts'
+import { createOwnGateways, ownGatewayPages } from './payment-gateway-pages.ts'
 import { createRebuildRuns, projectionPages } from './projection-pages.ts'
 import { retryWork } from './retry-work.ts'
 import { searchPages } from './search-page.ts'
-import { serviceParts } from './service-parts.ts'
-import { statusPages } from './status-page.ts'
+import { serviceParts, statusPages } from './status-page.ts'
 import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
 
 export type ConsoleNeeds = {
@@ -58,17 +51,7 @@ export type ConsoleNeeds = {
 }
 
 export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
-  const {
-    pool,
-    db,
-    log,
-    clock,
-    reads,
-    codec,
-    projecting,
-    caughtUp,
-    assets: { island },
-  } = core
+  const { pool, db, log, clock, reads, codec, projecting, caughtUp } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
   const modelsOf = (group: string): readonly string[] =>
     needs.groups.find((each) => each.name === group)?.models.map((model) => model.name) ?? []
@@ -78,25 +61,14 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   })
   core.closing.add(rebuilds.stop)
   const ownGateways = createOwnGateways({ gateways: needs.gateways, pool, floats: needs.floats })
-  const parts = serviceParts({
-    pool,
-    clock,
-    probes: needs.probes,
-    places: needs.locations,
-    list: needs.list,
-    scrapers: liveScrapers,
-  })
+  const parts = serviceParts({ pool, clock, ...needs })
   return {
     pages: [
       ...overviewPages({ pool, db, reads, catalog }),
       ...homePages({ catalog, stock, liveScrapers, name }),
-      ...statusPages({ serviceParts: parts, clock }),
-      ...searchPages({ pool, db, log, findAccount, caughtUp }),
-      ...accountListPages({ pool, caughtUp }),
-      ...accountPages({ accounts, db, reads, log, wallets }),
-      ...blockAccountPages({ accounts }),
-      ...creditWalletPages({ accounts, wallets }),
-      ...ownGatewayListPages({ ownGateways }),
+      ...statusPages({ parts, clock }),
+      ...searchPages({ db, pool, log, findAccount, caughtUp }),
+      ...operatorAccountPages({ accounts, pool, caughtUp, db, reads, log, wallets }),
       ...ownGatewayPages({
         ownGateways,
         callbackUrl: needs.callbackUrl,
@@ -112,7 +84,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
         people,
         retryWork: (queue, items, cause) => retryWork(core, queue, items, cause),
       }),
-      ...projectionPages({ projections: projecting, modelsOf, rebuilds, island }),
+      ...projectionPages({ projections: projecting, modelsOf, rebuilds }),
       ...systemPages({ settings: needs.settings }),
     ],
   }

@@ -9,17 +9,10 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import {
-  type AccountVisit,
-  type ConsolePage,
-  goTo,
-  personPage,
-  type ShownAccount,
-  show,
-} from '../../platform/ui/page.ts'
-import { barsOf } from '../../platform/ui/plot.ts'
-import { tableOf } from '../../platform/ui/table.ts'
+import { type ConsolePage, goTo, personPage, type ShownAccount } from '../../platform/ui/page.ts'
+import { barsOf, figureCard, tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { noticesOf } from '../notices/index.ts'
 import { orderColumns } from '../orders/index.ts'
@@ -30,10 +23,12 @@ const daysShown = 30
 /** A task for the account, with a link. */
 type AttentionItem = { readonly text: string; readonly href: string }
 
-const attentionList = (items: readonly AttentionItem[]): Html =>
-  items.length === 0
-    ? html`<p>Nothing needs you now.</p>`
-    : html`<ul>${items.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
+const attentionList = (items: readonly (AttentionItem | false)[]): Html => {
+  const shown = items.filter((item) => item !== false)
+  return shown.length === 0
+    ? html`<p>Nothing to do.</p>`
+    : html`<ul>${shown.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
+}
 
 type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
 
@@ -90,8 +85,7 @@ export const overviewPages = ({
   const unreadNotices = async (account: ShownAccount, nowMs: number): Promise<number> =>
     (await noticesOf({ pool, db }, account, nowMs)).filter(({ unread }) => unread).length
 
-  const overview = async (visit: AccountVisit) => {
-    const { account, nowMs } = visit
+  const overview = async (account: ShownAccount, nowMs: number): Promise<View> => {
     const now = isoTime(nowMs)
     const since = isoTime(nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs)
     await reads.settled(account.accountId)
@@ -109,72 +103,68 @@ export const overviewPages = ({
     })
     const spentCents = bars.reduce((sum, { cents }) => sum + cents, 0)
     const spentDays = bars.filter(({ cents }) => cents !== 0).reverse()
-    const attention: readonly AttentionItem[] = [
-      ...(account.blocked
-        ? [{ text: 'The account is blocked: it may read, not buy.', href: '/console/notices' }]
-        : []),
+    const attention: readonly (AttentionItem | false)[] = [
+      account.blocked && {
+        text: 'The account is blocked: it can read but not buy.',
+        href: '/console/notices',
+      },
       ...low.map(({ plan_id, product_id, left }) => ({
         text: `${catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
         href: `/console/plans/${plan_id}`,
       })),
-      ...(open.awaiting > 0
-        ? [
-            {
-              text: `${countText(open.awaiting, 'order')} awaiting payment`,
-              href: '/console/orders?status=awaiting_payment',
-            },
-          ]
-        : []),
-      ...(open.processing > 0
-        ? [
-            {
-              text: `${countText(open.processing, 'order')} in work`,
-              href: '/console/orders?status=processing',
-            },
-          ]
-        : []),
-      ...(unread > 0 ? [{ text: `${countText(unread, 'unread notice')}`, href: '/console/notices' }] : []),
+      open.awaiting > 0 && {
+        text: `${countText(open.awaiting, 'order')} awaiting payment`,
+        href: '/console/orders?status=awaiting_payment',
+      },
+      open.processing > 0 && {
+        text: `${countText(open.processing, 'order')} in progress`,
+        href: '/console/orders?status=processing',
+      },
+      unread > 0 && { text: countText(unread, 'unread notice'), href: '/console/notices' },
     ]
-    return show({
+    return {
       title: 'Overview',
       body: html`<div class="cards">
-<section class="card"><h2>Balance</h2><p class="figure">${dollarText(microsToCentsFloor(available))}</p><p><a href="/console/transactions">What moved it</a></p></section>
-<section class="card"><h2>Spent in ${daysShown} days</h2><p class="figure">${dollarText(spentCents)}</p><p class="soft">Before refunds</p></section>
-<section class="card"><h2>Needs you</h2>${attentionList(attention)}</section>
+${figureCard('Balance', dollarText(microsToCentsFloor(available)), html`<p><a href="/console/transactions">Transactions</a></p>`)}
+${figureCard(`Spent in ${daysShown} days`, dollarText(spentCents), html`<p class="soft">Before refunds</p>`)}
+<section class="card"><h2>To do</h2>${attentionList(attention)}</section>
 </div>
 <h2>Spent by day</h2>
 <div class="card">${barsOf(`Spent on each of the last ${daysShown} days, in USD`, bars)}
-${spent?.whole !== false ? nothing : html`<p class="said warn">The account moves so often that only its newest 20,000 movements are summed here. The CSV of transactions has all.</p>`}
-<details><summary>The figures</summary>${tableOf({
+${spent?.whole !== false ? nothing : html`<p class="message warn">Only the newest 20,000 movements are summed here. The CSV of transactions has all.</p>`}
+<details><summary>Show as table</summary>${tableOf({
         caption: 'Spent by day',
         rows: spentDays,
-        empty: html`<p>Nothing was spent in these days.</p>`,
+        empty: 'Nothing was spent in these days.',
         columns: [
           { title: 'Day (UTC)', head: true, cell: ({ label }) => label },
           { title: 'Spent', number: true, cell: ({ cents }) => dollarText(cents) },
         ],
       })}</details></div>
-<h2>Last orders</h2>
+<h2>Recent orders</h2>
 ${tableOf({
-  caption: 'Last orders',
+  caption: 'Recent orders',
   rows: orders,
-  empty: html`<p>Nothing was ordered yet.</p>`,
+  empty: 'There are no orders yet.',
   columns: orderColumns(catalog, account),
 })}
 <p class="soft">As of ${timeText(now)}</p>`,
-      same: ['curl $API/wallet -H "X-API-Key: $KEY"', 'curl "$API/orders?limit=5" -H "X-API-Key: $KEY"'],
-    })
+      cliEquivalents: [
+        'curl $API/wallet -H "X-API-Key: $KEY"',
+        'curl "$API/orders?limit=5" -H "X-API-Key: $KEY"',
+      ],
+    }
   }
 
   return [
     personPage({
       path: '/console',
       name: 'showOverview',
-      summary: 'The first page of whoever is signed in',
+      summary: 'The first page after the sign-in',
       nav: { label: 'Overview', ofAccount: true },
       show: async (visit) => {
         const { account, session, roles } = visit.visitor
-        if (account) return overview({ ...visit, account })
+        if (account) return overview(account, visit.nowMs)
         return goTo(roles.size > 0 && session.method === 'passkey' ? '/console/staff' : '/console/passkeys')
       },
     }),

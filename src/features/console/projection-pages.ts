@@ -1,31 +1,27 @@
-import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { GroupHealth, GroupLag } from '../../platform/projections/projection-runner.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
 import { differenceText } from '../../platform/projections/rebuild-tables.ts'
-import type { Assets } from '../../platform/ui/assets.ts'
-import {
-  choicesOf,
-  emptyFormInput,
-  type FormInput,
-  keyField,
-  type Problems,
-  problemsOf,
-} from '../../platform/ui/form.ts'
+import { choicesOf, formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { createLongRuns, followingRuns, type LongRun, progressBar } from '../../platform/ui/long-runs.ts'
+import {
+  createLongRuns,
+  type LongRun,
+  progressBar,
+  runStateOf,
+  runsTable,
+} from '../../platform/ui/long-runs.ts'
 import {
   type ConsolePage,
   displayNameOf,
   goTo,
+  operatorPage,
   type PersonVisit,
-  personPage,
-  refusedView,
-  show,
+  refused,
 } from '../../platform/ui/page.ts'
-import { tableOf } from '../../platform/ui/table.ts'
-import { type BadgeTone, countText, stateText, timeText } from '../../platform/ui/text.ts'
+import { detailsOf, tableOf } from '../../platform/ui/table.ts'
+import { type BadgeTone, countText, stateText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/index.ts'
 
 const path = '/console/operator/projections'
@@ -33,218 +29,196 @@ const path = '/console/operator/projections'
 /** The words for the states of a group. */
 const states: Readonly<Record<GroupHealth['state'], readonly [string, BadgeTone]>> = {
   starting: ['follows another process', 'off'],
-  rebuilding: ['is made anew', 'warn'],
-  standby: ['another process folds it', 'off'],
-  owner: ['folds', 'good'],
+  rebuilding: ['rebuilding', 'warn'],
+  standby: ['updated by another process', 'off'],
+  owner: ['up to date', 'good'],
   poisoned: ['stopped at an event', 'bad'],
-  superseded: ['a newer version folds it', 'off'],
-  unreachable: ['the database does not answer', 'bad'],
+  superseded: ['updated by a newer version', 'off'],
+  unreachable: ['database unreachable', 'bad'],
 }
 
-const stateOf = (known: GroupHealth | null): Html => stateText(...states[known?.state ?? 'starting'])
+const stateOf = (health: GroupHealth | null): Html => stateText(...states[health?.state ?? 'starting'])
 
 /** The error that stops a group. Its event links to the resource. */
-const errorOf = (known: GroupHealth | null, { visitor }: PersonVisit): Html =>
+const errorOf = (health: GroupHealth | null, { visitor }: PersonVisit): Html =>
   linkedText(
-    (known?.error ?? '').replace(/\bposition (\d{1,15})\b/, (_, position: string) =>
+    (health?.error ?? '').replace(/\bposition (\d{1,15})\b/, (_, position: string) =>
       positionToken(Number(position)),
     ),
     visitor.roles,
   )
 
-type ProjectionServices = {
+const resultHtml = ({
+  events,
+  position,
+  durationMs,
+  compared,
+  differences,
+  exchanged,
+}: RebuildResult): Html =>
+  html`${differences.length === 0 ? stateText(compared.length === 0 ? 'done' : 'the same', 'good') : stateText(countText(differences.length, 'difference'), 'bad')}
+<br><small class="soft">${countText(events, 'event')} through ${positionToken(position)} in ${(durationMs / 1000).toFixed(1)} s; ${countText(compared.length, 'read model')} compared; ${exchanged ? 'the new tables are live' : 'the live tables did not change'}</small>
+${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) => html`<li><small>${differenceText(difference)}</small></li>\n`)}</ul>`}`
+
+const rebuildState = (run: RebuildRun): Html =>
+  runStateOf(run, {
+    running: ({ phase, position, target, eventsPerSecond, secondsLeft }) => {
+      const remainingText =
+        phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''
+      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events per second${remainingText}`)}`
+    },
+    done: resultHtml,
+  })
+
+const rebuildsTable = (runs: readonly RebuildRun[], pagePath: string): Html => html`<h2>Recent rebuilds</h2>
+${runsTable({
+  id: 'rebuilds',
+  path: pagePath,
+  caption: 'Rebuilds of this process, newest first',
+  runs,
+  empty: 'None yet.',
+  columns: [
+    { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
+    { title: 'Action', cell: ({ compareOnly }) => (compareOnly ? 'compare' : 'rebuild') },
+    { title: 'State', cell: rebuildState },
+  ],
+})}`
+
+/** The groups of read tables: how far they are behind, their errors, and their rebuilds. */
+export const projectionPages = ({
+  projections,
+  modelsOf,
+  rebuilds,
+}: {
   readonly projections: { lag(): Promise<readonly GroupLag[]>; health(): readonly GroupHealth[] }
   /** The read models of a group, by name. */
   readonly modelsOf: (group: string) => readonly string[]
   readonly rebuilds: Pick<RebuildRuns, 'list' | 'start'>
-  readonly island: Assets['island']
-}
-
-const rowsOf = async ({ lag, health }: ProjectionServices['projections']) => {
-  const known = new Map(health().map((each) => [each.group, each]))
-  return (await lag()).map((each) => ({ ...each, health: known.get(each.group) ?? null }))
-}
-
-const rebuildState = ({ state }: RebuildRun): Html => {
-  switch (state.kind) {
-    case 'runs': {
-      const { progress } = state
-      if (progress === null) return stateText('begins', 'warn')
-      const { phase, position, target, eventsPerSecond, secondsLeft } = progress
-      const remainingText =
-        phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''
-      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events a second${remainingText}`)}`
-    }
-    case 'failed':
-      return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
-    case 'done': {
-      const { events, position, durationMs, compared, differences, exchanged } = state.result
-      return html`${differences.length === 0 ? stateText(compared.length === 0 ? 'done' : 'the same', 'good') : stateText(countText(differences.length, 'difference'), 'bad')}
-<br><small class="soft">${countText(events, 'event')} through ${positionToken(position)} in ${(durationMs / 1000).toFixed(1)} s; ${countText(compared.length, 'read model')} compared; ${exchanged ? 'the new tables are in their place' : 'the live tables stand as they were'}</small>
-${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) => html`<li><small>${differenceText(difference)}</small></li>\n`)}</ul>`}`
-    }
-    default:
-      return state satisfies never
+}): readonly ConsolePage[] => {
+  const groupRows = async () => {
+    const healthByGroup = new Map(projections.health().map((each) => [each.group, each]))
+    return (await projections.lag()).map((each) => ({
+      ...each,
+      health: healthByGroup.get(each.group) ?? null,
+    }))
   }
-}
 
-const runsTable = (runs: readonly RebuildRun[], pagePath: string): Html => html`<h2>Recent rebuilds</h2>
-${followingRuns(
-  'rebuilds',
-  pagePath,
-  runs.some(({ state }) => state.kind === 'runs'),
-  tableOf({
-    caption: 'Rebuilds of this process, newest first',
-    rows: runs,
-    empty: html`<p>None yet.</p>`,
-    columns: [
-      { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
-      { title: 'What', cell: ({ compareOnly }) => (compareOnly ? 'compared' : 'made anew') },
-      { title: 'State', cell: rebuildState },
-      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
-      { title: 'By', cell: ({ by }) => by },
-    ],
-  }),
-)}`
+  /** @throws not_found */
+  const groupOf = async ({ params }: PersonVisit) => {
+    const row = (await groupRows()).find(({ group }) => group === params.group)
+    if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
+    return row
+  }
 
-const list = async (
-  { projections, rebuilds, island }: Omit<ProjectionServices, 'modelsOf'>,
-  visit: PersonVisit,
-) =>
-  show({
-    title: 'Projections',
-    body: html`<p>Every table that pages and answers read is a fold of the log, in these groups.</p>
+  const rebuildForm = ({ form }: PersonVisit, group: string): Html => html`<h2>Rebuild</h2>
+<p>This builds new tables from the log, compares them with the live ones, and can replace those in one step. Pages and the API stay available. The rebuild yields to other work of this process. For a log of many millions of events, use the command on another machine.</p>
+${formOf(form, {
+  fields: [
+    choicesOf(
+      {
+        name: 'do',
+        legend: 'Action',
+        choices: [
+          { value: 'compare', label: 'Compare only', hint: 'the live tables do not change' },
+          { value: 'replace', label: 'Compare and replace the live tables' },
+        ],
+        chosen: ['compare'],
+        one: true,
+      },
+      form,
+    ),
+  ],
+  submit: `Rebuild ${group}`,
+  back: path,
+})}`
+
+  return [
+    operatorPage({
+      path,
+      name: 'showProjections',
+      summary: 'How far the read tables are behind the log, and their errors',
+      nav: { label: 'Projections', group: 'Operator' },
+      show: async (visit) => ({
+        title: 'Projections',
+        body: html`<p>Pages and the API read tables that are computed from the log, in these groups.</p>
 ${tableOf({
-  caption: 'How far each group of read tables is behind the log',
-  rows: await rowsOf(projections),
-  empty: html`<p>There is no group.</p>`,
+  caption: 'Groups of read tables and their lag behind the log',
+  rows: await groupRows(),
   columns: [
     { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
     { title: 'State', cell: ({ health }) => stateOf(health) },
-    { title: 'Events behind', number: true, cell: ({ positions }) => String(positions) },
+    { title: 'Events behind', number: true, cell: ({ positions }) => positions },
     { title: 'Seconds behind', number: true, cell: ({ seconds }) => seconds.toFixed(1) },
-    { title: 'What stops it', cell: ({ health }) => errorOf(health, visit) },
+    { title: 'Error', cell: ({ health }) => errorOf(health, visit) },
   ],
 })}
-<p class="soft">A group that cannot fold an event stops before it and goes on by itself once a version that can fold it runs.</p>
-${runsTable(rebuilds.list(), path)}`,
-    same: [
-      'curl $INSIDE/metrics | grep farebox_projection',
-      'npx farebox projections rebuild all --check',
-      'npx farebox projections rebuild NAME',
-    ],
-    scripts: [island('live-parts')],
-  })
-
-const rebuildForm = (
-  visit: PersonVisit,
-  group: string,
-  typed: FormInput,
-  problems: Problems,
-): Html => html`<h2>Make them anew</h2>
-<p>The log is folded into new tables beside the live ones, the two are compared, and the new ones take their place in one moment. Pages and answers go on meanwhile, and nothing of what is true changes. It takes turns with the work of this process; for a log of many millions of events use the command on another machine.</p>
-<form method="post" action="${path}/${group}" class="stack">
-${keyField(visit.formKey)}
-${choicesOf(
-  {
-    name: 'do',
-    legend: 'What is done',
-    choices: [
-      { value: 'compare', label: 'Compare only', hint: 'the live tables stay' },
-      { value: 'replace', label: 'Compare, and put the new ones in their place' },
-    ],
-    chosen: ['compare'],
-    one: true,
-  },
-  typed,
-  problems,
-)}
-<div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
-</form>`
-
-const groupView = async (
-  { projections, modelsOf, rebuilds, island }: ProjectionServices,
-  visit: PersonVisit,
-  typed: FormInput,
-  problems: Problems,
-) => {
-  const row = (await rowsOf(projections)).find(({ group }) => group === visit.params.group)
-  if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
-  const { group, health, positions, seconds } = row
-  const pagePath = `${path}/${group}`
-  const models = modelsOf(group)
-  const stopped = health?.state === 'poisoned'
-  return {
-    title: `Read tables of ${group}`,
-    body: html`${problemsOf(problems)}<dl class="facts">
-<dt>State</dt><dd>${stateOf(health)}</dd>
-<dt>Behind</dt><dd>${countText(positions, 'event')}, ${seconds.toFixed(1)} s</dd>
-<dt>Read models</dt><dd>${models.join(', ') || 'none'}</dd>
-</dl>
+<p class="soft">A group stops before an event that it cannot process. It continues when a version that can process the event runs.</p>
+${rebuildsTable(rebuilds.list(), path)}`,
+        cliEquivalents: [
+          'curl $INSIDE/metrics | grep farebox_projection',
+          'npx farebox projections rebuild all --check',
+          'npx farebox projections rebuild NAME',
+        ],
+        islands: ['live-parts'],
+      }),
+    }),
+    operatorPage({
+      path: `${path}/{group}`,
+      name: 'rebuildProjection',
+      summary: 'One group of read tables, rebuilt from the log and compared',
+      confirmed: true,
+      show: async (visit) => {
+        const { group, health, positions, seconds } = await groupOf(visit)
+        const models = modelsOf(group)
+        const stopped = health?.state === 'poisoned'
+        return {
+          title: `Read tables of ${group}`,
+          body: html`${detailsOf([
+            ['State', stateOf(health)],
+            ['Behind', `${countText(positions, 'event')}, ${seconds.toFixed(1)} s`],
+            ['Read models', models.join(', ') || 'none'],
+          ])}
 ${
   health?.error
-    ? html`<p class="said bad" role="alert">${errorOf(health, visit)}</p>
-${stopped ? html`<p>The group stands before this event; what is later is not in its tables. It goes on by itself once a version of the program that can take the event runs. Making the tables anew with this version stops at the same event.</p>` : nothing}`
+    ? html`<p class="message bad" role="alert">${errorOf(health, visit)}</p>
+${stopped ? html`<p>The group has stopped before this event; its tables contain no later events. It continues when a version that can process the event runs. A rebuild with this version stops at the same event.</p>` : nothing}`
     : nothing
 }
-${models.length === 0 ? html`<p>It holds work beside what the log says, so it is not made anew.</p>` : rebuildForm(visit, group, typed, problems)}
-${runsTable(
+${models.length === 0 ? html`<p>Cannot be rebuilt: it also stores state that is not in the log.</p>` : rebuildForm(visit, group)}
+${rebuildsTable(
   rebuilds.list().filter((run) => run.group === group),
-  pagePath,
+  `${path}/${group}`,
 )}`,
-    same:
-      models.length === 0
-        ? []
-        : [
-            `npx farebox projections rebuild ${models.join(' ')} --check`,
-            `npx farebox projections rebuild ${models.join(' ')}`,
-          ],
-    scripts: [island('live-parts')],
-  }
+          cliEquivalents:
+            models.length === 0
+              ? []
+              : [
+                  `npx farebox projections rebuild ${models.join(' ')} --check`,
+                  `npx farebox projections rebuild ${models.join(' ')}`,
+                ],
+          islands: ['live-parts'],
+        }
+      },
+      act: {
+        once: true,
+        run: async (visit, typed) => {
+          const { group } = await groupOf(visit)
+          const mode = typed.text('do')
+          if (mode !== 'compare' && mode !== 'replace') return refused({ do: 'Choose an action.' })
+          const isStarted = rebuilds.start({
+            group,
+            compareOnly: mode === 'compare',
+            by: displayNameOf(visit.visitor),
+            startedAtMs: visit.nowMs,
+          })
+          return isStarted
+            ? goTo(`${path}/${group}`, `The rebuild of ${group} has started. Its progress is shown below.`)
+            : refused({ form: 'Another rebuild is running in this process. Wait for its end.' }, 409)
+        },
+      },
+    }),
+  ]
 }
-
-const startRebuild = async (services: ProjectionServices, visit: PersonVisit, typed: FormInput) => {
-  const view = await groupView(services, visit, typed, {})
-  const mode = typed.text('do')
-  if (mode !== 'compare' && mode !== 'replace')
-    return refusedView(await groupView(services, visit, typed, { do: 'Choose what is done.' }))
-  const group = visit.params.group ?? ''
-  const isStarted = services.rebuilds.start({
-    group,
-    compareOnly: mode === 'compare',
-    by: displayNameOf(visit.visitor),
-    startedAtMs: visit.nowMs,
-  })
-  if (!isStarted)
-    return refusedView(
-      await groupView(services, visit, typed, {
-        form: 'Another one runs in this process: wait for its end.',
-      }),
-      409,
-    )
-  return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
-}
-
-/** The groups of read tables: how far they are behind, their errors, and their rebuilds. */
-export const projectionPages = (services: ProjectionServices): readonly ConsolePage[] => [
-  personPage({
-    path,
-    name: 'showProjections',
-    summary: 'How far the read tables are behind the log, and what stops them',
-    for: ['operator'],
-    nav: { label: 'Projections', group: 'Operator' },
-    show: (visit) => list(services, visit),
-  }),
-  personPage({
-    path: `${path}/{group}`,
-    name: 'rebuildProjection',
-    summary: 'One group of read tables, made anew from the log and compared',
-    for: ['operator'],
-    confirmed: true,
-    show: async (visit) => show(await groupView(services, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => startRebuild(services, visit, typed) },
-  }),
-]
 
 type RebuildRequest = {
   readonly group: string
@@ -253,10 +227,10 @@ type RebuildRequest = {
 }
 
 /** A rebuild of a group of read tables that a page started. */
-export type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
+type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
 
 /** Rebuilds all tables of a group. */
-export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
+type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
 
 /** Rebuilds that pages start, one at a time. An aborted rebuild does not change the live tables. */
 export const createRebuildRuns = (rebuilder: Rebuilder) => {
@@ -277,4 +251,4 @@ export const createRebuildRuns = (rebuilder: Rebuilder) => {
   }
 }
 
-export type RebuildRuns = ReturnType<typeof createRebuildRuns>
+type RebuildRuns = ReturnType<typeof createRebuildRuns>

@@ -1,19 +1,87 @@
+import type pg from 'pg'
+import type { Family } from '../../domain/shared/order-terms.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { html } from '../../platform/ui/html.ts'
-import { type ConsolePage, openPage, show } from '../../platform/ui/page.ts'
+import { type Probe, probeOutcome } from '../../platform/http/health.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type ConsolePage, fileOf, openPage } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { stateText, timeText } from '../../platform/ui/text.ts'
+import { depthOf } from '../../platform/work/queue-operations.ts'
+import type { LocationsByCountry } from '../exits/index.ts'
+import type { LiveList } from '../free-list/index.ts'
+import { deliveryQueue } from '../webhooks/index.ts'
 
 /** The state of a part of the service: it works, is late, does not work, or has no result yet. */
-export type PartState = 'up' | 'late' | 'down' | 'new'
+type PartState = 'up' | 'late' | 'down' | 'new'
 
 /** A part of the service that customers see. `about` says what it does, never how. */
-export type ServicePart = {
+type ServicePart = {
   readonly name: string
   readonly about: string
   /** An error means that the part is down. */
   state(): Promise<PartState>
 }
+
+/** A delivery that is due for longer than this is late, milliseconds. */
+const lateDeliveryMs = 60_000
+/**
+ * A list that is older than this is late, milliseconds. Its endpoints are checked at least every quarter of an hour.
+ */
+const maxListAgeMs = 60 * 60_000
+
+/** The parts of the service that customers see, and how the state of each is found. */
+export const serviceParts = ({
+  pool,
+  clock,
+  probes,
+  locations,
+  list,
+  liveScrapers,
+}: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly probes: readonly Probe[]
+  readonly locations: (family: Family | null) => LocationsByCountry
+  readonly list: LiveList
+  /** The number of scrapers that have a serving provider now. */
+  readonly liveScrapers: () => number
+}): readonly ServicePart[] => [
+  {
+    name: 'Orders',
+    about: 'Orders, payments and the API.',
+    state: async () => {
+      const outcomes = await Promise.all(probes.filter(({ note }) => !note).map(probeOutcome))
+      return outcomes.every((each) => each === 'ok') ? 'up' : 'down'
+    },
+  },
+  {
+    name: 'Gateway',
+    about: 'Connections of plans through exits.',
+    state: async () => (locations(null).size > 0 ? 'up' : 'down'),
+  },
+  {
+    name: 'Webhooks',
+    about: 'Deliveries to webhook endpoints.',
+    state: async () => {
+      const { oldestDueAt } = await depthOf(pool, deliveryQueue, clock())
+      return oldestDueAt !== null && clock() - Date.parse(oldestDueAt) > lateDeliveryMs ? 'late' : 'up'
+    },
+  },
+  {
+    name: 'Scrapers',
+    about: 'Scraper calls.',
+    state: async () => (liveScrapers() > 0 ? 'up' : 'down'),
+  },
+  {
+    name: 'Free proxies',
+    about: 'The regularly checked list of public proxies.',
+    state: async () => {
+      const { updatedAt } = (await list.current()).page({}, 1)
+      if (updatedAt === null) return 'new'
+      return clock() - Date.parse(updatedAt) > maxListAgeMs ? 'late' : 'up'
+    },
+  },
+]
 
 /** Results are cached for this time, milliseconds. */
 const cacheMs = 5_000
@@ -39,38 +107,35 @@ const stateOf = async (part: ServicePart): Promise<CheckedPart> => {
   }
 }
 
-const stateTexts: Readonly<Record<PartState, ReturnType<typeof stateText>>> = {
+const stateTexts: Readonly<Record<PartState, Html>> = {
   up: stateText('works', 'good'),
   late: stateText('late', 'warn'),
   down: stateText('does not work', 'bad'),
-  new: stateText('nothing yet', 'off'),
+  new: stateText('no data yet', 'off'),
 }
 
+const namesInState = (parts: readonly CheckedPart[], state: PartState): string =>
+  parts
+    .filter((part) => part.state === state)
+    .map(({ name }) => name)
+    .join(', ')
+
 const sentenceOf = (parts: readonly CheckedPart[]): string => {
-  const namesInState = (state: PartState): string =>
-    parts
-      .filter((part) => part.state === state)
-      .map(({ name }) => name)
-      .join(', ')
-  if (namesInState('down') !== '') return `Does not work now: ${namesInState('down')}.`
-  return namesInState('late') === ''
-    ? 'Everything works.'
-    : `Everything works; late: ${namesInState('late')}.`
+  const [down, late] = [namesInState(parts, 'down'), namesInState(parts, 'late')]
+  if (down !== '') return `Not working: ${down}.`
+  return late === '' ? 'Everything works.' : `Everything works; late: ${late}.`
 }
 
 /** The worst state of the parts. A part without a result yet does not count. */
-const overallState = (parts: readonly CheckedPart[]): PartState => {
-  const hasState = (state: PartState): boolean => parts.some((part) => part.state === state)
-  if (hasState('down')) return 'down'
-  return hasState('late') ? 'late' : 'up'
-}
+const overallState = (parts: readonly CheckedPart[]): PartState =>
+  (['down', 'late'] as const).find((state) => namesInState(parts, state) !== '') ?? 'up'
 
 /** The public pages with the current state of the service. */
 export const statusPages = ({
-  serviceParts,
+  parts: allParts,
   clock,
 }: {
-  readonly serviceParts: readonly ServicePart[]
+  readonly parts: readonly ServicePart[]
   readonly clock: Clock
 }): readonly ConsolePage[] => {
   let cachedCheck: Promise<Checked> | null = null
@@ -81,7 +146,7 @@ export const statusPages = ({
     const atMs = clock()
     if (cachedCheck === null || atMs - cachedAtMs >= cacheMs || atMs < cachedAtMs) {
       cachedAtMs = atMs
-      cachedCheck = Promise.all(serviceParts.map(stateOf)).then((partStates) => ({ atMs, parts: partStates }))
+      cachedCheck = Promise.all(allParts.map(stateOf)).then((parts) => ({ atMs, parts }))
     }
     return cachedCheck
   }
@@ -90,36 +155,35 @@ export const statusPages = ({
     openPage({
       path: '/status',
       name: 'showStatus',
-      summary: 'How the service is right now',
-      nav: { label: 'Status', group: 'For everybody' },
+      summary: 'The current state of the service',
+      nav: { label: 'Status', group: 'Public' },
       show: async () => {
-        const checked = await check()
-        return show({
+        const { atMs, parts } = await check()
+        return {
           title: 'Status',
-          indexed: { path: '/status', description: 'Which parts of the service work right now.' },
-          body: html`<p class="figure">${sentenceOf(checked.parts)}</p>
-<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${cacheMs / 1_000} seconds. This process runs since ${timeText(since)}; how it was before is not kept.</p>
+          indexed: { path: '/status', description: 'The current state of every part of the service.' },
+          body: html`<p class="figure">${sentenceOf(parts)}</p>
+<p class="soft">Checked ${timeText(isoTime(atMs))}. Checks run on request, at most every ${cacheMs / 1_000} seconds. This process started ${timeText(since)}; earlier states are not stored.</p>
 ${tableOf({
   caption: 'Parts of the service',
-  rows: checked.parts,
-  empty: html`<p>There is no part.</p>`,
+  rows: parts,
   columns: [
     { title: 'Part', head: true, cell: ({ name }) => name },
-    { title: 'Now', cell: ({ state }) => stateTexts[state] },
-    { title: 'What it does', cell: ({ about }) => about },
+    { title: 'State', cell: ({ state }) => stateTexts[state] },
+    { title: 'Purpose', cell: ({ about }) => about },
   ],
 })}`,
-          same: [
+          cliEquivalents: [
             'curl -s $SITE/status.json',
             'curl -s -o /dev/null -w "%{http_code}\\n" $SITE/readyz   # 200: orders are taken',
           ],
-        })
+        }
       },
     }),
     openPage({
       path: '/status.json',
       name: 'readStatus',
-      summary: 'How the service is right now, for programs',
+      summary: 'The current state of the service, for programs',
       show: async () => {
         const { atMs, parts } = await check()
         const statusJson = {
@@ -128,12 +192,7 @@ ${tableOf({
           runningSince: since,
           parts,
         }
-        return {
-          kind: 'file',
-          name: 'status.json',
-          mediaType: 'application/json',
-          content: `${JSON.stringify(statusJson, null, 2)}\n`,
-        }
+        return fileOf('status.json', `${JSON.stringify(statusJson, null, 2)}\n`, 'application/json')
       },
     }),
   ]

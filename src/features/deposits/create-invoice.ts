@@ -13,7 +13,7 @@ import { schedulePolling } from './poll-schedule.ts'
 import { type DepositSettlement, depositRef } from './settle-deposit.ts'
 
 /** A deposit with its invoice; `position` of the event with the invoice, null if the invoice already existed. */
-export type InvoicedDeposit = {
+type InvoicedDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
   /** Another request created the invoice. */
@@ -26,7 +26,7 @@ export type InvoicedDeposit = {
  * @param returnUrl the page to which the payer returns, unless an earlier request for the same deposit set one
  * @throws GatewayUnavailable, CommandOverload
  */
-export type CreateInvoice = (
+type CreateInvoice = (
   deposit: Deposit,
   liveGateway: LiveGateway,
   returnUrl: string,
@@ -59,7 +59,7 @@ const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) 
   }
 }
 
-export const createInvoiceFactory = (deps: {
+export const createInvoiceFactory = (dependencies: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
   readonly pages: DepositPages
@@ -68,7 +68,7 @@ export const createInvoiceFactory = (deps: {
   readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
 }): CreateInvoice => {
-  const { runner, pool, pages, read, callbackUrl, hooks } = deps
+  const { runner, pool, pages, read, callbackUrl, hooks } = dependencies
   const claim = createClaim(pool)
 
   const note = (

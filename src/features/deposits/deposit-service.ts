@@ -24,7 +24,7 @@ import { createDepositSettlement, type DepositSettlement, depositRef } from './s
  * Limits how many new deposits an account may open. An unpaid deposit costs the payer nothing, but it creates an
  * invoice at the provider, stays in the log, and is polled until its provider no longer watches it.
  */
-export type OpeningLimits = {
+type OpeningLimits = {
   /**
    * Counts a new deposit, not a retry of one.
    * @param own true: for the account's wallet, by the service's gateways; false: for its customer, by its own gateways
@@ -79,7 +79,7 @@ export type DepositRequest = {
 }
 
 /** An open deposit with its pay page. */
-export type OpenDeposit = {
+type OpenDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
   /** An earlier request under this key created the invoice. */
@@ -114,7 +114,7 @@ const noGateway = (rail: Rail, availableRails: readonly Rail[]) => {
   return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${alternatives}`)
 }
 
-export const createDeposits = (deps: {
+export const createDeposits = (dependencies: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly runner: CommandRunner
   readonly pool: pg.Pool
@@ -129,9 +129,9 @@ export const createDeposits = (deps: {
   readonly logger: Logger
   readonly hooks: CrashHooks
 }): Deposits => {
-  const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = deps
-  const { read, receive, report, settle, close } = createDepositSettlement(deps)
-  const invoice = createInvoiceFactory({ ...deps, read })
+  const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = dependencies
+  const { read, receive, report, settle, close } = createDepositSettlement(dependencies)
+  const invoice = createInvoiceFactory({ ...dependencies, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
   const continueOpening = async (

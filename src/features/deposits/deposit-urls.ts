@@ -10,10 +10,10 @@ import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
-export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
+type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
 
 /** A deposit and its payer. */
-export type DepositOwner = Pick<DepositDetails, 'depositId' | 'accountId' | 'customerId'>
+type DepositOwner = Pick<DepositDetails, 'depositId' | 'accountId' | 'customerId'>
 
 /**
  * Stores the addresses of deposits. `of`, `payUrlOf` and `read` return only rows with a valid signature for the payer.

@@ -100,7 +100,7 @@ export const disputeWorker = worker({
  * days that moved money, and stores each, in each of its states, in the inbox of callbacks. They are processed as
  * callbacks: a change that an earlier callback booked moves nothing.
  */
-export const startDisputeReactor = (deps: {
+export const startDisputeReactor = (dependencies: {
   readonly workers: Workers
   readonly pool: pg.Pool
   readonly gateways: Pick<Gateways, 'byId'>
@@ -110,7 +110,7 @@ export const startDisputeReactor = (deps: {
   /** The longest interval of the search for gateways; at most ten minutes. */
   readonly firstPollMs: number
 }): RunningQueue => {
-  const { workers, pool, gateways, inbox, clock, logger, firstPollMs } = deps
+  const { workers, pool, gateways, inbox, clock, logger, firstPollMs } = dependencies
   const searchChanges = async ({ gateway_id: gatewayId }: GatewayRow): Promise<Outcome> => {
     try {
       const liveGateway = await gateways.byId(gatewayId)

@@ -5,11 +5,10 @@ import type { Customers } from '../accounts/index.ts'
 import { createOrderable } from '../catalog/index.ts'
 import type { Gateways, Inbox } from '../payments/index.ts'
 import type { Wallets } from '../wallet/index.ts'
-import { depositPages, topUpPages } from './deposit-pages.ts'
+import { depositPages, gatewayChangePages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
 import { createDepositPages } from './deposit-urls.ts'
 import { startDisputeReactor } from './disputes.ts'
-import { gatewayChangePages } from './gateway-change-pages.ts'
 import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
 import { startDepositReactor } from './poll-invoices.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
@@ -28,8 +27,6 @@ type DepositsFeature = Feature & {
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   /** Starts the processing of the inbox. It needs no read table, so payments are credited from the start on. */
   takeCallbacks(...started: Parameters<StartWorker>): Running
-  /** Signals a new callback in the inbox. */
-  callbackStored(): void
 }
 
 export const open = (
@@ -67,14 +64,13 @@ export const open = (
     orderable: createOrderable(runner),
   })
   const openDeposit = createOpenDepositByForm({ deposits, origin: dependencies.origin })
-  let callbacks: ReturnType<typeof startCallbackReactor> | null = null
   return {
     deposits,
     openDeposit,
     returnUrlOf: async (reseller) =>
       (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService(),
     takeCallbacks: ({ workers }) => {
-      callbacks = startCallbackReactor({
+      const callbacks = startCallbackReactor({
         scheduler,
         deposits,
         gateways,
@@ -84,9 +80,9 @@ export const open = (
         hooks,
         logger,
       })
+      inbox.onStored(callbacks.wake)
       return callbacks
     },
-    callbackStored: () => callbacks?.wake(),
     routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, db, clock }),
     pages: [
       ...topUpPages({ db, reads, gateways, openDeposit }),

@@ -1,3 +1,4 @@
+export { depositColumns } from './deposit-pages.ts'
 export { depositRecord, depositState, railName } from './deposit-record.ts'
 export type { Deposits } from './deposit-service.ts'
 export { adoptDepositPages, createDepositPages, createPageSigner, type DepositPages } from './deposit-urls.ts'

@@ -4,10 +4,7 @@ import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
 import type { DepositRequest, Deposits } from './deposit-service.ts'
 
 /** A deposit of a console form. */
-export type FormDeposit = Pick<
-  DepositRequest,
-  'accountId' | 'customerId' | 'relate' | 'amountCents' | 'rail'
-> & {
+type FormDeposit = Pick<DepositRequest, 'accountId' | 'customerId' | 'relate' | 'amountCents' | 'rail'> & {
   /** The key of the form. A repeated submission returns the same deposit. */
   readonly key: string
   /** The path of the form's page. */

@@ -32,7 +32,7 @@ export const depositWorker = worker({
  * If the gateway is gone, or the provider has lost the invoice, there is never an answer. The deposit stays open, is
  * polled once an hour permanently, and each poll logs a warning. Only the owner of the gateway can end this.
  */
-export const startDepositReactor = (deps: {
+export const startDepositReactor = (dependencies: {
   readonly workers: Workers
   readonly pool: pg.Pool
   readonly deposits: Pick<Deposits, 'settle' | 'abandon'>
@@ -40,7 +40,7 @@ export const startDepositReactor = (deps: {
   readonly logger: Logger
   readonly firstPollMs: number
 }): RunningQueue => {
-  const { workers, pool, deposits, clock, logger, firstPollMs } = deps
+  const { workers, pool, deposits, clock, logger, firstPollMs } = dependencies
   const actor = { kind: 'system', name: 'deposits' } as const
   const pollInvoice = async ({ deposit_id: depositId }: PollItem): Promise<Outcome> => {
     const cause = { actor, correlationId: newId('run') }
@@ -66,7 +66,7 @@ export const startDepositReactor = (deps: {
     const addedCount = await scheduleMissingPolls(pool, nowMs)
     foundAtMs = nowMs
     if (addedCount > 0)
-      logger.info({ deposits: addedCount }, 'deposits that nobody watched are watched from now on')
+      logger.info({ deposits: addedCount }, 'deposits that were not polled are polled from now on')
   }
   return workers.start<PollItem>({
     worker: depositWorker,

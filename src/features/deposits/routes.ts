@@ -5,9 +5,10 @@ import { maxDepositCents, type Rail, railNames, resellerRails } from '../../doma
 import type { Clock } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
+import { keyHeader } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { keyHeader, keyHeaders, type Route, replayHeaders, route } from '../../platform/http/route.ts'
+import { keyHeaders, type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { base, colours, pageOf, pageRoute } from '../../platform/ui/bare-page.ts'
@@ -98,7 +99,7 @@ export type ReturnUrls = {
 }
 
 /** Deposits: docs/http-api.md, "Deposits". */
-export const depositRoutes = (deps: {
+export const depositRoutes = (dependencies: {
   readonly deposits: Deposits
   readonly pages: Pick<DepositPages, 'of'>
   readonly customers: Customers
@@ -107,7 +108,7 @@ export const depositRoutes = (deps: {
   readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, pages, customers, returnUrls, reads, db, clock } = deps
+  const { deposits, pages, customers, returnUrls, reads, db, clock } = dependencies
   return [
     route({
       method: 'POST',

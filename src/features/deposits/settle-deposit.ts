@@ -1,7 +1,14 @@
 import type { Logger } from 'pino'
-import { type Crediting, creditingOf } from '../../domain/deposits/credit-payment.ts'
-import { decideFailure, decideReceipt, type ReportedInvoice } from '../../domain/deposits/decide.ts'
-import { changesIn, decideChanges, unknownChanges } from '../../domain/deposits/decide-changes.ts'
+import {
+  type Crediting,
+  changesIn,
+  creditingOf,
+  decideChanges,
+  decideFailure,
+  decideReceipt,
+  type ReportedInvoice,
+  unknownChanges,
+} from '../../domain/deposits/decide.ts'
 import type { DepositFailed } from '../../domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
@@ -67,7 +74,7 @@ export const readDeposit = (
   readState(runner, { ...cause, name: 'read-deposit' }, depositRef(depositId).deposit)
 
 /** Updates and closes logged deposits. */
-export const createDepositSettlement = (deps: {
+export const createDepositSettlement = (dependencies: {
   readonly runner: CommandRunner
   readonly gateways: Pick<Gateways, 'byId'>
   /** Whether the product of an order can be ordered now. */
@@ -75,7 +82,7 @@ export const createDepositSettlement = (deps: {
   readonly clock: Clock
   readonly logger: Logger
 }): DepositSettlement => {
-  const { runner, gateways, orderable, clock, logger } = deps
+  const { runner, gateways, orderable, clock, logger } = dependencies
 
   const read: DepositSettlement['read'] = (depositId, cause) => readDeposit(runner, depositId, cause)
 
@@ -92,7 +99,7 @@ export const createDepositSettlement = (deps: {
     for (const { change, reference, amount } of answer)
       logger.error(
         { depositId, change, reference, amount },
-        'a payment gateway says something that is not booked',
+        'a payment gateway reports a change that is not booked',
       )
   }
 
@@ -120,7 +127,10 @@ export const createDepositSettlement = (deps: {
       })
       deposit = answer.deposit
       for (const paymentId of answer.unconfirmed)
-        logger.error({ depositId, paymentId }, 'a payment was recorded and never confirmed: look it up')
+        logger.error(
+          { depositId, paymentId },
+          'a payment was recorded and never confirmed: check it at the provider',
+        )
       if (!answer.more) break
     }
     if (deposit) await report(deposit, changesIn(deposit, reported), cause)

@@ -26,7 +26,7 @@ import type { Deposits } from './deposit-service.ts'
 import { applyDispute } from './disputes.ts'
 import { inOtherCurrency } from './settle-deposit.ts'
 
-type Deps = {
+type Dependencies = {
   readonly gateways: Gateways
   readonly deposits: Deposits
   readonly wallets: Wallets
@@ -37,36 +37,50 @@ type Deps = {
 const actor = { kind: 'system', name: 'payments' } as const
 
 /** The deposit of the reported invoice; null if it is not one of this gateway. */
-const ownDeposit = async ({ deposits }: Deps, liveGateway: LiveGateway, depositId: string | null) => {
+const ownDeposit = async ({ deposits }: Dependencies, liveGateway: LiveGateway, depositId: string | null) => {
   if (depositId === null) return null
   const cause = { actor, correlationId: newId('run') }
   const deposit = await deposits.read(depositId as DepositId, cause)
   return deposit?.details.gatewayId === liveGateway.gatewayId ? deposit : null
 }
 
-const takeInvoice = async (deps: Deps, liveGateway: LiveGateway, report: InvoiceReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
+const takeInvoice = async (
+  dependencies: Dependencies,
+  liveGateway: LiveGateway,
+  report: InvoiceReport,
+): Promise<string> => {
+  const deposit = await ownDeposit(dependencies, liveGateway, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
   if (report.currency !== 'usd') {
-    await deps.deposits.report(deposit, inOtherCurrency(report), { actor, correlationId: newId('run') })
+    await dependencies.deposits.report(deposit, inOtherCurrency(report), {
+      actor,
+      correlationId: newId('run'),
+    })
     return `in ${report.currency}: nothing is credited`
   }
   const { depositId } = deposit.details
   // A second invoice of a deposit (its first answer was lost) brings payments, but not the state of the first one.
   const isOwnInvoice = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
   const reported = isOwnInvoice ? report : { ...report, status: 'open' as const }
-  const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
+  const after = await dependencies.deposits.receive(depositId, reported, {
+    actor,
+    correlationId: newId('run'),
+  })
   return after?.status ?? 'unknown'
 }
 
-const takeDispute = async (deps: Deps, liveGateway: LiveGateway, report: DisputeReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
+const takeDispute = async (
+  dependencies: Dependencies,
+  liveGateway: LiveGateway,
+  report: DisputeReport,
+): Promise<string> => {
+  const deposit = await ownDeposit(dependencies, liveGateway, report.depositId)
   if (!deposit) return 'nothing moved'
   const cause = { actor, correlationId: newId('run') }
   const { depositId } = deposit.details
   const { disputeId: reference, state, currency, amountMicros, adjusted } = report
   const reportChange = (change: GatewayChange['change'], amount: string) =>
-    deps.deposits.report(deposit, [{ change, reference, amount }], cause)
+    dependencies.deposits.report(deposit, [{ change, reference, amount }], cause)
   if (adjusted !== undefined) await reportChange('dispute_adjusted', adjusted)
   if (state === 'inquiry') return 'nothing moved'
   const amount = amountIn(amountMicros, currency)
@@ -75,24 +89,28 @@ const takeDispute = async (deps: Deps, liveGateway: LiveGateway, report: Dispute
     return `in ${currency}: nothing moved`
   }
   // The dispute may arrive before the payment's own callback.
-  const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
-  const outcome = await applyDispute(deps.wallets, credited ?? deposit, report, cause)
+  const credited = deposit.creditedMicros > 0 ? deposit : await dependencies.deposits.settle(depositId, cause)
+  const outcome = await applyDispute(dependencies.wallets, credited ?? deposit, report, cause)
   // The wallet returns its credited amount. The service or its reseller loses the rest.
   const { creditedMicros } = credited ?? deposit
   if (creditedMicros > 0 && amountMicros > creditedMicros) await reportChange('dispute_adjusted', amount)
   if (outcome !== state) {
-    deps.logger.error({ depositId, disputeId: reference, outcome }, 'a chargeback did not move')
+    dependencies.logger.error({ depositId, disputeId: reference, outcome }, 'a chargeback did not move')
     await reportChange('chargeback_not_moved', amount)
   }
   return outcome
 }
 
-const takeChange = async (deps: Deps, liveGateway: LiveGateway, report: ChangeReport): Promise<string> => {
-  const deposit = await ownDeposit(deps, liveGateway, report.depositId)
+const takeChange = async (
+  dependencies: Dependencies,
+  liveGateway: LiveGateway,
+  report: ChangeReport,
+): Promise<string> => {
+  const deposit = await ownDeposit(dependencies, liveGateway, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
   const { change, reference, amount } = report
   const cause = { actor, correlationId: newId('run') }
-  await deps.deposits.report(deposit, [{ change, reference, amount }], cause)
+  await dependencies.deposits.report(deposit, [{ change, reference, amount }], cause)
   return change
 }
 
@@ -101,21 +119,21 @@ const takeChange = async (deps: Deps, liveGateway: LiveGateway, report: ChangeRe
  * @throws GatewayUnavailable, CommandOverload
  */
 export const takeCallback = async (
-  deps: Deps,
+  dependencies: Dependencies,
   entry: Pick<InboxEntry, 'gateway_id' | 'reference'>,
 ): Promise<string> => {
-  const liveGateway = await deps.gateways.byId(entry.gateway_id)
-  if (!liveGateway) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
+  const liveGateway = await dependencies.gateways.byId(entry.gateway_id)
+  if (!liveGateway) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not configured here`)
   const report = await liveGateway.gateway.fetch(entry.reference)
-  deps.hooks.at('invoice-fetched')
+  dependencies.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
   switch (report.kind) {
     case 'invoice':
-      return takeInvoice(deps, liveGateway, report)
+      return takeInvoice(dependencies, liveGateway, report)
     case 'dispute':
-      return takeDispute(deps, liveGateway, report)
+      return takeDispute(dependencies, liveGateway, report)
     case 'change':
-      return takeChange(deps, liveGateway, report)
+      return takeChange(dependencies, liveGateway, report)
     default:
       return report satisfies never
   }
@@ -123,7 +141,7 @@ export const takeCallback = async (
 
 export const callbackWorker = worker({
   name: inboxQueue.name,
-  about: 'Asks payment gateways what their callbacks are about, and credits it',
+  about: 'Reads the payments that callbacks report from their gateway, and credits them',
   trigger: { everyMs: 500, or: 'a callback arrives' },
   per: 'process',
   process: 'server',
@@ -131,7 +149,7 @@ export const callbackWorker = worker({
 
 export const oldCallbacks = worker({
   name: 'old-payment-callbacks',
-  about: 'Forgets payment callbacks that were done a month ago',
+  about: 'Deletes payment callbacks that were processed a month ago',
   trigger: { everyMs: 3_600_000 },
   per: 'process',
   process: 'server',
@@ -143,7 +161,7 @@ export const oldCallbacks = worker({
  * and nothing moved.
  */
 export const startCallbackReactor = (
-  deps: Deps & {
+  dependencies: Dependencies & {
     readonly scheduler: Scheduler
     readonly workers: Workers
     readonly inbox: Inbox
@@ -151,12 +169,12 @@ export const startCallbackReactor = (
     readonly sweepMs?: number
   },
 ): Pick<RunningQueue, 'wake' | 'stop'> => {
-  const { inbox, logger } = deps
+  const { inbox, logger } = dependencies
   const processEntry = async (entry: InboxEntry): Promise<Outcome> => {
     const { gateway_id: gatewayId, reference } = entry
     try {
-      const result = await takeCallback(deps, entry)
-      deps.hooks.at('payment-credited')
+      const result = await takeCallback(dependencies, entry)
+      dependencies.hooks.at('payment-credited')
       logger.info({ gatewayId, reference, outcome: result }, 'a payment callback was taken')
       return { kind: 'done', result }
     } catch (error) {
@@ -164,16 +182,16 @@ export const startCallbackReactor = (
       throw error
     }
   }
-  const queue = deps.workers.start<InboxEntry>({
+  const queue = dependencies.workers.start<InboxEntry>({
     worker: callbackWorker,
     queue: inboxQueue,
     atOnce: { total: 64, each: 8 },
     longestMs: 60_000,
     schedule: exponentialBackoff(1_000, 300_000),
-    pollMs: deps.pollMs,
+    pollMs: dependencies.pollMs,
     work: processEntry,
   })
-  const sweeper = deps.scheduler.start(oldCallbacks, inbox.sweep, { everyMs: deps.sweepMs })
+  const sweeper = dependencies.scheduler.start(oldCallbacks, inbox.sweep, { everyMs: dependencies.sweepMs })
   return {
     wake: queue.wake,
     stop: async () => {

@@ -1,46 +1,64 @@
-import type { Command } from 'commander'
-import type { Cli } from '../../platform/cli/cli-context.ts'
+import { command } from '../../platform/cli/command.ts'
+import { argument, flag, option } from '../../platform/cli/input.ts'
 
-/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `exits import|list|check|drain|remove`. */
-export const registerExits = (program: Command, cli: Cli): void => {
-  const exits = program.command('exits')
+const ids = argument('<ids...>', 'the ids of exits')
 
-  exits
-    .command('import')
-    .description(
-      'add and change exits from a file of JSON lines; exits that it does not name stay as they are',
-    )
-    .argument('<file>', 'one exit a line: docs/gateway.md has every kind')
-    .option('--dry-run', 'only check the file')
-    .action(cli.action(async () => (await runs()).importFile))
-
-  exits
-    .command('list')
-    .description('list the exits, as the log has them now')
-    .option('--country <code>', 'only exits of this country, e.g. us')
-    .action(cli.action(async () => (await runs()).list))
-
-  exits
-    .command('check')
-    .description('Probe exits from this machine, without sending traffic through them.')
-    .argument('[ids...]', 'left out: all of them')
-    .action(cli.action(async () => (await runs()).check))
-
-  exits
-    .command('drain')
-    .description('Drain exits: no new connections; existing ones finish.')
-    .argument('<ids...>', 'exits')
-    .option('--undo', 'let them serve again')
-    .action(cli.action(async () => (await runs()).drain))
-
-  exits
-    .command('remove')
-    .description('take exits out; an import of the same id brings one back')
-    .argument('<ids...>', 'exits')
-    .action(cli.action(async () => (await runs()).remove))
-}
-
-export const commands = [registerExits] as const
+export const commands = [
+  command({
+    name: 'exits import',
+    about: 'add and change exits from a file of JSON lines; other exits stay unchanged',
+    input: {
+      file: argument('<file>', 'one exit a line (docs/gateway.md describes every kind)'),
+      dryRun: flag('only check the file'),
+    },
+    run: async () => (await runs()).importFile,
+  }),
+  command({
+    name: 'exits list',
+    about: 'list the exits, as the log has them now',
+    input: { country: option('<code>', 'only exits of this country, e.g. us') },
+    columns: {
+      exit: 'exitId',
+      is: ({ state, sandbox }) => (sandbox ? 'sandbox' : state),
+      kind: 'kind',
+      at: 'endpoint',
+      family: 'family',
+      country: 'country',
+      state: 'region',
+      city: 'city',
+      isp: 'isp',
+      weight: 'weight',
+      capacity: 'capacity',
+      udp: ({ udp }) => (udp ? 'yes' : 'no'),
+    },
+    empty: 'no exits',
+    run: async () => (await runs()).list,
+  }),
+  command({
+    name: 'exits check',
+    about: 'check from this machine whether exits answer; no traffic passes through them',
+    input: { ids: argument('[ids...]', 'default: all exits') },
+    columns: {
+      exit: 'exitId',
+      answers: ({ ok }) => (ok ? 'yes' : 'no'),
+      ms: ({ latencyMs }) => Math.round(latencyMs),
+      problem: ({ problem }) => problem ?? '',
+    },
+    empty: 'no exits',
+    run: async () => (await runs()).check,
+  }),
+  command({
+    name: 'exits drain',
+    about: 'drain exits: no new connections; existing connections and sticky sessions finish',
+    input: { ids, undo: flag('use the exits again') },
+    run: async () => (await runs()).drain,
+  }),
+  command({
+    name: 'exits remove',
+    about: 'remove exits; an import of the same id restores one',
+    input: { ids },
+    run: async () => (await runs()).remove,
+  }),
+]

@@ -1,18 +1,10 @@
 import type pg from 'pg'
 import type { ExitState } from '../../domain/exits/events.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
-import { type FormInput, hiddenOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
-import type { View } from '../../platform/ui/frame.ts'
+import { hiddenOf, postButton } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import {
-  type ConsolePage,
-  goTo,
-  type PersonVisit,
-  personPage,
-  refusedView,
-  show,
-} from '../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { type ConsolePage, goTo, operatorPage, refused } from '../../platform/ui/page.ts'
+import { listOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { type ExitService, endpointOf, exitsAfter, type ListedExit } from './exit-service.ts'
 
@@ -24,7 +16,7 @@ const path = '/console/operator/exits'
 const stateChanges: Readonly<Partial<Record<ExitState, { readonly to: ExitState; readonly label: string }>>> =
   {
     live: { to: 'drained', label: 'Drain' },
-    drained: { to: 'live', label: 'Take back' },
+    drained: { to: 'live', label: 'Resume' },
   }
 
 const healthOf = ({ alive, problem, since }: ListedExit): Html =>
@@ -32,84 +24,80 @@ const healthOf = ({ alive, problem, since }: ListedExit): Html =>
     ? html`${stateText('works', 'good')}${since === null ? nothing : html` <small>since ${timeText(since)}</small>`}`
     : html`${stateText('dead', 'bad')} <small>${problem ?? ''}, since ${timeText(since)}</small>`
 
-type ExitReads = { readonly pool: pg.Pool; readonly caughtUp: CaughtUp }
-
-const view = async (
-  { pool, caughtUp }: ExitReads,
-  { query }: PersonVisit,
-  problems: Problems,
-): Promise<View> => {
-  const before = query.get('before')
-  await caughtUp()
-  const found = await exitsAfter(pool, { after: before, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, ({ exitId }) => exitId)
-  return {
-    title: 'Exits',
-    body: html`${problemsOf(problems)}<p>The ways out of the gateway. A drained exit takes no new sessions; those that it has go on.</p>
-${tableOf({
-  caption: 'Exits, by their ids',
-  rows,
-  empty: html`<p>${before === null ? 'None is imported. Where the sandbox runs, its own exits serve.' : 'No exit follows.'}</p>`,
+/** The exits of the gateway with their health. They can be drained and resumed here. */
+export const exitPages = ({
+  pool,
+  caughtUp,
+  setExitState,
+}: {
+  readonly pool: pg.Pool
+  readonly caughtUp: CaughtUp
+  readonly setExitState: ExitService['setState']
+}): readonly ConsolePage[] => [
+  operatorPage({
+    path,
+    name: 'listExits',
+    summary: 'The exits of the gateway, their states and their health',
+    nav: { label: 'Exits', group: 'Operator' },
+    show: async (visit) => {
+      await caughtUp()
+      return {
+        title: 'Exits',
+        body: html`<p>Upstream exits of the gateway. A drained exit takes no new sessions; existing ones finish.</p>
+${await listOf<ListedExit, string>(visit, {
+  caption: 'Exits by id',
+  load: (page) => exitsAfter(pool, page),
+  parseKey: (text) => text,
+  keyOf: ({ exitId }) => exitId,
+  empty: 'No exit is imported. In a sandbox its own exits are used.',
+  labels: { first: 'First exits', next: 'More exits' },
   columns: [
     { title: 'Exit', head: true, cell: ({ exitId }) => html`<code>${exitId}</code>` },
     {
-      title: 'Goes out',
+      title: 'Endpoint',
       cell: ({ terms }) => html`${endpointOf(terms.via)} <small>${terms.via.kind}, ${terms.family}</small>`,
     },
     {
-      title: 'Covers',
+      title: 'Countries',
       cell: ({ terms: { covers } }) =>
         covers.length > 3
           ? countText(covers.length, 'country', 'countries')
           : covers.map(({ country }) => country).join(', '),
     },
-    {
-      title: 'Is',
-      cell: ({ state }) => (state === 'live' ? stateText('live', 'good') : stateText(state, 'off')),
-    },
+    { title: 'State', cell: ({ state }) => stateText(state, state === 'live' ? 'good' : 'off') },
     { title: 'Health', cell: healthOf },
     {
-      title: 'Act',
+      title: 'Action',
       cell: ({ exitId, state }) => {
-        const stateChange = stateChanges[state]
-        return stateChange === undefined
-          ? ''
-          : html`<form method="post" action="${path}">${hiddenOf('exit', exitId)}<button class="plain" name="to" value="${stateChange.to}">${stateChange.label} <span class="skip">${exitId}</span></button></form>`
+        const change = stateChanges[state]
+        if (change === undefined) return ''
+        const { to: value, label } = change
+        const fields = hiddenOf('exit', exitId)
+        return postButton(visit.form, { name: 'to', value, label, of: exitId, action: path, fields })
       },
     },
   ],
-})}
-${pagerOf(path, {}, { before, next }, { first: 'From the start', next: 'More exits' })}`,
-    same: ['npx farebox exits list', 'npx farebox exits import FILE', 'npx farebox exits drain EXIT'],
-  }
-}
-
-type ExitServices = ExitReads & { readonly setExitState: ExitService['setState'] }
-
-const change = async (services: ExitServices, visit: PersonVisit, typed: FormInput) => {
-  const [exitId, to] = [typed.text('exit'), typed.text('to')]
-  const stateChange = Object.values(stateChanges).find((each) => each.to === to)
-  if (stateChange === undefined)
-    return refusedView(await view(services, visit, { form: 'An exit is drained, or taken back.' }))
-  const answer = await services.setExitState([exitId], stateChange.to, visit.cause)
-  if (answer.status === 'refused')
-    return refusedView(await view(services, visit, { form: 'No exit has this id.' }), 409)
-  const doneText = stateChange.to === 'live' ? 'taken back' : 'drained'
-  return goTo(
-    path,
-    answer.changed.length === 0 ? `It was ${doneText} before.` : `Exit ${exitId} is ${doneText}.`,
-  )
-}
-
-/** The exits of the gateway with their health. They can be drained and resumed here. */
-export const exitPages = (services: ExitServices): readonly ConsolePage[] => [
-  personPage({
-    path,
-    name: 'listExits',
-    summary: 'The exits of the gateway, their states and their health',
-    for: ['operator'],
-    nav: { label: 'Exits', group: 'Operator' },
-    show: async (visit) => show(await view(services, visit, {})),
-    act: { run: (visit, typed) => change(services, visit, typed) },
+})}`,
+        cliEquivalents: [
+          'npx farebox exits list',
+          'npx farebox exits import FILE',
+          'npx farebox exits drain EXIT',
+        ],
+      }
+    },
+    act: {
+      run: async (visit, typed) => {
+        const exitId = typed.text('exit')
+        const change = Object.values(stateChanges).find(({ to }) => to === typed.text('to'))
+        if (change === undefined) return refused({ form: 'An exit can only be drained or resumed.' })
+        const answer = await setExitState([exitId], change.to, visit.cause)
+        if (answer.status === 'refused') return refused({ form: 'No exit has this id.' }, 409)
+        const doneText = change.to === 'live' ? 'resumed' : 'drained'
+        return goTo(
+          path,
+          answer.changed.length === 0 ? `It was already ${doneText}.` : `Exit ${exitId} is ${doneText}.`,
+        )
+      },
+    },
   }),
 ]

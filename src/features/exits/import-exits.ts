@@ -128,7 +128,7 @@ export type ImportedExit = {
   readonly terms: Omit<ExitTerms, 'credentialId'>
   readonly login: Login | null
 }
-export type ParsedExits =
+type ParsedExits =
   | { readonly ok: true; readonly exits: readonly ImportedExit[] }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 

@@ -11,7 +11,7 @@ import type { Candidate } from './candidates.ts'
 import type { ExitHealth } from './exit-health.ts'
 import type { LiveExits } from './live-exits.ts'
 
-export type ListedCountry = {
+type ListedCountry = {
   readonly alpha2: string
   readonly alpha3: string
   readonly name: string
@@ -19,13 +19,13 @@ export type ListedCountry = {
   readonly cities: number
   readonly asns: number
 }
-export type ListedState = { readonly code: string; readonly name: string }
-export type ListedCity = ListedState & { readonly state: string | null }
-export type ListedIsp = ListedState & { readonly asns: readonly number[] }
-export type ListedAsn = { readonly asn: number; readonly name: string }
+type ListedState = { readonly code: string; readonly name: string }
+type ListedCity = ListedState & { readonly state: string | null }
+type ListedIsp = ListedState & { readonly asns: readonly number[] }
+type ListedAsn = { readonly asn: number; readonly name: string }
 
 /** The locations of the live exits in one country. Each list is sorted by name. */
-export type CountryLocations = {
+type CountryLocations = {
   readonly country: ListedCountry
   readonly states: readonly ListedState[]
   readonly cities: readonly ListedCity[]

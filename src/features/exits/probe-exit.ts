@@ -8,7 +8,7 @@ import type { Login } from '../../platform/vault/logins.ts'
 /** What can be probed without a target: an endpoint that accepts connections, or an address of this machine. */
 export type Probe = { readonly via: ExitVia; readonly login: Login | null }
 
-export type ProbeResult = {
+type ProbeResult = {
   readonly ok: boolean
   readonly latencyMs: number
   readonly problem: string | null

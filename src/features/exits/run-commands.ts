@@ -3,8 +3,8 @@ import type { Coverage, ExitState } from '../../domain/exits/events.ts'
 import type { KnownExit } from '../../domain/exits/fold.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { readText } from '../../platform/cli/options.ts'
-import { CliMisuse, table } from '../../platform/cli/output.ts'
+import { readText } from '../../platform/cli/input.ts'
+import { CliMisuse, notFound } from '../../platform/cli/output.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { createExitService, endpointOf } from './exit-service.ts'
 import { parseExits } from './import-exits.ts'
@@ -47,19 +47,14 @@ const listedOf = async (context: CliContext): Promise<readonly ListedExit[]> => 
 const change = (to: ExitState, doneText: string) => async (context: CliContext, ids: readonly string[]) => {
   const answer = await serviceOf(context).setState(ids, to, context)
   if (answer.status === 'refused')
-    throw new CliMisuse(
-      `no exit has the id ${answer.unknown.join(', ')}; nothing was changed`,
-      {},
-      'not_found',
-    )
+    throw notFound(`no exit has the id ${answer.unknown.join(', ')}; nothing was changed`)
   const { changed } = answer
   return { json: { state: to, changed }, text: `${doneText} ${pluralize(changed.length, 'exit')}` }
 }
 
 export const importFile = async (
   context: CliContext,
-  file: string,
-  { dryRun = false }: { dryRun?: boolean },
+  { file, dryRun = false }: { readonly file: string; readonly dryRun?: boolean },
 ) => {
   const parsed = parseExits(await readText(file, 'invalid_file'))
   if (!parsed.ok) throw refusal(parsed.problems)
@@ -76,7 +71,7 @@ export const importFile = async (
   }
 }
 
-export const list = async (context: CliContext, { country }: { country?: string }) => {
+export const list = async (context: CliContext, { country }: { readonly country?: string }) => {
   const matching = (await listedOf(context)).filter(
     ({ terms }) =>
       country === undefined || terms.covers.some((cover) => cover.country === country.toLowerCase()),
@@ -90,43 +85,29 @@ export const list = async (context: CliContext, { country }: { country?: string 
         sandbox,
       })),
     },
-    text: table(
-      matching,
-      [
-        { title: 'exit', value: ({ terms }) => terms.exitId },
-        { title: 'is', value: ({ state, sandbox }) => (sandbox ? 'sandbox' : state) },
-        { title: 'kind', value: ({ terms }) => terms.via.kind },
-        { title: 'at', value: ({ terms }) => endpointOf(terms.via) },
-        { title: 'family', value: ({ terms }) => terms.family },
-        { title: 'country', value: ({ terms }) => singleOrCount(terms.covers, (cover) => cover.country) },
-        {
-          title: 'state',
-          value: ({ terms }) =>
-            singleLocation(terms.covers, ({ states }) => singleOrCount(states, ({ code }) => code)),
-        },
-        {
-          title: 'city',
-          value: ({ terms }) =>
-            singleLocation(terms.covers, ({ cities }) => singleOrCount(cities, ({ code }) => code)),
-        },
-        {
-          title: 'isp',
-          value: ({ terms }) =>
-            singleLocation(terms.covers, ({ isps }) => singleOrCount(isps, ({ code }) => code)),
-        },
-        { title: 'weight', value: ({ terms }) => terms.weight, align: 'right' },
-        { title: 'capacity', value: ({ terms }) => terms.capacity ?? '-', align: 'right' },
-        { title: 'udp', value: ({ terms }) => (terms.udp ? 'yes' : 'no') },
-      ],
-      'no exits',
-    ),
+    rows: matching.map(({ terms, state, sandbox }) => {
+      const { covers, via } = terms
+      return {
+        ...terms,
+        state,
+        sandbox,
+        kind: via.kind,
+        endpoint: endpointOf(via),
+        country: singleOrCount(covers, (cover) => cover.country),
+        region: singleLocation(covers, ({ states }) => singleOrCount(states, ({ code }) => code)),
+        city: singleLocation(covers, ({ cities }) => singleOrCount(cities, ({ code }) => code)),
+        isp: singleLocation(covers, ({ isps }) => singleOrCount(isps, ({ code }) => code)),
+      }
+    }),
   }
 }
 
-export const check = async (context: CliContext, ids: readonly string[]) => {
+type Ids = { readonly ids: readonly string[] }
+
+export const check = async (context: CliContext, { ids }: Ids) => {
   const all = await exitsOf(context)
   const unknown = ids.filter((id) => !all.some(({ terms }) => terms.exitId === id))
-  if (unknown.length > 0) throw new CliMisuse(`no exit has the id ${unknown.join(', ')}`, {}, 'not_found')
+  if (unknown.length > 0) throw notFound(`no exit has the id ${unknown.join(', ')}`)
   const selected = all.filter(({ terms }) => ids.length === 0 || ids.includes(terms.exitId))
   const storedLogins = await logins(context).read(selected.flatMap(({ terms }) => loginsOf(terms)))
   const checked = []
@@ -139,27 +120,10 @@ export const check = async (context: CliContext, ids: readonly string[]) => {
         }),
       )),
     )
-  return {
-    json: { exits: checked },
-    text: table(
-      checked,
-      [
-        { title: 'exit', value: ({ exitId }) => exitId },
-        { title: 'answers', value: ({ ok }) => (ok ? 'yes' : 'no') },
-        { title: 'ms', value: ({ latencyMs }) => Math.round(latencyMs), align: 'right' },
-        { title: 'problem', value: ({ problem }) => problem ?? '' },
-      ],
-      'no exits',
-    ),
-    failed: checked.some(({ ok }) => !ok),
-  }
+  return { json: { exits: checked }, rows: checked, failed: checked.some(({ ok }) => !ok) }
 }
 
-export const drain = async (
-  context: CliContext,
-  ids: readonly string[],
-  { undo = false }: { undo?: boolean },
-) => (undo ? change('live', 'took back')(context, ids) : change('drained', 'drained')(context, ids))
+export const drain = async (context: CliContext, { ids, undo = false }: Ids & { readonly undo?: boolean }) =>
+  undo ? change('live', 'took back')(context, ids) : change('drained', 'drained')(context, ids)
 
-export const remove = async (context: CliContext, ids: readonly string[]) =>
-  change('removed', 'removed')(context, ids)
+export const remove = async (context: CliContext, { ids }: Ids) => change('removed', 'removed')(context, ids)

@@ -1,50 +1,50 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError } from 'commander'
 import { serviceBook } from '../../domain/ledger/books.ts'
-import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
-import { momentForms, momentOption } from '../finance/for-commands.ts'
+import { command } from '../../platform/cli/command.ts'
+import { argument, flag, oneOf, option, required } from '../../platform/cli/input.ts'
+import { momentForms, momentText } from '../finance/for-commands.ts'
 import { formats } from './journal-formats.ts'
 
-/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
-const bookOption = (text: string): string => {
+const bookName = (text: string): string => {
   if (text === serviceBook || /^reseller:acc_[A-Za-z0-9]+$/.test(text)) return text
   throw new InvalidArgumentError('It must be service, or reseller: and the id of a reseller.')
 }
 
-const exportExamples = `
-Examples:
-  npx farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
-  npx farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount
-  npx farebox ledger export --format csv | gzip > postings.csv.gz
-  npx farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" makes the same log of it`
-
-const importExamples = `
-The file is read whole before anything is written. The log must be empty, or hold the beginning of this file.
-
-Example:
-  DATABASE_URL=postgres://user:password@host:5432/empty FAREBOX_DEMO=off npx farebox ledger import log.jsonl`
-
-/** `ledger export|import` */
-export const registerExports = (program: Command, cli: Cli): void => {
-  const ledger = groupCommand(program, 'ledger')
-  ledger
-    .command('export')
-    .description('write the ledger for hledger, beancount or a spreadsheet, or the whole log as JSON lines')
-    .addOption(
-      new Option('--format <format>', 'of what is written').choices([...formats]).makeOptionMandatory(),
-    )
-    .option('--book <book>', 'service or reseller:<account>; without it every book', bookOption)
-    .option('--until <moment>', `through the last event at or before it: ${momentForms}`, momentOption)
-    .option('--out <file>', 'replaced whole or not at all; without it standard output')
-    .addHelpText('after', exportExamples)
-    .action(cli.action(async () => (await runs()).writeExport))
-  ledger
-    .command('import')
-    .description('make the log of a jsonl export in an empty log, byte for byte')
-    .argument('<file>', 'what "ledger export --format jsonl" wrote')
-    .addHelpText('after', importExamples)
-    .action(cli.action(async () => (await runs()).runImport, { makes: true, copies: true }))
+export const exportInput = {
+  format: required('<format>', 'the format of the export', oneOf(formats)),
+  book: option('<book>', 'service or reseller:<account>; default: every book', bookName),
+  until: option('<moment>', `up to the last event at or before ${momentForms}`, momentText),
+  out: option('<file>', 'written completely or not at all; default: standard output'),
+  json: flag('print only JSON'),
 }
 
-export const commands = [registerExports] as const
+export const commands = [
+  command({
+    name: 'ledger export',
+    about: 'write the ledger for hledger, beancount or a spreadsheet, or the whole log as JSON lines',
+    input: exportInput,
+    examples: [
+      'npx farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:',
+      'npx farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount',
+      'npx farebox ledger export --format csv | gzip > postings.csv.gz',
+      'npx farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" recreates the log from it',
+    ],
+    run: async () => (await runs()).writeExport,
+  }),
+  command(
+    {
+      name: 'ledger import',
+      about: 'recreate the log from a jsonl export in an empty log, byte for byte',
+      input: { file: argument('<file>', 'a file of "ledger export --format jsonl"') },
+      details:
+        'The whole file is checked before anything is written. The log must be empty, or hold the beginning of this file.',
+      examples: [
+        'DATABASE_URL=postgres://user:password@host:5432/empty FAREBOX_DEMO=off npx farebox ledger import log.jsonl',
+      ],
+      run: async () => (await runs()).runImport,
+    },
+    { makes: true, copies: true },
+  ),
+]

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
+import pLimit from 'p-limit'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { createRunHistory } from '../../platform/ui/long-runs.ts'
 import type { Moment } from '../finance/index.ts'
@@ -43,8 +44,8 @@ export type Exporter = (
 const maxConcurrent = 2
 
 /** The client closed the download. */
-class Left extends Error {
-  override readonly name = 'Left'
+class ReaderLeft extends Error {
+  override readonly name = 'ReaderLeft'
 }
 
 const lineEnd = 10
@@ -55,15 +56,14 @@ const lineEnd = 10
  */
 export const createExportRuns = (exporter: Exporter) => {
   const runs = createRunHistory<ExportRun>()
-  let running = 0
+  const limiter = pLimit(maxConcurrent)
 
   return {
     /** Newest first; only of this process. */
     list: runs.list,
     /** The file; null while the maximum number of exports runs. */
     start: (exportRequest: ExportRequest, by: string, nowMs: number): Readable | null => {
-      if (running >= maxConcurrent) return null
-      running += 1
+      if (limiter.activeCount >= maxConcurrent) return null
       const setState = runs.begin({
         ...exportRequest,
         by,
@@ -88,7 +88,7 @@ export const createExportRuns = (exporter: Exporter) => {
           for (const byte of bytes) if (byte === lineEnd) lines += 1
           drain = Promise.withResolvers()
           if (!file.destroyed && !file.push(bytes)) await drain.promise
-          if (file.destroyed) throw new Left('nobody reads it any more')
+          if (file.destroyed) throw new ReaderLeft('the reader is gone')
         },
         finish: async () => {
           file.push(null)
@@ -96,18 +96,14 @@ export const createExportRuns = (exporter: Exporter) => {
         abandon: async () => undefined,
       }
       const onProgress = (_position: number, events: number): void => setState({ kind: 'runs', events })
-      void exporter(sink, { ...exportRequest, onProgress })
-        .then(
-          ({ position, events, bytes }) =>
-            setState({ kind: 'whole', position, events, lines, bytes, sha256: hash.digest('hex') }),
-          (error) => {
-            setState({ kind: 'broke off' })
-            file.destroy(error)
-          },
-        )
-        .finally(() => {
-          running -= 1
-        })
+      void limiter(() => exporter(sink, { ...exportRequest, onProgress })).then(
+        ({ position, events, bytes }) =>
+          setState({ kind: 'whole', position, events, lines, bytes, sha256: hash.digest('hex') }),
+        (error) => {
+          setState({ kind: 'broke off' })
+          file.destroy(error)
+        },
+      )
       return file
     },
   }

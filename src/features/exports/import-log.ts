@@ -131,7 +131,7 @@ const createComparison = async (log: EventLog) => {
 }
 
 const changedElsewhere =
-  'somebody else writes to this log, so the import ended. Start over with an empty log that no server uses'
+  'another process writes to this log, so the import ended. Start over with an empty log that no server uses'
 
 /** Appends after its own last event, and checks that no other process appends to the log. */
 const createWriter = async (log: EventLog) => {

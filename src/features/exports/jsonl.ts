@@ -182,7 +182,7 @@ export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
         throw new NoExport(`line 1 is not ${JSON.stringify(jsonlHead)}: no export that this version reads`)
     } else if (Object.keys(value).join() === 'events,sha256') {
       if (value.events !== ordinal)
-        throw new NoExport(`the end tells of ${value.events} events, there are ${ordinal}`)
+        throw new NoExport(`the last line counts ${value.events} events, the file has ${ordinal}`)
       if (value.sha256 !== exportHash.digest('hex'))
         throw new NoExport('its digest does not fit: the file was changed or damaged')
       hasEnded = true

@@ -99,11 +99,11 @@ export const statementText = ({ span, book, account, gateway, totals, lines }: S
   ]
   const write = amountWriter(rows.flatMap(({ amount, balance }) => [amount ?? 0n, balance]))
   const heading = `${accountText(account, gateway)} in the book ${book}, US dollars, ${spanText(span, true)}; credits are negative`
-  return `${heading}\n\n${table(rows, [
-    { title: 'TIME', value: ({ time }) => time },
-    { title: 'POSITION', value: ({ position }) => position, align: 'right' },
-    { title: 'WHAT', value: ({ label }) => label },
-    { title: 'AMOUNT', value: ({ amount }) => (amount === null ? '' : write(amount)), align: 'right' },
-    { title: 'BALANCE', value: ({ balance }) => write(balance), align: 'right' },
-  ])}`
+  return `${heading}\n\n${table(rows, {
+    time: 'time',
+    position: 'position',
+    what: 'label',
+    amount: ({ amount }) => (amount === null ? '' : write(amount)),
+    balance: ({ balance }) => write(balance),
+  })}`
 }

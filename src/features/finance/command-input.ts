@@ -1,7 +1,7 @@
 import { books } from '../../../projections/groups.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { createProgressBar, type ProgressBar } from '../../platform/cli/progress-bar.ts'
+import { CliMisuse, type CliOutput, notFound } from '../../platform/cli/output.ts'
+import { type ProgressBar, withProgress } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import { type CatchUpContext, catchUp } from '../../platform/projections/bring-up.ts'
 import { type AccountMessages, createAccountLookup } from './book-accounts.ts'
@@ -28,9 +28,7 @@ const commandMessages: AccountMessages = {
   below: (account) => `"ledger account ${account}"`,
   naming: 'with --book',
   refusal: (outcome, message) =>
-    outcome === 'unknown_book' || outcome === 'unknown_account'
-      ? new CliMisuse(message, {}, 'not_found')
-      : new CliMisuse(message),
+    outcome === 'unknown_book' || outcome === 'unknown_account' ? notFound(message) : new CliMisuse(message),
 }
 
 /** Finds books and accounts that a command names. @throws CliMisuse */
@@ -44,7 +42,6 @@ export const { namedAccount: namedOrOther } = createAccountLookup({
 
 /** Opens the journal as of the log's head. If no server runs, this command brings it up to the head. */
 export const openReader = async (context: CliContext): Promise<{ head: number; reader: FinanceReader }> => {
-  const bar = createProgressBar(process.stderr)
-  const head = await catchUpBooks({ ...context, decode: createCodec().decode }, bar)
+  const head = await withProgress((bar) => catchUpBooks({ ...context, decode: createCodec().decode }, bar))
   return { head, reader: createFinanceReader({ ...context, moments: createMoments(context) }) }
 }

@@ -20,7 +20,7 @@ import {
   termsStream,
   webhooksStream,
 } from '../../kernel/streams.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/cli-context.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { withGateways } from './gateway-names.ts'

@@ -8,9 +8,8 @@ import { createFoldRuns } from './long-runs.ts'
 import { createMoments } from './moment.ts'
 import { balancePages } from './pages/balance-pages.ts'
 import { bookAccountPages } from './pages/book-account-pages.ts'
-import { closePeriodPages } from './pages/close-period-pages.ts'
 import { moneyPages } from './pages/money-pages.ts'
-import { periodPages } from './pages/period-pages.ts'
+import { closePeriodPages, periodPages } from './pages/period-pages.ts'
 import { replayPages } from './pages/replay-pages.ts'
 import { createPeriods } from './period-service.ts'
 import { createFinanceReader } from './reader.ts'
@@ -34,14 +33,7 @@ type FinanceFeature = Feature & {
 }
 
 export const open = (core: ServerCore): FinanceFeature => {
-  const {
-    pool,
-    log,
-    clock,
-    runner,
-    codec,
-    assets: { island },
-  } = core
+  const { pool, log, clock, runner, codec } = core
   const { progress } = core.projecting
   const { decode } = codec
   const bookHead = createJournalHead({ log, progress })
@@ -80,9 +72,9 @@ export const open = (core: ServerCore): FinanceFeature => {
       ...moneyPages({ journalHead, reader }),
       ...balancePages({ pool, journalHead, reader }),
       ...bookAccountPages({ pool, journalHead, reader }),
-      ...periodPages({ periods, closings, island }),
+      ...periodPages({ periods, closings }),
       ...closePeriodPages({ periods, journalHead, reader, closings }),
-      ...replayPages({ journalHead, replays, island }),
+      ...replayPages({ journalHead, replays }),
     ],
   }
 }

@@ -4,7 +4,7 @@ export { createGatewayNames, type GatewayName, readGatewayNames } from './gatewa
 export { bookForms, type Moment, momentForms, resourceIds, resourceKind } from './input-forms.ts'
 export type { JournalHead } from './journal.ts'
 export { createMoments, readFutureTime, refuseMomentPastHead } from './moment.ts'
-export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
+export { checkBook, nonEmptyFields, parseReportQuery, problemOf, textOf } from './pages/report-parts.ts'
 export {
   type Closings,
   closingsOf,

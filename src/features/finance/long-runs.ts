@@ -1,14 +1,35 @@
-import { createLongRuns } from '../../platform/ui/long-runs.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { Period } from '../../kernel/months.ts'
+import { createLongRuns, type LongRun } from '../../platform/ui/long-runs.ts'
 import type { Moment } from './input-forms.ts'
-import type {
-  ClosingRuns,
-  FoldProgress,
-  PeriodClosingRequest,
-  ReplayRequest,
-  ReplayRuns,
-} from './pages/question.ts'
 import type { ClosedPeriod, Periods } from './period-service.ts'
 import type { ReplayCheck } from './replay.ts'
+
+/** The progress of a fold of the log: `done` of `total` positions. */
+export type FoldProgress = { readonly done: number; readonly total: number; readonly events: number }
+export type ReplayRequest = { readonly until: Moment | null; readonly typed: string }
+export type PeriodClosingRequest = { readonly period: Period }
+export type ReplayRun = LongRun<ReplayRequest, FoldProgress, ReplayCheck>
+export type ClosingRun = LongRun<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>
+
+type Begun<Run extends { readonly state: unknown }> = Omit<Run, 'state'>
+
+/** Replays of this process, one at a time: lists the last ones, newest first, and starts another. */
+export type ReplayRuns = {
+  list(): readonly ReplayRun[]
+  /**
+   * @param head the last position that the finance tables have passed
+   * @returns a promise of the end; null while another one runs
+   */
+  start(request: Begun<ReplayRun>, head: number): Promise<void> | null
+}
+
+/** Closings of this process, one at a time: lists the last ones, newest first, and starts another. */
+export type ClosingRuns = {
+  list(): readonly ClosingRun[]
+  /** @returns a promise of the end; null while another one runs */
+  start(request: Begun<ClosingRun>, cause: Cause): Promise<void> | null
+}
 
 type OnFold = (position: number, events: number) => void
 

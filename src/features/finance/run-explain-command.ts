@@ -4,8 +4,10 @@ import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
+import { type CliOutput, notFound } from '../../platform/cli/output.ts'
 import { momentWork, namedOrOther, openReader } from './command-input.ts'
+import type { explainInput } from './commands.ts'
 import {
   type ExplainedEvent,
   type Explanation,
@@ -15,7 +17,6 @@ import {
   orderIn,
 } from './explain.ts'
 import { accountText } from './gateway-names.ts'
-import type { Moment } from './input-forms.ts'
 import { resourceKind } from './input-forms.ts'
 import { closingMicros } from './journal.ts'
 import { refuseMomentPastHead } from './moment.ts'
@@ -58,7 +59,7 @@ const linkText = ({ event, postings }: ExplainedEvent): string => {
 }
 
 /** The chain, one event below the other, and the terms with the actors that set them. */
-export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
+const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
   [
     ...(leftOut === 0 ? [] : [`${pluralize(leftOut, 'more event')} left out: --limit shows more`]),
     ...chain.map(linkText),
@@ -81,7 +82,7 @@ const eventJson = (event: RecordedEvent) => ({
   causationId: event.metadata.causationId,
 })
 
-export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
+const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   leftOut,
   chain: chain.map(({ event, postings }) => ({
     ...eventJson(event),
@@ -92,28 +93,25 @@ export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   terms: terms.map(({ what, event }) => ({ what, ...eventJson(event) })),
 })
 
-type ExplainOptions = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
+type ExplainInput = InputOf<typeof explainInput>
 
 const output = (explanation: Explanation, heading: string, extraFields: object = {}): CliOutput => ({
   json: { ...extraFields, ...explanationJson(explanation) },
   text: `${heading}\n\n${explanationText(explanation)}`,
 })
 
-const nothing = (message: string): CliMisuse => new CliMisuse(message, {}, 'not_found')
-
 /** The last lines behind the balance of an account. */
 const explainAccount = async (
   context: CliContext,
   { head, reader }: Awaited<ReturnType<typeof openReader>>,
-  typedAccount: string,
-  options: ExplainOptions,
+  { subject, asOf, book, limit }: ExplainInput,
 ): Promise<CliOutput> => {
-  const found = await namedOrOther(context.pool, typedAccount, { book: options.book, below: false })
+  const found = await namedOrOther(context.pool, subject, { book, below: false })
   const filter = { ...found, below: false }
-  const range = { asOf: options.asOf }
+  const range = { asOf }
   const { span, totals } = await reader.totals(range, head, filter)
-  const offset = Math.max(0, totals.lines - options.limit)
-  const { lines } = await reader.statement(range, head, filter, { limit: options.limit, offset })
+  const offset = Math.max(0, totals.lines - limit)
+  const { lines } = await reader.statement(range, head, filter, { limit, offset })
   const positions = [...new Set(lines.map(({ position }) => position))]
   const explanation = await explainPositions(context, positions)
   const closing = closingMicros(totals)
@@ -125,13 +123,14 @@ const explainAccount = async (
   )
 }
 
-export const explain = momentWork(async (context: CliContext, subject: string, options: ExplainOptions) => {
+export const explain = momentWork(async (context: CliContext, input: ExplainInput) => {
+  const { subject, limit } = input
   const opened = await openReader(context)
   const { head } = opened
   const word = resourceKind(subject)
   if (word !== null) {
-    const explanation = await explainResource(context, subject, { head, limit: options.limit })
-    if (!explanation) throw nothing(`no event names the ${word} ${subject}`)
+    const explanation = await explainResource(context, subject, { head, limit })
+    if (!explanation) throw notFound(`no event names the ${word} ${subject}`)
     return output(
       explanation,
       `${word} ${subject}`,
@@ -142,9 +141,9 @@ export const explain = momentWork(async (context: CliContext, subject: string, o
   if (position !== null) {
     const token = positionToken(position)
     refuseMomentPastHead({ kind: 'position', position }, head, context.clock())
-    const explanation = await explainEntry(context, position, options.limit)
-    if (!explanation) throw nothing(`the log has no event at position ${token}`)
+    const explanation = await explainEntry(context, position, limit)
+    if (!explanation) throw notFound(`the log has no event at position ${token}`)
     return output(explanation, `the event at position ${token} and its request`, { position: token })
   }
-  return explainAccount(context, opened, subject, options)
+  return explainAccount(context, opened, input)
 })

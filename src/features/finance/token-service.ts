@@ -10,13 +10,13 @@ import {
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { financeStream } from '../../kernel/streams.ts'
+import { tokenForm } from '../../kernel/token-form.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/command.ts'
 import { createStreamStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { FinanceCaller, FinanceDirectory } from '../../platform/http/auth.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { tokenForm } from '../../platform/vault/secrets.ts'
 import {
   createKeyFinder,
   generateStoredKey,

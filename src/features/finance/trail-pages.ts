@@ -5,9 +5,9 @@ import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, personPage, show } from '../../platform/ui/page.ts'
-import type { Role } from '../../platform/ui/session.ts'
+import { type ConsolePage, type PersonVisit, personPage, type Role } from '../../platform/ui/page.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
@@ -29,7 +29,7 @@ export const bookAccountPath = (book: string, name: string, asOf: AsOf = ''): st
 export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
   asOf === ''
     ? nothing
-    : html`<p class="said warn" role="status">You see the books as of <strong>${asOf}</strong>, not of now. <a href="${nowPath}">Show now</a></p>`
+    : html`<p class="message warn" role="status">You see the books as of <strong>${asOf}</strong>. <a href="${nowPath}">Show current state</a></p>`
 
 const pathOf = (id: string, roles: Roles, asOf: AsOf): string | null => {
   if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
@@ -82,13 +82,13 @@ export const chainOf = (
 ): Html => html`${
   leftOut === 0
     ? nothing
-    : html`<p class="said warn">${pluralize(leftOut, 'more event')} left out: these are the last ones.</p>`
+    : html`<p class="message warn">${pluralize(leftOut, 'more event')} not shown. These are the latest.</p>`
 }
 <ol class="timeline">${chain.map((link) => linkOf(link, roles, asOf))}</ol>
 ${
   terms.length === 0
     ? nothing
-    : html`<h2>On these terms</h2>
+    : html`<h2>Terms</h2>
 <ul>${terms.map(
         ({ what, event }) =>
           html`<li>${what}: ${event.type} at ${linkedText(positionToken(event.position), roles, asOf)}, <small>${timeText(event.metadata.recordedAt)} by ${actorText(event.metadata.actor)}</small></li>\n`,
@@ -118,12 +118,12 @@ const endOf = async (moments: TrailReads['moments'], asOf: string, head: number)
 const trailOf = async (
   { pool, log, journalHead, moments }: TrailReads,
   { params, query, visitor }: PersonVisit,
-) => {
+): Promise<View> => {
   const id = params.id ?? ''
   const kind = resourceKind(id)
   const position = kind === null ? parsePosition(id) : null
   if (kind === null && position === null)
-    throw refuse('not_found', `ids that can be followed begin with ${resourceIds}; positions with pos_0_`)
+    throw refuse('not_found', `ids begin with ${resourceIds}; positions begin with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
   const head = await endOf(moments, asOf, await journalHead())
   const context = { pool, log }
@@ -134,14 +134,14 @@ const trailOf = async (
         ? null
         : await explainEntry(context, position, limit)
   if (found === null)
-    throw refuse('not_found', asOf === '' ? 'no event names it' : `no event names it as of ${asOf}`)
+    throw refuse('not_found', asOf === '' ? 'no event has it' : `no event has it as of ${asOf}`)
   const visibleTrail = { ...found, chain: found.chain.filter(({ event }) => event.position <= head) }
-  return show({
-    title: kind === null ? 'An event and its request' : `What happened with a ${kind}`,
+  return {
+    title: kind === null ? 'An event and its request' : `History of a ${kind}`,
     body: html`${asOfBanner(asOf, `/console/trail/${id}`)}<p>${idText(id)}</p>
 ${chainOf(visibleTrail, visitor.roles, asOf)}`,
-    same: [`npx farebox ledger explain ${id} --limit ${limit}`],
-  })
+    cliEquivalents: [`npx farebox ledger explain ${id} --limit ${limit}`],
+  }
 }
 
 /** The events of a resource or around an event, with their postings, for roles that may follow money. */
@@ -149,7 +149,7 @@ export const trailPages = (reads: TrailReads): readonly ConsolePage[] => [
   personPage({
     path: '/console/trail/{id}',
     name: 'showTrail',
-    summary: 'The events behind a thing or an entry, with who caused each and what it booked',
+    summary: 'The events of a resource or a ledger entry, with their causes and postings',
     for: ['finance', 'operator'],
     show: (visit) => trailOf(reads, visit),
   }),

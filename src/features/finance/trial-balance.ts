@@ -138,17 +138,14 @@ export const sumsTable = (accounts: readonly AccountSums[], ranged: boolean): st
   const lines = ranged ? movements(accounts) : sides(accounts)
   const write = amountWriter(lines.flatMap(({ amounts }) => amounts.filter((amount) => amount !== null)))
   const titles = ranged ? ['OPENING', 'DEBIT', 'CREDIT', 'CLOSING'] : ['DEBIT', 'CREDIT']
-  return table(lines, [
-    { title: 'ACCOUNT', value: ({ account }) => account },
-    ...titles.map((title, index) => ({
-      title,
-      align: 'right' as const,
-      value: ({ amounts }: Line) => {
-        const amount = amounts[index] ?? null
-        return amount === null ? '' : write(amount)
-      },
-    })),
-  ])
+  const amountColumns = titles.map((title, index) => {
+    const cell = ({ amounts }: Line) => {
+      const amount = amounts[index] ?? null
+      return amount === null ? '' : write(amount)
+    }
+    return [title, cell] as const
+  })
+  return table(lines, { account: 'account', ...Object.fromEntries(amountColumns) })
 }
 
 const ofPosition = ({ position, at }: Span): string =>

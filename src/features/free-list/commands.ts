@@ -1,32 +1,41 @@
-import { type Command, Option } from 'commander'
-import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
-import type { CheckingConfig } from './settings.ts'
-import { feedFormats } from './settings.ts'
+import { feedFormats } from '../../domain/free-list/endpoint.ts'
+import { bareCommand, command } from '../../platform/cli/command.ts'
+import { argument, defaulted, flag, oneOf } from '../../platform/cli/input.ts'
 
-/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `freelist sources|import|stats`. */
-export const registerFreelist = (program: Command, cli: Cli<CheckingConfig & CliSettings>): void => {
-  const freelist = program.command('freelist')
-
-  freelist
-    .command('sources')
-    .description('list the feeds with how each went when it was read last')
-    .action(cli.openingAction(async () => (await runs()).sources))
-
-  freelist
-    .command('import')
-    .description('put the candidates of a file on record; the checker checks them before anything is listed')
-    .argument('<file>', 'lines of ip:port, or JSON as feeds have it')
-    .addOption(new Option('--format <format>', 'how it is written').choices(feedFormats).default('text'))
-    .option('--dry-run', 'only read the file')
-    .action(cli.openingAction(async () => (await runs()).importFile))
-
-  freelist
-    .command('stats')
-    .description('count the record: states, protocols, anonymity, and what checks found last')
-    .action(cli.action(async () => (await runs()).stats))
+export const importInput = {
+  file: argument('<file>', 'lines of ip:port, or JSON as in feeds'),
+  format: defaulted('<format>', 'the format of the file', 'text', oneOf(feedFormats)),
+  dryRun: flag('only read the file'),
 }
 
-export const commands = [registerFreelist] as const
+export const commands = [
+  bareCommand({
+    name: 'freelist sources',
+    about: 'list the feeds and the result of their last read',
+    columns: {
+      source: 'id',
+      last: 'outcome',
+      at: 'readAt',
+      candidates: 'candidates',
+      refused: 'refused',
+      new: 'added',
+      problem: ({ problem }) => problem ?? '',
+      from: 'fromText',
+    },
+    empty: 'no feeds: FAREBOX_FREELIST_SOURCES names a file of them (docs/freelist.md)',
+    run: async () => (await runs()).sources,
+  }),
+  bareCommand({
+    name: 'freelist import',
+    about: 'add the candidates of a file; they are checked before they are listed',
+    input: importInput,
+    run: async () => (await runs()).importFile,
+  }),
+  command({
+    name: 'freelist stats',
+    about: 'count the endpoints: states, protocols, anonymity, and results of the last checks',
+    run: async () => (await runs()).stats,
+  }),
+]

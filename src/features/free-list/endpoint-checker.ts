@@ -57,7 +57,7 @@ const pollPauseMs = 1_000
 /** Results are written after at most this time, milliseconds. */
 const writeWithinMs = 500
 /** How often rows with a due time from a wrong clock are corrected, milliseconds. */
-const bringForwardEveryMs = 60_000
+const overlongEveryMs = 60_000
 
 type FinishedCheck = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
 
@@ -91,7 +91,7 @@ export const createChecker = (parts: {
   let pausedForJudge = false
   let writtenAtMs = monotonicMs()
   const pollAtMs = { live: 0, all: 0 }
-  let lastBringForwardMs = Number.NEGATIVE_INFINITY
+  let lastOverlongMs = Number.NEGATIVE_INFINITY
 
   const begin = (before: FreeProxyStatus): void => {
     const key = socketAddressText(before)
@@ -146,10 +146,7 @@ export const createChecker = (parts: {
         for (const { before, result } of batchToWrite) parts.onChecked?.(before, result)
       } else {
         pausedForJudge = true
-        logger.warn(
-          { checks: batchToWrite.length },
-          'the judge does not answer: what was checked does not count',
-        )
+        logger.warn({ checks: batchToWrite.length }, 'the judge does not answer: these checks do not count')
       }
     } catch (error) {
       // Postgres may be available in the next round. Unwritten endpoints stay claimed.
@@ -164,12 +161,15 @@ export const createChecker = (parts: {
   }
 
   const makeOverlongDue = async (): Promise<void> => {
-    if (monotonicMs() - lastBringForwardMs < bringForwardEveryMs) return
+    if (monotonicMs() - lastOverlongMs < overlongEveryMs) return
     const movedCount = await store.makeOverlongDue(clock(), batch)
     // After a full batch there may be more.
-    if (movedCount < batch) lastBringForwardMs = monotonicMs()
+    if (movedCount < batch) lastOverlongMs = monotonicMs()
     if (movedCount > 0)
-      logger.warn({ endpoints: movedCount }, 'endpoints were due later than any pause lasts, and are due now')
+      logger.warn(
+        { endpoints: movedCount },
+        'endpoints had a due time beyond the longest pause; they are due now',
+      )
   }
 
   const round = async (): Promise<void> => {

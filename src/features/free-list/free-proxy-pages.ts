@@ -1,16 +1,16 @@
 import { type Anonymity, anonymities, protocols } from '../../domain/free-list/endpoint.ts'
 import { alpha2Of, countryOfAlpha2 } from '../../kernel/countries.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
-import { type Column, filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { countText, timeText } from '../../platform/ui/text.ts'
+import { type ConsolePage, openPage } from '../../platform/ui/page.ts'
+import { type Column, type Filter, filterQuery, listOf } from '../../platform/ui/table.ts'
+import { buttonLink, countText, oneOf, queryText, timeText } from '../../platform/ui/text.ts'
 import { attribution } from './ip-tables.ts'
-import { compareByRank, type Filter, type ListEntry, type RankFields } from './list-entry.ts'
+import { compareByRank, type ListEntry, type RankFields } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
 /** The country name for a two-letter code. */
 export const countryText = (code: string | null): string =>
-  code === null ? 'not known' : countryOfAlpha2(code).name
+  code === null ? 'unknown' : countryOfAlpha2(code).name
 
 /** The source of the IP data, with the link that its licence requires. */
 export const attributionLine = (): Html =>
@@ -22,17 +22,17 @@ export const attributionLine = (): Html =>
     ])}.</p>`
 
 /** The warning before the use of a public proxy. */
-export const warning = html`<p class="soft">Nobody vouches for a public proxy. Whoever runs one sees what is sent through it, and may change it: send no password, no cookie and no key through one.</p>`
+export const warning = html`<p class="soft">Do not trust public proxies. Their operators can read and change your traffic: never send passwords, cookies or keys through them.</p>`
 
 export const networkPath = (asn: number): string => `/networks/AS${asn}`
 
 const anonymityWords: Readonly<Record<Anonymity, string>> = {
-  elite: 'elite: hides you and itself',
+  elite: 'elite: hides you and the proxy',
   anonymous: 'anonymous: hides you',
   transparent: 'transparent: shows you',
 }
 export const anonymityText = (anonymity: Anonymity | null): string =>
-  anonymity === null ? 'not known' : anonymityWords[anonymity]
+  anonymity === null ? 'unknown' : anonymityWords[anonymity]
 
 /** The columns of a table of live proxies. The network column is omitted on the network's own page. */
 export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[] => [
@@ -41,10 +41,10 @@ export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[]
     head: true,
     cell: ({ ip, port }) => html`<code class="id">${ip.includes(':') ? `[${ip}]` : ip}:${port}</code>`,
   },
-  { title: 'Speaks', cell: ({ protocols }) => protocols.join(', ') },
-  { title: 'Hides', cell: ({ anonymity }) => anonymity ?? 'not known' },
+  { title: 'Protocols', cell: ({ protocols }) => protocols.join(', ') },
+  { title: 'Anonymity', cell: ({ anonymity }) => anonymity ?? 'unknown' },
   {
-    title: 'Where',
+    title: 'Location',
     cell: ({ city, country_code }) =>
       city === null ? countryText(country_code) : `${city}, ${countryText(country_code)}`,
   },
@@ -54,17 +54,17 @@ export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[]
           title: 'Network',
           cell: ({ asn, asn_org }: ListEntry) =>
             asn === null
-              ? 'not known'
+              ? 'unknown'
               : html`<a href="${networkPath(asn)}">AS${asn}</a> <small>${asn_org ?? ''}</small>`,
         },
       ]
     : []),
   {
-    title: 'Takes, ms',
+    title: 'Latency, ms',
     number: true,
-    cell: ({ latency_ms }) => (latency_ms === null ? '' : String(latency_ms)),
+    cell: ({ latency_ms }) => latency_ms,
   },
-  { title: 'Up, %', number: true, cell: ({ uptime_24h }) => (uptime_24h === null ? '' : String(uptime_24h)) },
+  { title: 'Uptime, %', number: true, cell: ({ uptime_24h }) => uptime_24h },
   { title: 'Checked', cell: ({ last_checked }) => timeText(last_checked) },
 ]
 
@@ -84,85 +84,16 @@ const parseRank = (text: string | null): RankFields | null => {
   return { uptime_24h: numberOr(uptime), latency_ms: numberOr(latency), ip, port: Number(port) }
 }
 
-const oneOf = <const Word extends string>(allowed: readonly Word[], text: string | null): Word | undefined =>
-  allowed.find((word) => word === text)
-
-const list = async (live: LiveList, note: string | null, { query }: Visit) => {
-  const typedCountry = (query.get('country') ?? '').trim()
-  const country = alpha2Of(typedCountry) ?? undefined
-  const protocol = oneOf(protocols, query.get('protocol'))
-  const anonymity = oneOf(anonymities, query.get('anonymity'))
-  const filter: Filter = { country, protocol, anonymity }
-  const filterQuery: Readonly<Record<string, string>> = {
-    ...(country !== undefined && { country }),
-    ...(protocol !== undefined && { protocol }),
-    ...(anonymity !== undefined && { anonymity }),
-  }
-  const before = query.get('before')
-  const after = parseRank(before)
-  const snapshot = await live.current()
-  const { entries, total, updatedAt } = snapshot.page(filter, Number.POSITIVE_INFINITY)
-  const remaining = after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)
-  const { rows, next } = pagedOf(remaining, rankText, pageRows)
-  const which = [
-    ...(protocol === undefined ? [] : [protocol]),
-    ...(anonymity === undefined ? [] : [anonymity]),
-  ].join(' ')
-  const title = `Free ${which === '' ? '' : `${which} `}proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
-  const search = new URLSearchParams(filterQuery).toString()
-  const querySuffix = search === '' ? '' : `?${search}`
-  const text = new URLSearchParams({ format: 'txt', ...filterQuery })
-  const description = `${countText(total, 'public proxy', 'public proxies')} that answered the last check of this service, with protocol, anonymity, place, speed and uptime. Checked around the clock, free and without a key.`
-  return show({
-    title,
-    acts: html`<a class="button" href="/api/proxy-list?${text.toString()}">As text</a>`,
-    indexed: {
-      path: `${root}${querySuffix}`,
-      description,
-      data: {
-        '@type': 'Dataset',
-        name: title,
-        description,
-        isAccessibleForFree: true,
-        ...(updatedAt !== null && { dateModified: updatedAt }),
-      },
-    },
-    body: html`<p>${countText(total, 'proxy', 'proxies')} answered the last check${updatedAt === null ? '' : html`, the newest at ${timeText(updatedAt)}`}.</p>
-${filtersOf(root, [
-  { name: 'country', label: 'Country', value: country ?? '', hint: 'such as us' },
-  {
-    name: 'protocol',
-    label: 'Speaks',
-    value: protocol ?? '',
-    choices: [{ value: '', label: 'any protocol' }, ...protocols.map((value) => ({ value, label: value }))],
-  },
-  {
-    name: 'anonymity',
-    label: 'Hides',
-    value: anonymity ?? '',
-    choices: [
-      { value: '', label: 'any' },
-      ...anonymities.map((value) => ({ value, label: anonymityText(value) })),
-    ],
-  },
-])}
-${country === undefined && typedCountry !== '' ? html`<p class="said warn" role="status">No country has that code: write two or three letters, such as us.</p>` : null}
-${tableOf({
-  caption: 'Live proxies, the ones that were up most first',
-  rows,
-  empty:
-    querySuffix === '' && after === null
-      ? html`<p>No public proxy answers now. All that ever did are checked again and again.</p>`
-      : html`<p>No live proxy fits. <a href="${root}">Show all</a></p>`,
-  columns: proxyColumns(true),
-})}
-${pagerOf(root, filterQuery, { before: after === null ? null : before, next }, { first: 'The best', next: 'More' })}
-<p><a href="/networks">The networks behind them</a></p>
-${warning}
-${note === null ? null : html`<p class="soft">${note}.</p>`}
-${attributionLine()}`,
-    same: [`curl "$SITE/api/proxy-list?${text.toString()}"   # no key needed`],
-  })
+/** The filter by country, and its message for an unknown code. */
+export const countryFilter = (query: URLSearchParams) => {
+  const typed = (query.get('country') ?? '').trim()
+  const country = alpha2Of(typed) ?? undefined
+  const field = { name: 'country', label: 'Country', value: country, hint: 'such as us' }
+  const message =
+    country === undefined && typed !== ''
+      ? html`<p class="message warn" role="status">No country has that code. Type two or three letters, such as us.</p>`
+      : null
+  return { country, field, message }
 }
 
 /** The live public proxies. Public pages. */
@@ -178,7 +109,66 @@ export const freeProxyPages = ({
     path: '/free-proxies',
     name: 'showFreeProxies',
     summary: 'The live free proxies',
-    nav: { label: 'Free proxies', group: 'For everybody' },
-    show: (visit) => list(liveList, note, visit),
+    nav: { label: 'Free proxies', group: 'Public' },
+    show: async (visit) => {
+      const { query } = visit
+      const { country, field, message } = countryFilter(query)
+      const protocol = oneOf(protocols, query.get('protocol'))
+      const anonymity = oneOf(anonymities, query.get('anonymity'))
+      const filters: readonly Filter[] = [
+        field,
+        { name: 'protocol', label: 'Protocol', value: protocol, choices: protocols },
+        {
+          name: 'anonymity',
+          label: 'Anonymity',
+          value: anonymity,
+          choices: anonymities.map((value) => ({ value, label: anonymityText(value) })),
+        },
+      ]
+      const values = filterQuery(filters)
+      const snapshot = await liveList.current()
+      const { entries, total, updatedAt } = snapshot.page(
+        { country, protocol, anonymity },
+        Number.POSITIVE_INFINITY,
+      )
+      const kind = [protocol, anonymity].filter((word) => word !== undefined).join(' ')
+      const title = `Free ${kind === '' ? '' : `${kind} `}proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
+      const textPath = `/api/proxy-list${queryText({ format: 'txt', ...values })}`
+      const description = `${countText(total, 'public proxy', 'public proxies')} that passed the last check of this service, with protocol, anonymity, location, speed and uptime. Checked around the clock, free and without a key.`
+      return {
+        title,
+        actions: buttonLink(textPath, 'Plain text'),
+        indexed: {
+          path: `${root}${queryText(values)}`,
+          description,
+          data: {
+            '@type': 'Dataset',
+            name: title,
+            description,
+            isAccessibleForFree: true,
+            ...(updatedAt !== null && { dateModified: updatedAt }),
+          },
+        },
+        body: html`<p>${countText(total, 'proxy', 'proxies')} passed the last check${updatedAt === null ? '' : html`, the latest at ${timeText(updatedAt)}`}.</p>
+${message}
+${await listOf<ListEntry, RankFields>(visit, {
+  caption: 'Live proxies, highest uptime first',
+  filters,
+  load: async ({ after, limit }) =>
+    (after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)).slice(0, limit),
+  parseKey: parseRank,
+  keyOf: rankText,
+  limit: pageRows,
+  empty: 'No public proxy is live now. Known ones are checked regularly.',
+  labels: { first: 'First', next: 'More' },
+  columns: proxyColumns(true),
+})}
+<p><a href="/networks">Networks of these proxies</a></p>
+${warning}
+${note === null ? null : html`<p class="soft">${note}.</p>`}
+${attributionLine()}`,
+        cliEquivalents: [`curl "$SITE${textPath}"   # no key needed`],
+      }
+    },
   }),
 ]

@@ -8,6 +8,7 @@ export {
 export {
   anonymityText,
   attributionLine,
+  countryFilter,
   countryText,
   networkPath,
   proxyColumns,

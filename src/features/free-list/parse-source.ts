@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import type { FeedFormat } from '../../domain/free-list/endpoint.ts'
 import { type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
-import type { FeedFormat } from './settings.ts'
 
 export type ParsedFeed = {
   /** Without duplicates, in feed order. */

@@ -132,6 +132,3 @@ export type CheckingConfig = {
 /** Whether only sandbox proxies are checked, with a judge on loopback. */
 export const isSandboxed = ({ freelist, payments }: CheckingConfig): boolean =>
   freelist.judge === null && payments.sandbox !== null
-
-export const feedFormats = ['text', 'json'] as const
-export type FeedFormat = (typeof feedFormats)[number]

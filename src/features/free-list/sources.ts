@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type pg from 'pg'
 import { z } from 'zod'
+import { type FeedFormat, feedFormats } from '../../domain/free-list/endpoint.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { parseTarget, TargetRefused } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
-import { type FeedFormat, feedFormats } from './settings.ts'
 
 /** A list of candidates that is read repeatedly. */
 export type Source = {

@@ -14,13 +14,12 @@ import { createCensusReader } from './census.ts'
 import { createCheckProxies, createCheckSlots } from './check-proxies.ts'
 import { freeProxyCheckRoutes } from './check-routes.ts'
 import { createLookUp, ipLookupRoutes } from './ip-lookup.ts'
-import { ipLookupPages } from './ip-lookup-page.ts'
 import { mcpRoutes } from './mcp-routes.ts'
 import { networkPages } from './network-pages.ts'
 import { readPage, readRanges } from './network-reads.ts'
 import { networkRoutes } from './network-routes.ts'
-import { proxyCheckerPages } from './proxy-checker-page.ts'
 import { createNetworks } from './rank-networks.ts'
+import { ipLookupPages, proxyCheckerPages } from './tool-pages.ts'
 
 /** Concurrent checks on request. Each has up to five connections, and a caller can run two orders of twenty. */
 const maxConcurrentChecks = { total: 400, perCaller: 40 }
@@ -83,7 +82,7 @@ export const open = (
   return {
     pages: [
       ...networkPages({ networks, note: data.note }),
-      ...proxyCheckerPages({ checkProxies, island: core.assets.island }),
+      ...proxyCheckerPages({ checkProxies }),
       ...ipLookupPages({ lookUp, lookupLimit: limits.lookup }),
     ],
     routes: [

@@ -1,10 +1,17 @@
-import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
-import { html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
-import { filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { countText, timeText } from '../../platform/ui/text.ts'
-import { attributionLine, countryText, networkPath, proxyColumns, warning } from '../free-list/index.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { html } from '../../platform/ui/html.ts'
+import { type ConsolePage, goTo, openPage, type PageOutcome, type Visit } from '../../platform/ui/page.ts'
+import { detailsOf, filterQuery, listOf, tableOf } from '../../platform/ui/table.ts'
+import { countText, queryText, timeText } from '../../platform/ui/text.ts'
+import {
+  attributionLine,
+  countryFilter,
+  countryText,
+  networkPath,
+  proxyColumns,
+  warning,
+} from '../free-list/index.ts'
 import type { Network, NetworkRecord } from './rank-networks.ts'
 import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
 
@@ -22,69 +29,6 @@ const rankOf = (text: string | null): Rank | null => {
   if (match === null) return null
   const [live = 0, not_answering = 0, never_answered = 0, asn = 0] = match.slice(1).map(Number)
   return { live, not_answering, never_answered, asn }
-}
-
-const list = async (networks: Networks, note: string | null, { query }: Visit) => {
-  const typedCountry = (query.get('country') ?? '').trim()
-  const country = alpha2Of(typedCountry) ?? undefined
-  const before = query.get('before')
-  const after = rankOf(before)
-  const { networks: all, countedAt } = await networks.all(country)
-  const remaining = after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)
-  const { rows, next } = pagedOf(remaining, rankText, pageRows)
-  const title = `Networks with public proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
-  const filterQuery: Readonly<Record<string, string>> = country === undefined ? {} : { country }
-  const path = country === undefined ? root : `${root}?country=${country}`
-  const description = `${countText(all.length, 'network')} (autonomous systems) that public proxies belong to: how many are live, do not answer now, or never answered.`
-  return show({
-    title,
-    indexed: {
-      path,
-      description,
-      data: {
-        '@type': 'Dataset',
-        name: title,
-        description,
-        isAccessibleForFree: true,
-        dateModified: countedAt,
-      },
-    },
-    body: html`${filtersOf(root, [{ name: 'country', label: 'Country', value: country ?? '', hint: 'such as us' }])}
-${country === undefined && typedCountry !== '' ? html`<p class="said warn" role="status">No country has that code: write two or three letters, such as us.</p>` : null}
-${tableOf({
-  caption: 'Networks, the ones with most live proxies first',
-  rows,
-  empty:
-    country === undefined && after === null
-      ? html`<p>No endpoint is on record yet.</p>`
-      : html`<p>No network fits. <a href="${root}">Show all</a></p>`,
-  columns: [
-    {
-      title: 'Network',
-      head: true,
-      cell: ({ asn, name }) => html`<a href="${networkPath(asn)}">AS${asn}</a> ${name}`,
-    },
-    {
-      title: 'Where',
-      cell: ({ country_code }) =>
-        country_code === null
-          ? 'not known'
-          : html`<a href="${root}?country=${country_code}">${countryText(country_code)}</a>`,
-    },
-    { title: 'Live', number: true, cell: ({ live }) => String(live) },
-    { title: 'Do not answer now', number: true, cell: ({ not_answering }) => String(not_answering) },
-    { title: 'Never answered', number: true, cell: ({ never_answered }) => String(never_answered) },
-  ],
-})}
-${pagerOf(root, filterQuery, { before: after === null ? null : before, next }, { first: 'Most live', next: 'More' })}
-<p class="soft">The live ones are counted now, the others at ${timeText(countedAt)}.</p>
-<p><a href="/free-proxies">All live proxies</a></p>
-${note === null ? null : html`<p class="soft">${note}.</p>`}
-${attributionLine()}`,
-    same: [
-      `curl "$SITE/api/networks${country === undefined ? '' : `?country=${country}`}"   # no key needed`,
-    ],
-  })
 }
 
 /** Other networks, of the same country if known, those with most live proxies first. Empty during the first count. */
@@ -109,31 +53,30 @@ const neighboursOf = async (
 const bodyOf = (record: NetworkRecord, more: Awaited<ReturnType<typeof neighboursOf>>) => {
   const { counts, live, not_answering: unresponsive, never_answered: neverAnswered, note } = record
   const first = (count: number): string => (count > maxNetworkRows ? `, the first ${maxNetworkRows}` : '')
-  return html`${note === null ? null : html`<p class="said warn" role="status">${note}.</p>`}
-<dl class="facts">
-<dt>Live</dt><dd>${countText(counts.live, 'proxy', 'proxies')}</dd>
-<dt>Do not answer now</dt><dd>${countText(counts.not_answering, 'endpoint')}, checked again and again</dd>
-<dt>Never answered</dt><dd>${countText(counts.never_answered, 'address', 'addresses')}</dd>
-</dl>
+  return html`${note === null ? null : html`<p class="message warn" role="status">${note}.</p>`}
+${detailsOf([
+  ['Live', countText(counts.live, 'proxy', 'proxies')],
+  ['Not answering now', `${countText(counts.not_answering, 'endpoint')}, checked regularly`],
+  ['Never answered', countText(counts.never_answered, 'address', 'addresses')],
+])}
 ${
   counts.live === 0
     ? null
     : html`<h2>Live${first(counts.live)}</h2>
-${tableOf({ caption: 'Live proxies of the network', rows: live, empty: nothing, columns: proxyColumns(false) })}`
+${tableOf({ caption: 'Live proxies of the network', rows: live, columns: proxyColumns(false) })}`
 }
 ${
   unresponsive.length === 0
     ? null
     : html`<h2>Answered before${first(counts.not_answering)}</h2>
 ${tableOf({
-  caption: 'Endpoints that answered before, the last to answer first',
+  caption: 'Endpoints that answered before, latest answer first',
   rows: unresponsive,
-  empty: nothing,
   columns: [
     { title: 'Endpoint', head: true, cell: ({ endpoint }) => html`<code class="id">${endpoint}</code>` },
-    { title: 'Where', cell: ({ location }) => location ?? 'not known' },
-    { title: 'Answered last', cell: ({ last_answered }) => last_answered },
-    { title: 'Answered of checks', number: true, cell: ({ answered }) => answered },
+    { title: 'Location', cell: ({ location }) => location ?? 'unknown' },
+    { title: 'Last answer', cell: ({ last_answered }) => last_answered },
+    { title: 'Successful checks', number: true, cell: ({ answered }) => answered },
   ],
 })}`
 }
@@ -142,13 +85,12 @@ ${
     ? null
     : html`<h2>Never answered${first(counts.never_answered)}</h2>
 ${tableOf({
-  caption: 'Addresses that never answered, the last to be checked first',
+  caption: 'Addresses that never answered, latest check first',
   rows: neverAnswered,
-  empty: nothing,
   columns: [
     { title: 'Address', head: true, cell: ({ address }) => html`<code class="id">${address}</code>` },
-    { title: 'Checks', number: true, cell: ({ tests }) => String(tests) },
-    { title: 'Checked last', cell: ({ last_tested }) => last_tested },
+    { title: 'Checks', number: true, cell: ({ tests }) => tests },
+    { title: 'Last check', cell: ({ last_tested }) => last_tested },
   ],
 })}`
 }
@@ -163,16 +105,16 @@ ${warning}
 ${attributionLine()}`
 }
 
-const networkView = async (networks: Networks, { params }: Visit) => {
+const networkView = async (networks: Networks, { params }: Visit): Promise<View | PageOutcome> => {
   const asn = asnOf(params.asn ?? '')
   const record = asn === null ? null : await networks.one(asn)
   if (record === null) throw refuse('not_found', 'no network of this number is known')
   const path = networkPath(record.asn)
-  if (params.asn !== `AS${record.asn}`) return { kind: 'redirect', to: path } as const
+  if (params.asn !== `AS${record.asn}`) return goTo(path)
   const title = `AS${record.asn} ${record.name}`
   const { live } = record.counts
   const description = `Public proxies in AS${record.asn} (${record.name}): ${live === 0 ? 'none is live now' : `${live} live`}, ${record.counts.not_answering} that answered before, ${record.counts.never_answered} that never answered.`
-  return show({
+  return {
     title,
     indexed: {
       path,
@@ -180,8 +122,8 @@ const networkView = async (networks: Networks, { params }: Visit) => {
       data: { '@type': 'Dataset', name: title, description, isAccessibleForFree: true },
     },
     body: bodyOf(record, await neighboursOf(networks, record.asn)),
-    same: [`curl $SITE/api/networks/AS${record.asn}   # no key needed`],
-  })
+    cliEquivalents: [`curl $SITE/api/networks/AS${record.asn}   # no key needed`],
+  }
 }
 
 /** The networks of public proxies, and a page for each. */
@@ -197,8 +139,65 @@ export const networkPages = ({
     path: '/networks',
     name: 'showNetworks',
     summary: 'Networks with public proxies',
-    nav: { label: 'Networks', group: 'For everybody' },
-    show: (visit) => list(networks, note, visit),
+    nav: { label: 'Networks', group: 'Public' },
+    show: async (visit) => {
+      const { country, field, message } = countryFilter(visit.query)
+      const { networks: all, countedAt } = await networks.all(country)
+      const title = `Networks with public proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
+      const values = queryText(filterQuery([field]))
+      const description = `${countText(all.length, 'network')} (autonomous systems) with public proxies: how many are live, do not answer now, or never answered.`
+      return {
+        title,
+        indexed: {
+          path: `${root}${values}`,
+          description,
+          data: {
+            '@type': 'Dataset',
+            name: title,
+            description,
+            isAccessibleForFree: true,
+            dateModified: countedAt,
+          },
+        },
+        body: html`${message}
+${await listOf<Network, Rank>(visit, {
+  caption: 'Networks, most live proxies first',
+  filters: [field],
+  load: async ({ after, limit }) =>
+    (after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)).slice(
+      0,
+      limit,
+    ),
+  parseKey: rankOf,
+  keyOf: rankText,
+  limit: pageRows,
+  empty: 'There are no known endpoints yet.',
+  labels: { first: 'First', next: 'More' },
+  columns: [
+    {
+      title: 'Network',
+      head: true,
+      cell: ({ asn, name }) => html`<a href="${networkPath(asn)}">AS${asn}</a> ${name}`,
+    },
+    {
+      title: 'Location',
+      cell: ({ country_code }) =>
+        country_code === null
+          ? 'unknown'
+          : html`<a href="${root}?country=${country_code}">${countryText(country_code)}</a>`,
+    },
+    { title: 'Live', number: true, cell: ({ live }) => live },
+    { title: 'Not answering now', number: true, cell: ({ not_answering }) => not_answering },
+    { title: 'Never answered', number: true, cell: ({ never_answered }) => never_answered },
+  ],
+})}
+<p class="soft">Live proxies are counted now, the others at ${timeText(countedAt)}.</p>
+<p><a href="/free-proxies">All live proxies</a></p>
+${note === null ? null : html`<p class="soft">${note}.</p>`}
+${attributionLine()}`,
+        cliEquivalents: [`curl "$SITE/api/networks${values}"   # no key needed`],
+      }
+    },
   }),
   openPage({
     path: '/networks/{asn}',

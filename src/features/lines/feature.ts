@@ -6,12 +6,11 @@ import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
 import { createPlanVerifier, type Gateway, type PlanFinder } from '../plans/index.ts'
 import { createLineService } from './generate-lines.ts'
-import { linePages } from './line-pages.ts'
+import { linePages, whitelistPages } from './line-pages.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
 import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
 import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-commitments.ts'
-import { whitelistPages } from './whitelist-pages.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
 // For the list of workers (src/app/worker-list.ts).
@@ -36,13 +35,7 @@ export const open = (
     }
   },
 ): Feature => {
-  const {
-    pool,
-    clock,
-    runner,
-    reads,
-    assets: { island },
-  } = core
+  const { pool, clock, runner, reads } = core
   const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
     await exits.recent()
@@ -68,8 +61,8 @@ export const open = (
       ...whitelistRoutes({ catalog, reads, db, verifyPlans, whitelist, addToWhitelist }),
     ],
     pages: [
-      ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),
-      ...whitelistPages({ planFinder, locations, whitelist, addToWhitelist, island }),
+      ...linePages({ planFinder, locations, generateLines: lines, tryUrl }),
+      ...whitelistPages({ planFinder, locations, whitelist, addToWhitelist }),
     ],
     workers: [() => startWhitelistRemovals({ scheduler: core.scheduler, pool, removals, clock })],
   }

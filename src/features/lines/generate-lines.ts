@@ -24,11 +24,11 @@ const marks = ['HOST', 'PORT', 'USER', 'PASS', 'PROTOCOL'] as const
 /** The placeholders of a custom template, for refusals. */
 export const templateMarks: string = marks.map((mark) => `{${mark}}`).join(' ')
 /** Whether a template has only these placeholders in braces. */
-export const isLineTemplate = (template: string): boolean =>
+const isLineTemplate = (template: string): boolean =>
   [...template.matchAll(/\{[^}]*\}?/g)].every(([found]) => marks.some((mark) => found === `{${mark}}`))
 
 /** A line for programs. */
-export type JsonLine = {
+type JsonLine = {
   readonly host: string
   readonly port: number
   readonly protocol: LineProtocol
@@ -40,7 +40,7 @@ export type JsonLine = {
   readonly expiresAt: null
 }
 
-export type LineRequest = {
+type LineRequest = {
   readonly count: number
   /** From 1 to 1,440; 0: another exit for each connection. */
   readonly stickyMinutes: number
@@ -143,7 +143,7 @@ export const generateLines = (request: LineRequest): readonly string[] | readonl
 }
 
 /** The byte length of the longest username of these lines. */
-export const nameBytes = (base: string, targeting: Targeting): number =>
+const nameBytes = (base: string, targeting: Targeting): number =>
   writeUsername({
     base,
     targeting,
@@ -213,7 +213,7 @@ export const createLineService = (
     if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))
       throw refuse('invalid_body', `template may hold ${templateMarks} and no other braces or line breaks`)
     await refuseUnavailable(targeting, family)
-    const planId = plan.plan_id
+    const planId = plan.planId
     const credential = credentials.of(planId, plan.generation)
     const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes
     const set = isLong ? await sets.store(planId, targeting) : null

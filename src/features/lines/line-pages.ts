@@ -2,27 +2,31 @@ import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import type { Assets } from '../../platform/ui/assets.ts'
 import {
   type Choice,
   emptyFormInput,
   type FormInput,
   fieldOf,
   type Problems,
-  problemsOf,
+  postButton,
+  problemsIn,
   selectOf,
 } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
   accountPage,
   type ConsolePage,
-  type PageOutcome,
-  refusedView,
-  show,
+  fieldTextsOf,
+  fileOf,
+  goTo,
+  refused,
+  refusedBy,
 } from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
-import { countText } from '../../platform/ui/text.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { countText, oneOf, timeText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
 import {
   backToPlan,
@@ -41,9 +45,16 @@ import {
   lineProtocols,
   linesText,
 } from './generate-lines.ts'
-import type { TargetingInput } from './targeting-input.ts'
+import { type TargetingInput, toTargetingInput } from './targeting-input.ts'
+import {
+  type AddToWhitelist,
+  maxWhitelist,
+  networkForm,
+  type Whitelist,
+  type WhitelistEntry,
+} from './whitelist.ts'
 
-type PickerText = (name: string) => string
+type FieldText = (name: string) => string
 type NamedLocation = { readonly code: string; readonly name: string }
 
 const choicesWithAny = (any: string, namedLocations: readonly NamedLocation[]): readonly Choice[] => [
@@ -56,7 +67,7 @@ const validChoice = (namedLocations: readonly NamedLocation[], text: string): st
   namedLocations.some(({ code }) => code === text) ? text : ''
 
 /** The chosen location, as input of line generation. */
-export const readLocationFields = (text: PickerText): TargetingInput => {
+const readLocationFields = (text: FieldText): TargetingInput => {
   const asn = text('asn')
   return {
     ...(text('country') !== '' && { country: text('country') }),
@@ -69,18 +80,19 @@ export const readLocationFields = (text: PickerText): TargetingInput => {
 
 /**
  * Fields to choose the location of lines, limited to what the product sells and to current exits: first a country, then
- * its parts. Their form has `data-asks`, which loads the lists of another country.
+ * its parts. Their form has `data-quotes`, which loads the lists of another country.
  * @returns the fields and the chosen values; a region of a previously chosen country is dropped
  */
-export const locationPickers = async (
+const locationPickers = async (
   {
     planFinder,
     locations,
   }: { readonly planFinder: Pick<PlanFinder, 'productOf'>; readonly locations: CurrentLocations },
   plan: VerifiedPlan,
-  text: PickerText,
+  text: FieldText,
   problems: Problems,
 ): Promise<{ readonly fields: Html; readonly place: TargetingInput }> => {
+  const form = { typed: emptyFormInput, problems }
   const product = planFinder.productOf(plan)
   const offeredFields = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
   if (!offeredFields.has('country')) return { fields: nothing, place: {} }
@@ -106,17 +118,17 @@ export const locationPickers = async (
     if (!offeredFields.has(name) || namedLocations.length === 0) return null
     const value = validChoice(namedLocations, text(name))
     chosenValues.set(name, value)
-    return selectOf({ name, label, value, choices: choicesWithAny(any, namedLocations) }, problems)
+    return selectOf({ name, label, value, choices: choicesWithAny(any, namedLocations) }, form)
   }
   const fields = html`${selectOf(
     {
       name: 'country',
       label: 'Country',
-      hint: 'Where lines go out: the countries that have exits now.',
+      hint: 'Countries that have exits now.',
       value: countryLocations === undefined ? '' : country,
       choices: choicesWithAny('anywhere', countries),
     },
-    problems,
+    form,
   )}
 <div id="live-places" class="group" data-live>${locationPicker('state', 'Region', 'any', countryLocations?.states ?? [])}${locationPicker('city', 'City', 'any', cities)}${locationPicker('isp', 'Provider', 'any', countryLocations?.isps ?? [])}${locationPicker('asn', 'Network', 'any', networks)}</div>`
   return { fields, place: readLocationFields((name) => chosenValues.get(name) ?? '') }
@@ -129,9 +141,6 @@ const defaultCount = '10'
 /** Digits as a number; undefined for anything else. */
 const parseInteger = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
 
-const oneOf = <const Word extends string>(allowed: readonly Word[], text: string): Word | undefined =>
-  allowed.find((word) => word === text)
-
 const protocolNames: Readonly<Record<LineProtocol, string>> = {
   http: 'HTTP',
   https: 'HTTPS',
@@ -140,31 +149,29 @@ const protocolNames: Readonly<Record<LineProtocol, string>> = {
 /** `custom` needs a template, which is for programs. */
 const shownFormats: readonly LineFormat[] = lineFormats.filter((format) => format !== 'custom')
 
-type Text = (name: string) => string
-
 /** The request for the typed fields; `problems` are the invalid ones. */
 const parseLineForm = (
-  text: Text,
+  text: FieldText,
   place: TargetingInput,
-): { readonly asked: LineInput; readonly problems: Problems } => {
+): { readonly input: LineInput; readonly problems: Problems | null } => {
   const count = parseInteger(text('count') === '' ? defaultCount : text('count'))
   const stickyMinutes = parseInteger(text('sticky') === '' ? '0' : text('sticky'))
   const protocol = oneOf(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
   const format = oneOf(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
   return {
-    asked: { ...place, count, stickyMinutes, protocol, format },
-    problems: {
-      ...((count === undefined || count < 1) && { count: 'Type a whole number, 1 or more.' }),
-      ...((stickyMinutes === undefined || stickyMinutes > maxStickyMinutes) && {
-        sticky: `Type whole minutes from 0 to ${maxStickyMinutes}.`,
-      }),
-      ...(protocol === undefined && { protocol: `Choose one of ${lineProtocols.join(', ')}.` }),
-      ...(format === undefined && { format: `Choose one of ${shownFormats.join(', ')}.` }),
-    },
+    input: { ...place, count, stickyMinutes, protocol, format },
+    problems: problemsIn({
+      count: (count === undefined || count < 1) && 'Type a whole number, 1 or more.',
+      sticky:
+        (stickyMinutes === undefined || stickyMinutes > maxStickyMinutes) &&
+        `Type whole minutes from 0 to ${maxStickyMinutes}.`,
+      protocol: protocol === undefined && `Choose one of ${lineProtocols.join(', ')}.`,
+      format: format === undefined && `Choose one of ${shownFormats.join(', ')}.`,
+    }),
   }
 }
 
-const fieldOfCode: Readonly<Record<string, string>> = {
+const lineFieldOfCode: Readonly<Record<string, string>> = {
   invalid_count: 'count',
   invalid_sticky: 'sticky',
   invalid_targeting: 'country',
@@ -176,21 +183,19 @@ export const linePages = ({
   locations,
   generateLines,
   tryUrl,
-  island,
 }: {
   readonly planFinder: PlanFinder
   readonly locations: CurrentLocations
   readonly generateLines: LineService
   /** The target of a test command for lines, e.g. a page that shows a request's address. */
   readonly tryUrl: string
-  readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = planFinder
 
   /** An example line in a command to try it. */
   const preview = async (visit: AccountVisit, plan: VerifiedPlan, lineInput: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
-      return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
+      return html`<p class="soft">Lines contain the password of the plan, so staff cannot see them.</p>`
     try {
       const generated = await generateLines(plan, { ...lineInput, count: 1, format: 'url' })
       return html`<pre class="result" tabindex="0">curl -x '${linesText(generated)}' ${tryUrl}</pre>`
@@ -200,65 +205,41 @@ export const linePages = ({
     }
   }
 
-  const view = async (
-    visit: AccountVisit,
-    plan: VerifiedPlan,
-    text: Text,
-    { problems = {}, lines = null }: { readonly problems?: Problems; readonly lines?: string | null },
-  ) => {
+  const view = async (visit: AccountVisit, lines: string | null): Promise<View> => {
+    const plan = await planOf(visit)
+    const text = fieldTextsOf(visit)
+    const { problems } = visit.form
+    const form = { typed: emptyFormInput, problems }
     const product = productOf(plan)
     const countLimit = product && 'generate' in product ? product.generate.maxCount : 0
     const { fields, place } = await locationPickers({ planFinder, locations }, plan, text, problems)
-    const { asked: lineInput, problems: inputProblems } = parseLineForm(text, place)
+    const { input, problems: inputProblems } = parseLineForm(text, place)
     const status = planStatus(plan, visit.nowMs)
-    const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = lineInput
-    const body = Object.fromEntries(Object.entries(lineInput).filter(([, value]) => value !== undefined))
+    const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = input
+    const body = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
     return {
       title: `Lines of ${nameOf(plan)}`,
-      acts: backToPlan(plan),
-      body: html`${problemsOf(problems)}${status === 'active' ? nothing : html`<p class="said warn">The plan is ${status}: its lines pass nothing until it is topped up or bought again.</p>`}${
+      actions: backToPlan(plan),
+      body: html`${status === 'active' ? nothing : html`<p class="message warn">The plan is ${status}. Its lines do not work until you top it up or buy it again.</p>`}${
         lines === null
           ? nothing
           : html`<section aria-label="Lines"><copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> <button type="button" hidden>Copy</button>
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
-<live-parts><form method="post" action="${planPath(plan.planId, '/lines')}" class="stack" data-asks novalidate>
+<live-parts><form method="post" action="${planPath(plan.planId, '/lines')}" class="stack" data-quotes novalidate>
 ${fields}
-${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
-${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
-${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${countLimit}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? defaultCount : text('count') }, emptyFormInput, problems)}
-${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, problems)}
-<section id="live-preview" data-live aria-live="polite" aria-label="One of them, to try"><h2>One of them, to try</h2>
-${Object.keys(inputProblems).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...lineInput, count, stickyMinutes })}</section>
-<div class="acts"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
+${fieldOf({ name: 'sticky', label: 'Session length, minutes', hint: `How long a line keeps its address, at most ${maxStickyMinutes}. 0: a new address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') || '0' }, form)}
+${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, form)}
+${fieldOf({ name: 'count', label: 'Number of lines', hint: `1 to ${countLimit}. More than ${maxShown} are sent as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') || defaultCount }, form)}
+${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, form)}
+<section id="live-preview" data-live aria-live="polite" aria-label="Example"><h2>Example</h2>
+${inputProblems ? html`<p class="soft">Correct the fields above.</p>` : await preview(visit, plan, { ...input, count, stickyMinutes })}</section>
+<div class="actions"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,
-      scripts: [island('live-parts'), island('copy-text')],
-      same: [
+      islands: ['live-parts', 'copy-text'],
+      cliEquivalents: [
         `curl ${planCall(plan, '/generate')} -H "X-API-Key: $KEY" -H "Accept: text/plain" --json '${JSON.stringify(body)}'`,
       ],
-    }
-  }
-
-  const generate = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
-    const plan = await planOf(visit)
-    const { asked: lineInput, problems } = parseLineForm(typed.text, readLocationFields(typed.text))
-    if (Object.keys(problems).length > 0)
-      return refusedView(await view(visit, plan, typed.text, { problems }))
-    try {
-      const generated = await generateLines(plan, lineInput)
-      const lines = linesText(generated)
-      if (typed.text('as') === 'file' || generated.count > maxShown)
-        return {
-          kind: 'file',
-          name: `lines-${plan.planId}.txt`,
-          mediaType: 'text/plain',
-          content: `${lines}\n`,
-        }
-      return show(await view(visit, plan, typed.text, { lines }))
-    } catch (error) {
-      const { text, status } = refusalOf(error)
-      const field = fieldOfCode[(error as ApiError).code] ?? 'form'
-      return refusedView(await view(visit, plan, typed.text, { problems: { [field]: text } }), status)
     }
   }
 
@@ -267,9 +248,140 @@ ${Object.keys(inputProblems).length > 0 ? html`<p class="soft">See the fields.</
       path: '/console/plans/{id}/lines',
       name: 'makeLines',
       summary: 'Generates lines of a plan',
-      show: async (visit) =>
-        show(await view(visit, await planOf(visit), (name) => visit.query.get(name)?.trim() ?? '', {})),
-      act: { run: generate },
+      show: (visit) => view(visit, null),
+      act: {
+        run: async (visit, typed) => {
+          const plan = await planOf(visit)
+          const { input, problems } = parseLineForm(typed.text, readLocationFields(typed.text))
+          if (problems) return refused(problems)
+          try {
+            const generated = await generateLines(plan, input)
+            const lines = linesText(generated)
+            if (typed.text('as') === 'file' || generated.count > maxShown)
+              return fileOf(`lines-${plan.planId}.txt`, `${lines}\n`, 'text/plain')
+            return await view({ ...visit, form: { ...visit.form, typed } }, lines)
+          } catch (error) {
+            return refusedBy(error, lineFieldOfCode)
+          }
+        },
+      },
+    }),
+  ]
+}
+
+const maxLabel = 64
+
+/** The targeting of an entry, with the field names of line generation. */
+const targetingText = ({ targeting }: WhitelistEntry): string => {
+  const fieldTexts = Object.entries(targeting === null ? {} : toTargetingInput(targeting))
+  return fieldTexts.length === 0
+    ? 'anywhere'
+    : fieldTexts.map(([name, value]) => `${name} ${value}`).join(', ')
+}
+
+const whitelistFieldOfCode: Readonly<Record<string, string>> = {
+  invalid_ip: 'cidr',
+  address_taken: 'cidr',
+  invalid_targeting: 'country',
+}
+
+/** The addresses that use a plan without credentials. */
+export const whitelistPages = ({
+  planFinder,
+  locations,
+  whitelist,
+  addToWhitelist,
+}: {
+  readonly planFinder: PlanFinder
+  readonly locations: CurrentLocations
+  readonly whitelist: Pick<Whitelist, 'list' | 'remove'>
+  readonly addToWhitelist: AddToWhitelist
+}): readonly ConsolePage[] => {
+  const { planOf, nameOf } = planFinder
+
+  const view = async (visit: AccountVisit): Promise<View> => {
+    const plan = await planOf(visit)
+    const text = fieldTextsOf(visit)
+    const { problems } = visit.form
+    const form = { typed: emptyFormInput, problems }
+    // All entries: an account has no more on all of its plans.
+    const { entries } = await whitelist.list(plan.planId, { limit: maxWhitelist, offset: 0 })
+    const path = planPath(plan.planId, '/whitelist')
+    const { fields } = await locationPickers({ planFinder, locations }, plan, text, problems)
+    return {
+      title: `Whitelist of ${nameOf(plan)}`,
+      actions: backToPlan(plan),
+      body: html`<p>Connections from these addresses can use the plan without credentials. An account has at most ${maxWhitelist} of them. An address can be on the whitelist of one plan only.</p>
+${tableOf({
+  caption: 'Addresses that need no credentials, newest first',
+  rows: entries,
+  empty: 'None yet.',
+  columns: [
+    { title: 'Network', head: true, cell: ({ cidr }) => html`<code>${cidr}</code>` },
+    { title: 'Label', cell: ({ label }) => label },
+    { title: 'Location', cell: targetingText },
+    { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Last used', cell: ({ lastUsedAt }) => timeText(lastUsedAt) },
+    {
+      title: 'Action',
+      cell: ({ id, cidr }) =>
+        postButton(visit.form, { name: 'remove', value: id, label: 'Remove', of: cidr, action: path }),
+    },
+  ],
+})}
+<h2>Add an address</h2>
+<live-parts><form method="post" action="${path}" class="stack" data-quotes novalidate>
+${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. Your current address is ${visit.browser.address}.`, required: true, maxlength: 64, value: text('cidr') }, form)}
+${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, form)}
+${fields}
+<label class="choice"><input type="checkbox" name="move" value="yes"${text('move') === 'yes' ? { html: ' checked' } : null}> <span>Move it from another plan of mine</span></label>
+<div class="actions"><button class="first">Add</button> <button formmethod="get">Show regions and cities</button></div>
+</form></live-parts>`,
+      islands: ['live-parts'],
+      cliEquivalents: [
+        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY"`,
+        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY" --json '{"entries": [{"cidr": "203.0.113.7", "label": "office"}]}'`,
+        `curl -X DELETE ${planCall(plan, '/whitelist/ENTRY')} -H "X-API-Key: $KEY"`,
+      ],
+    }
+  }
+
+  const change = async (visit: AccountVisit, { text }: FormInput) => {
+    const plan = await planOf(visit)
+    const { accountId } = visit.account
+    const path = planPath(plan.planId, '/whitelist')
+    const removed = text('remove')
+    if (removed !== '') {
+      const wasRemoved = await whitelist.remove({ planId: plan.planId, accountId }, removed, visit.cause)
+      return goTo(path, wasRemoved ? 'The address is removed.' : 'The address was already removed.')
+    }
+    const [cidr, label] = [text('cidr'), text('label')]
+    const problems = problemsIn({
+      cidr: cidr === '' && `Type ${networkForm}.`,
+      label: label.length > maxLabel && `A label has at most ${maxLabel} characters.`,
+    })
+    if (problems) return refused(problems)
+    const targeting = readLocationFields(text)
+    const entry = { cidr, label, ...(Object.keys(targeting).length > 0 && { targeting }) }
+    try {
+      const request = { entries: [entry], move: text('move') === 'yes' }
+      await addToWhitelist(plan, accountId, request, visit.cause)
+      return goTo(path, 'The address is added.')
+    } catch (error) {
+      const refusal = refusedBy(error, whitelistFieldOfCode)
+      return error instanceof ApiError && error.code === 'invalid_ip'
+        ? { ...refusal, problems: { cidr: `It must be ${networkForm}.` } }
+        : refusal
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/plans/{id}/whitelist',
+      name: 'whitelistPlan',
+      summary: 'The addresses that use a plan without credentials',
+      show: view,
+      act: { run: change },
     }),
   ]
 }

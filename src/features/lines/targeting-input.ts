@@ -228,5 +228,5 @@ export const createExitAvailability = (deps: {
       )
   }
 
-  return { offeredTargetingOf: offeredTargetingOf, refuseUnavailable }
+  return { offeredTargetingOf, refuseUnavailable }
 }

@@ -62,7 +62,7 @@ export const networkOf = (text: string, allowLoopback: boolean): string | null =
   return network.toString() === parsed.toString() ? cidr : null
 }
 
-export type AddAnswer =
+type AddAnswer =
   | { readonly outcome: 'added'; readonly entries: readonly WhitelistEntry[] }
   /** It belongs to another plan; `movable` if that plan is of the same account. */
   | { readonly outcome: 'taken'; readonly cidr: string; readonly movable: boolean }
@@ -138,7 +138,7 @@ const readSlots = async (
  * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *
  * An event allows an entry before its row is written. A removal is stored in the transaction that deletes or changes
- * the row, and is in the log before the answer (whitelist-removals.ts). So the log allows every row at any time, and a
+ * the row, and is in the log before the answer (whitelist-commitments.ts). So the log allows every row at any time, and a
  * crash leaves nothing that grants access.
  */
 export const createWhitelist = ({
@@ -310,7 +310,7 @@ export const createWhitelist = ({
 }
 
 /** A requested address or network. Without targeting its connections may go out anywhere. */
-export type NamedEntry = {
+type NamedEntry = {
   readonly cidr: string
   readonly label?: string | undefined
   readonly targeting?: TargetingInput | undefined

@@ -1,7 +1,6 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { operatorNoticePages } from './notice-admin-pages.ts'
-import { noticePages } from './notice-pages.ts'
+import { noticePages, operatorNoticePages } from './notice-pages.ts'
 import { createNotices } from './notice-service.ts'
 import { noticeRoutes } from './routes.ts'
 

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import {
   decideExpiration,
   decidePublication,
@@ -7,7 +8,7 @@ import {
   type ShownNotice,
 } from '../../domain/notices/decide.ts'
 import type { Cause } from '../../kernel/event.ts'
-import type { NoticeId } from '../../kernel/ids.ts'
+import type { AccountId, NoticeId } from '../../kernel/ids.ts'
 import { noticeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result } from '../../platform/commands/command.ts'
@@ -37,4 +38,18 @@ export const createNotices = ({ runner }: { readonly runner: CommandRunner }): N
         decideExpiration(state, nowMs),
       ),
   }
+}
+
+/** A person of the account opened the notice in the dashboard. It is no longer `unread`, permanently. */
+export const markNoticeRead = async (
+  pool: pg.Pool,
+  account: AccountId,
+  noticeId: NoticeId,
+  readAt: string,
+): Promise<void> => {
+  await pool.query(
+    `insert into vault.notice_reads (account_id, notice_id, read_at)
+     values ($1::text, $2::text, $3::timestamptz) on conflict do nothing`,
+    [account, noticeId, readAt],
+  )
 }

@@ -2,9 +2,17 @@ import type { Quote } from '../../domain/catalog/pricing.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { hiddenOf, keyField, type Problems } from '../../platform/ui/form.ts'
+import { emptyFormInput, hiddenOf, keyField, type Problems } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import type { AccountVisit } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  type FormRefusal,
+  type PageOutcome,
+  refused,
+  refusedBy,
+  viewWithStatus,
+} from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import type { OrderRequest } from './place-order.ts'
 import { orderOf, type Purchase } from './place-order.ts'
@@ -47,10 +55,10 @@ export const quoteForm = ({
   readonly action: string
   readonly fields: Html
   readonly quote: Html
-}): Html => html`<live-parts><form method="post" action="${action}" class="cards" data-asks autocomplete="off" novalidate>
+}): Html => html`<live-parts><form method="post" action="${action}" class="cards" data-quotes autocomplete="off" novalidate>
 <div class="card stack">
 ${fields}
-<div class="acts"><button formmethod="get">Quote</button></div>
+<div class="actions"><button formmethod="get">Quote</button></div>
 </div>
 <section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
 ${quote}
@@ -72,31 +80,50 @@ export const payPart = (
     readonly balanceCents: number
   },
 ): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
-${keyField(visit.formKey)}${hiddenOf('expected', cents)}
-<div class="acts"><button class="first" id="buy">Buy for ${dollarText(cents)}</button></div>`
+${keyField(visit.form.key)}${hiddenOf('expected', cents)}
+<div class="actions"><button class="first" id="buy">Buy for ${dollarText(cents)}</button></div>`
 
 /** A link to the top-up page, with the missing amount. */
 export const topUpLink = (missingCents: number): Html =>
   html`<a href="/console/top-up?cents=${missingCents}">Add ${dollarText(missingCents)} to the wallet</a>`
 
+const quoteFields = {
+  invalid_quantity: 'quantity',
+  invalid_country: 'country',
+  invalid_period: 'period_days',
+}
+
+/** A quote, or the problems of the fields that have no price. */
+export const quoteOrProblems = (
+  quoted: Promise<{ readonly figures: Quote }>,
+): Promise<{ readonly figures: Quote | null; readonly problems: Problems }> =>
+  quoted.then(
+    ({ figures }) => ({ figures, problems: {} }),
+    (error) => ({ figures: null, problems: refusedBy(error, quoteFields).problems }),
+  )
+
+/** The view of a quote. Its status is 400 if the fields of the query have no price. */
+export const quotedView = ({ form }: AccountVisit, problems: Problems, view: View): View | PageOutcome =>
+  form.typed === emptyFormInput && Object.keys(problems).length > 0 ? viewWithStatus(view, 400) : view
+
 /**
- * The message and status of a refused purchase, with the next step.
+ * A refused purchase, with the next step.
  * @param bought the requested item in words: `8 GB`
  * @throws the error if it is not a refusal
  */
 export const refusedPurchase = (
   error: unknown,
   { bought, quotedCents }: { readonly bought: string; readonly quotedCents: number },
-): { readonly message: Html; readonly status: 400 | 409 | 429 } => {
-  const { text: problem, status } = refusalOf(error)
-  const { code, extra = {} } = error as ApiError
+): FormRefusal => {
+  const { text: problem, status, code } = refusalOf(error)
+  const { extra = {} } = error as ApiError
   const figure = (name: string): number => Number(extra[name])
   const text =
     code === 'insufficient_balance'
-      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing of ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
+      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing for ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
       : code === 'price_changed'
-        ? html`The price of ${bought} is ${dollarText(figure('amountCents'))}, not ${dollarText(quotedCents)} as quoted. Below is the new quote: buy again to accept it.`
+        ? html`The price of ${bought} is ${dollarText(figure('amountCents'))}, not ${dollarText(quotedCents)} as quoted. The new quote is below: buy again to accept it.`
         : html`${problem}`
-  const message = html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
-  return { message, status: code === 'insufficient_balance' ? 409 : status }
+  const message = html`<div class="message bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
+  return { ...refused({}, code === 'insufficient_balance' ? 409 : status), message }
 }

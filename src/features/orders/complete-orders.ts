@@ -18,7 +18,7 @@ import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/wor
 import { readOrder, withRefundEvidence } from './refund-order.ts'
 
 /** The position of an order's debit in the ledger stream, for an order whose own stream may not exist yet. */
-export type DebitRef = { readonly accountId: AccountId; readonly revision: number }
+type DebitRef = { readonly accountId: AccountId; readonly revision: number }
 
 /** A completed order; `position` of its last event, null if it was already complete. */
 export type Completed = { readonly order: Order; readonly position: number | null }
@@ -27,17 +27,17 @@ export type Completed = { readonly order: Order; readonly position: number | nul
  * Completes a paid order and returns it; null if no event of it is found. Can be called at any time and repeatedly.
  * @throws errors of the command runner
  */
-export type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
+type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
 
 type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: number }
 
 const system: Actor = { kind: 'system', name: 'completion' }
 
-export const createCompletion = (deps: {
+export const createCompletion = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
 }): CompleteOrder => {
-  const { log, runner } = deps
+  const { log, runner } = dependencies
 
   const eventAt = async (stream: StreamName, revision: number): Promise<DomainEvent | null> => {
     for await (const stored of log.readStream(stream, revision)) return decode(stored)
@@ -91,7 +91,7 @@ export const completion = worker({
  * Completes orders and refunds that a crash or a lost race left open. Several processes may run it; completing an order
  * twice changes nothing.
  */
-export const startCompletionReactor = (deps: {
+export const startCompletionReactor = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly complete: CompleteOrder
@@ -99,7 +99,7 @@ export const startCompletionReactor = (deps: {
   readonly logger: Logger
   readonly intervalMs?: number
 }): RunningWorker => {
-  const { scheduler, pool, complete, clock, logger } = deps
+  const { scheduler, pool, complete, clock, logger } = dependencies
   const open = worklist<OpenOrder>({
     name: 'open-orders',
     read: `select distinct on (order_id) order_id, account_id, debit_revision
@@ -113,5 +113,5 @@ export const startCompletionReactor = (deps: {
       logger.info({ orderId, status: completed?.order.status }, 'an open order was completed')
     },
   })
-  return scheduler.start(completion, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
+  return scheduler.start(completion, worklistRound(pool, [open]), { everyMs: dependencies.intervalMs })
 }

@@ -18,7 +18,7 @@ import type { PayPage } from './order-errors.ts'
 import { readOrder } from './refund-order.ts'
 
 /** An order with its open invoice. */
-export type InvoicedOrder = PayPage & {
+type InvoicedOrder = PayPage & {
   /** The current order: it may already be paid. */
   readonly order: Order
   /** Whether this request created the order. Of concurrent requests under one key only one did. */
@@ -69,7 +69,7 @@ export const invoiceOf = (deposit: Deposit, payUrl: string | null, nowMs: number
   return { chargeCents: details.amountCents, payUrl: payable ? payUrl : null }
 }
 
-export const createCustomerInvoices = (deps: {
+export const createCustomerInvoices = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly deposits: Deposits
@@ -79,7 +79,7 @@ export const createCustomerInvoices = (deps: {
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   readonly clock: Clock
 }): CustomerInvoices => {
-  const { log, runner, customers, deposits, gateways, returnUrlOf, clock } = deps
+  const { log, runner, customers, deposits, gateways, returnUrlOf, clock } = dependencies
 
   /** Records in the order's stream that it awaits the invoice. */
   const note = (order: OrderDetails, depositId: string, cause: Cause) =>

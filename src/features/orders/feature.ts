@@ -10,7 +10,7 @@ import { createDepositPages, type Deposits } from '../deposits/index.ts'
 import type { JournalHead } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
-import { cataloguePages, productPages } from './catalogue-pages.ts'
+import { cataloguePages } from './catalogue-pages.ts'
 import { createCompletion, startCompletionReactor } from './complete-orders.ts'
 import { createCustomerInvoices } from './customer-invoices.ts'
 import { orderAdminPages } from './order-admin-pages.ts'
@@ -44,14 +44,7 @@ export const open = (
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly placeOrder: PlaceOrder } => {
-  const {
-    pool,
-    log,
-    clock,
-    reads,
-    runner,
-    assets: { island },
-  } = core
+  const { pool, log, clock, reads, runner } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
   const complete = createCompletion(core)
   const appendOrder = createAppendOrder(core)
@@ -70,8 +63,7 @@ export const open = (
     placeOrder,
     routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
-      ...cataloguePages({ catalog, stock, reads }),
-      ...productPages({ catalog, quotes, placeOrder, readBalance, island }),
+      ...cataloguePages({ catalog, stock, reads, quotes, placeOrder, readBalance }),
       ...orderPages({ db, reads, log, catalog, payUrlOf }),
       ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
     ],

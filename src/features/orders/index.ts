@@ -1,7 +1,15 @@
-export { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
-export { orderTable } from './order-admin-pages.ts'
+export {
+  chargeOf,
+  noQuote,
+  orderOfForm,
+  payPart,
+  quotedView,
+  quoteForm,
+  quoteOrProblems,
+  refusedPurchase,
+} from './buy-form.ts'
+export { operatorOrderColumns } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'
-export { fulfillmentMeta, OrderRecord, orderExample, orderRecord } from './order-record.ts'
 export {
   type CompanionAppend,
   createAppendOrder,
@@ -25,4 +33,14 @@ export {
   type RentalsToExtend,
 } from './prepare-order.ts'
 export { readOrder, refundOrder, refundRequestOf } from './refund-order.ts'
-export { chargeErrors, guardField, methodField, payPageErrors, quantityField } from './routes.ts'
+export {
+  chargeErrors,
+  fulfillmentMeta,
+  guardField,
+  methodField,
+  OrderRecord,
+  orderExample,
+  orderRecord,
+  payPageErrors,
+  quantityField,
+} from './routes.ts'

@@ -2,7 +2,7 @@ import type { PayUrlOf } from '../../../projections/deposits.ts'
 import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
-import { type OrderStatus, orderStatuses } from '../../domain/orders/fold.ts'
+import { orderStatuses } from '../../domain/orders/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { OrderId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
@@ -13,25 +13,20 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { accountPage, type ConsolePage, type ShownAccount } from '../../platform/ui/page.ts'
+import { type Column, detailsOf, listOf, timelineOf } from '../../platform/ui/table.ts'
 import {
-  type AccountVisit,
-  accountPage,
-  type ConsolePage,
-  type ShownAccount,
-  show,
-} from '../../platform/ui/page.ts'
-import { type Column, filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import {
-  afterOf,
   afterText,
   amountText,
   countText,
   dollarText,
   idText,
+  oneOf,
+  queryText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { orderRecord } from './order-record.ts'
 import { orderState } from './order-state.ts'
+import { orderRecord } from './routes.ts'
 
 type Products = { current(): Pick<Catalog, 'resolve'> }
 
@@ -51,7 +46,7 @@ export const orderColumns = (catalog: Products, account: ShownAccount): readonly
   ...(account.reseller
     ? [
         {
-          title: 'For',
+          title: 'Customer',
           cell: ({ details }: FoundOrder) =>
             details.customerId === null ? 'yourself' : html`<code>${details.customerId}</code>`,
         },
@@ -61,92 +56,38 @@ export const orderColumns = (catalog: Products, account: ShownAccount): readonly
   { title: 'Ordered', cell: ({ details }) => timeText(details.createdAt) },
 ]
 
-const statusOf = (text: string | null): OrderStatus | undefined =>
-  orderStatuses.find((status) => status === text)
-
-type OrderReads = {
-  readonly db: Db
-  readonly reads: Pick<Reads, 'settled'>
-  readonly log: Pick<EventLog, 'readStream'>
-  readonly catalog: Products
-  readonly payUrlOf: PayUrlOf
-}
-
-const list = async (
-  { db, reads, catalog }: Omit<OrderReads, 'log' | 'payUrlOf'>,
-  { account, query, nowMs }: AccountVisit,
-) => {
-  const status = statusOf(query.get('status'))
-  const before = query.get('before')
-  const after = afterOf(before)
-  await reads.settled(account.accountId)
-  const orderRows = await ordersAfter(
-    db,
-    wholeAccount(account.accountId),
-    { status, after, limit: pageRows + 1 },
-    nowMs,
-  )
-  const { rows, next } = pagedOf(orderRows, ({ details }) => afterText(details.createdAt, details.orderId))
-  const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
-  return show({
-    title: 'Orders',
-    body: html`${filtersOf('/console/orders', [
-      {
-        name: 'status',
-        label: 'State',
-        value: status ?? '',
-        choices: [
-          { value: '', label: 'any' },
-          ...orderStatuses.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
-        ],
-      },
-    ])}
-${tableOf({
-  caption: 'Orders, newest first',
-  rows,
-  columns: orderColumns(catalog, account),
-  empty:
-    status !== undefined || after !== null
-      ? html`<p>No order fits. <a href="/console/orders">Show all</a></p>`
-      : html`<p>Nothing was ordered yet.</p>`,
-})}
-${pagerOf('/console/orders', filter, { before: after === null ? null : before, next })}`,
-    same: [`curl "$API/orders${status === undefined ? '' : `?status=${status}`}" -H "X-API-Key: $KEY"`],
-  })
-}
-
 /** The customer's text for an event of an order: one line, and possibly more. */
 const timelineText = (event: OrderEvent): { readonly heading: string; readonly detail: string | null } => {
   switch (event.type) {
     case 'OrderCompleted':
       return {
         heading: 'Ordered, paid from the wallet and delivered',
-        detail: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+        detail: `${dollarText(event.data.order.amountCents)}; wallet balance ${dollarText(event.data.balanceCents)} after it`,
       }
     case 'OrderPlaced':
       return {
         heading: 'Ordered and paid from the wallet',
-        detail: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+        detail: `${dollarText(event.data.order.amountCents)}; wallet balance ${dollarText(event.data.balanceCents)} after it`,
       }
     case 'OrderAwaitingPayment':
-      return { heading: 'Waits for its payment', detail: `invoice ${event.data.depositId}` }
+      return { heading: 'Awaiting payment', detail: `invoice ${event.data.depositId}` }
     case 'OrderPaid':
       return { heading: 'Paid', detail: dollarText(event.data.order.amountCents) }
     case 'OrderHeld':
       return {
-        heading: 'Its customer paid, and your wallet is short',
-        detail: `tried again until ${event.data.until}`,
+        heading: 'Paid by the customer; your wallet balance is too low',
+        detail: `retried until ${event.data.until}`,
       }
     case 'OrderFulfilled':
       return { heading: 'Delivered', detail: null }
     case 'OrderFailed':
       return { heading: 'Failed', detail: event.data.reason.replaceAll('_', ' ') }
     case 'RefundDecided':
-      return { heading: 'A refund was decided', detail: dollarText(event.data.amountCents) }
+      return { heading: 'Refund decided', detail: dollarText(event.data.amountCents) }
     case 'OrderRefunded':
       return {
         heading: 'Refunded',
-        detail: `${dollarText(event.data.amountCents)}; ${dollarText(event.data.refundedCents)} in all`,
+        detail: `${dollarText(event.data.amountCents)}; ${dollarText(event.data.refundedCents)} in total`,
       }
     case 'OrderCanceled':
       return { heading: 'Canceled', detail: event.data.reason?.replaceAll('_', ' ') ?? null }
@@ -159,76 +100,98 @@ const actorLabel = (event: RecordedEvent): string => {
   const { actor } = event.metadata
   if (actor.kind === 'key') return `by key ${actor.keyId}`
   if (actor.kind === 'session') return 'in the console'
-  return actor.kind === 'operator' ? 'by the operator' : 'by the service'
-}
-
-const timeline = async (log: OrderReads['log'], orderId: string): Promise<Html> => {
-  const items: Html[] = []
-  for await (const stored of log.readStream(orderStream(orderId as OrderId))) {
-    const event = decode(stored) as RecordedEvent<OrderEvent>
-    const { heading, detail } = timelineText(event)
-    items.push(
-      html`<li><strong>${heading}</strong>${detail === null ? null : html`<br>${detail}`}<br><small>${timeText(event.metadata.recordedAt)} ${actorLabel(event)}</small></li>\n`,
-    )
-  }
-  return html`<ol class="timeline">${items}</ol>`
-}
-
-const shownOrder = async (
-  { db, reads, log, catalog, payUrlOf }: OrderReads,
-  { account, params, nowMs }: AccountVisit,
-) => {
-  const orderId = params.id ?? ''
-  await reads.settled(account.accountId)
-  const orderRow = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
-  if (!orderRow) throw refuse('not_found', 'no order has this id')
-  const order = orderRecord(orderRow, account.reseller)
-  const detailRow = (name: string, value: Html | string | null): Html =>
-    value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
-  return show({
-    title: `Order of ${productName(catalog, order.productId)}`,
-    acts:
-      order.payUrl === null
-        ? nothing
-        : html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`,
-    body: html`<dl class="facts">
-${detailRow('State', orderState(order.status))}
-${detailRow('Order', idText(order.orderId))}
-${detailRow('Quantity', `${order.quantity} ${order.unit}`)}
-${detailRow('Amount', dollarText(order.amountCents))}
-${detailRow('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
-${detailRow('Your cost', order.yourCostCents === undefined ? null : dollarText(order.yourCostCents))}
-${detailRow('Margin', order.marginCents === undefined ? null : dollarText(order.marginCents))}
-${detailRow('For customer', order.customerId === null ? null : idText(order.customerId))}
-${detailRow('Country', order.fulfillmentMeta?.country ?? null)}
-${detailRow('Days', order.fulfillmentMeta ? String(order.fulfillmentMeta.period_days) : null)}
-${detailRow('Plan', order.planId === null ? null : html`<a href="/console/plans/${order.planId}">${idText(order.planId)}</a>`)}
-${detailRow('Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental'))}
-${detailRow('Ordered', timeText(order.createdAt))}
-${detailRow('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
-</dl>
-<h2>What happened</h2>
-${await timeline(log, orderId)}`,
-    same: [
-      `curl $API/orders/${order.orderId} -H "X-API-Key: $KEY"`,
-      `npx farebox ledger explain ${order.orderId}`,
-    ],
-  })
+  return actor.kind === 'operator' ? 'by an operator' : 'by the service'
 }
 
 /** The orders of an account, and the page of one order with its events. */
-export const orderPages = (services: OrderReads): readonly ConsolePage[] => [
-  accountPage({
-    path: '/console/orders',
-    name: 'showOrders',
-    summary: 'The orders of the account',
-    nav: { label: 'Orders' },
-    show: (visit) => list(services, visit),
-  }),
-  accountPage({
-    path: '/console/orders/{id}',
-    name: 'showOrder',
-    summary: 'One order with what happened to it',
-    show: (visit) => shownOrder(services, visit),
-  }),
-]
+export const orderPages = ({
+  db,
+  reads,
+  log,
+  catalog,
+  payUrlOf,
+}: {
+  readonly db: Db
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly catalog: Products
+  readonly payUrlOf: PayUrlOf
+}): readonly ConsolePage[] => {
+  const timeline = async (orderId: string): Promise<Html> => {
+    const items = []
+    for await (const stored of log.readStream(orderStream(orderId as OrderId))) {
+      const event = decode(stored) as RecordedEvent<OrderEvent>
+      const at = html`${timeText(event.metadata.recordedAt)} ${actorLabel(event)}`
+      items.push({ ...timelineText(event), at })
+    }
+    return timelineOf(items)
+  }
+
+  return [
+    accountPage({
+      path: '/console/orders',
+      name: 'showOrders',
+      summary: 'The orders of the account',
+      nav: { label: 'Orders' },
+      show: async (visit) => {
+        const { account, query, nowMs } = visit
+        const status = oneOf(orderStatuses, query.get('status'))
+        await reads.settled(account.accountId)
+        return {
+          title: 'Orders',
+          body: await listOf(visit, {
+            caption: 'Orders, newest first',
+            filters: [{ name: 'status', label: 'State', value: status, choices: orderStatuses }],
+            load: (page) => ordersAfter(db, wholeAccount(account.accountId), { status, ...page }, nowMs),
+            keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
+            columns: orderColumns(catalog, account),
+            empty: 'There are no orders yet.',
+          }),
+          cliEquivalents: [`curl "$API/orders${queryText(status ? { status } : {})}" -H "X-API-Key: $KEY"`],
+        }
+      },
+    }),
+    accountPage({
+      path: '/console/orders/{id}',
+      name: 'showOrder',
+      summary: 'One order with its history',
+      show: async ({ account, params, nowMs }) => {
+        const orderId = params.id ?? ''
+        await reads.settled(account.accountId)
+        const orderRow = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
+        if (!orderRow) throw refuse('not_found', 'no order has this id')
+        const order = orderRecord(orderRow, account.reseller)
+        const { planId, customerId, fulfillmentMeta, yourCostCents, marginCents } = order
+        return {
+          title: `Order of ${productName(catalog, order.productId)}`,
+          actions:
+            order.payUrl === null
+              ? nothing
+              : html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`,
+          body: html`${detailsOf([
+            ['State', orderState(order.status)],
+            ['Order', idText(order.orderId)],
+            ['Quantity', `${order.quantity} ${order.unit}`],
+            ['Amount', dollarText(order.amountCents)],
+            ['Refunded', order.refundedCents === 0 ? null : dollarText(order.refundedCents)],
+            ['Your cost', yourCostCents === undefined ? null : dollarText(yourCostCents)],
+            ['Margin', marginCents === undefined ? null : dollarText(marginCents)],
+            ['Customer', customerId && idText(customerId)],
+            ['Country', fulfillmentMeta?.country],
+            ['Days', fulfillmentMeta ? String(fulfillmentMeta.period_days) : null],
+            ['Plan', planId && html`<a href="/console/plans/${planId}">${idText(planId)}</a>`],
+            ['Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental')],
+            ['Ordered', timeText(order.createdAt)],
+            ['Failure', order.failureReason?.replaceAll('_', ' ')],
+          ])}
+<h2>History</h2>
+${await timeline(orderId)}`,
+          cliEquivalents: [
+            `curl $API/orders/${order.orderId} -H "X-API-Key: $KEY"`,
+            `npx farebox ledger explain ${order.orderId}`,
+          ],
+        }
+      },
+    }),
+  ]
+}

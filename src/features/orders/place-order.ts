@@ -291,7 +291,7 @@ export const finishOrder = async (
  * `place` pays and fulfils the order. `dry-run` decides the same and appends nothing. `pay-awaited` pays an order that
  * awaits its payment.
  */
-export type AppendMode = 'place' | 'dry-run' | 'pay-awaited'
+type AppendMode = 'place' | 'dry-run' | 'pay-awaited'
 
 /** Decides an order and appends its events. For a product that is topped up, it adds to the payer's plan. */
 export type AppendOrder = (

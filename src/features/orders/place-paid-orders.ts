@@ -19,7 +19,7 @@ import { worklist, worklistRound } from '../../platform/work/worklist.ts'
 import type { Orderable } from '../catalog/index.ts'
 import { readOrder } from './refund-order.ts'
 
-type Deps = {
+type Dependencies = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly runner: CommandRunner
@@ -37,7 +37,7 @@ const actor = { kind: 'system', name: 'awaiting-orders' } as const
 /**
  * Retries an order whose customer paid: it is placed, failed after its day, or stays held. A finished one is unchanged.
  */
-const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
+const tryHeld = async ({ log, runner, orderable }: Dependencies, orderId: OrderId): Promise<string> => {
   const cause = { actor, correlationId: newId('run') }
   const existing = await readOrder(log, orderId)
   if (!existing?.awaiting) return 'over'
@@ -61,7 +61,7 @@ const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Prom
 }
 
 /** Cancels an own order whose invoice closed without paying it. */
-const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<boolean> => {
+const cancelClosed = async ({ log, runner }: Dependencies, orderId: OrderId): Promise<boolean> => {
   const existing = await readOrder(log, orderId)
   if (!existing?.awaiting) return false
   const { details, awaiting } = existing
@@ -98,9 +98,9 @@ export const awaitingOrders = worker({
  * may run it; doing it twice changes nothing.
  */
 export const startAwaitingReactor = (
-  deps: Deps & { readonly scheduler: Scheduler; readonly intervalMs?: number },
+  dependencies: Dependencies & { readonly scheduler: Scheduler; readonly intervalMs?: number },
 ): RunningWorker => {
-  const { scheduler, pool, clock, logger } = deps
+  const { scheduler, pool, clock, logger } = dependencies
   const heldOrders = worklist<HeldOrder>({
     name: 'held-orders',
     // Only orders that can be placed or must end, so that orders that stay held do not delay younger ones.
@@ -118,7 +118,7 @@ export const startAwaitingReactor = (
     key: { held_until: 'timestamptz', order_id: 'text' },
     limit: maxOrdersARun,
     work: async ({ order_id: orderId }) => {
-      const outcome = await tryHeld(deps, orderId)
+      const outcome = await tryHeld(dependencies, orderId)
       logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
     },
   })
@@ -131,11 +131,11 @@ export const startAwaitingReactor = (
     key: { order_id: 'text' },
     limit: maxOrdersARun,
     work: async ({ order_id: orderId }) => {
-      if (await cancelClosed(deps, orderId))
+      if (await cancelClosed(dependencies, orderId))
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
     },
   })
   return scheduler.start(awaitingOrders, worklistRound(pool, [heldOrders, closedOrders]), {
-    everyMs: deps.intervalMs,
+    everyMs: dependencies.intervalMs,
   })
 }

@@ -54,7 +54,7 @@ export type OrderItem =
   /** Already quoted, such as the period of a subscription; or its refusal. */
   | { readonly kind: 'quoted'; readonly order: Prepared | ApiError }
 
-export type ProductSelection = {
+type ProductSelection = {
   /** A current or a former product id. */
   readonly productId: string
   readonly quantity: number
@@ -62,7 +62,7 @@ export type ProductSelection = {
   readonly meta: Readonly<Record<string, unknown>> | undefined
 }
 
-export type PlanToTopUp = {
+type PlanToTopUp = {
   readonly planId: PlanId
   readonly productId: string
   /** Null: the account's own plan. */

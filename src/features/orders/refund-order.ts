@@ -63,7 +63,7 @@ export const withRefundEvidence = async <Answer extends { readonly kind: string 
     const { answer } = outcome
     if (!isNeeds(answer)) return { ...outcome, answer: answer as Exclude<Answer, NeedsEvidence> }
     const missing = [...answer.refundIds, ...answer.extensionIds].filter((id) => !evidence.has(id))
-    if (missing.length === 0) throw new Error('evidence that was looked up is asked for again')
+    if (missing.length === 0) throw new Error('the decision requests evidence that was already read')
     for (const id of answer.refundIds) evidence.set(id, await moneyMoved(log, ledger, id))
     for (const id of answer.extensionIds) evidence.set(id, await isPaid(log, id))
   }
@@ -76,7 +76,7 @@ export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
 /** `four_eyes`: the refund was proposed, and nothing moved. `not_approved`: the approval of a proposal is refused. */
-export type RefundOutcome =
+type RefundOutcome =
   | RefundAnswer
   | { readonly kind: 'four_eyes'; readonly answer: ApprovalAnswer }
   | { readonly kind: 'not_approved'; readonly refusal: ApprovalRefusal }
@@ -152,24 +152,24 @@ export type RefundOrder = (refund: Refund) => Promise<RefundOutcome | null>
  * @throws errors of the command runner
  */
 export const refundOrder = async (
-  deps: RefundDependencies,
+  dependencies: RefundDependencies,
   refund: Refund,
 ): Promise<RefundOutcome | null> => {
   const { orderId, refundId, actor, correlationId, approving = false } = refund
   const isAutomatic = actor.kind === 'system' && refund.request.kind === 'whole'
   const request: RefundRequest = isAutomatic ? { kind: 'whole', unasked: isAutomatic } : refund.request
-  const order = await readOrder(deps.log, orderId)
+  const order = await readOrder(dependencies.log, orderId)
   if (!order) return null
   const { details } = order
   const streams = orderStreams(details)
   const settle = async (): Promise<void> => {
-    if (details.planId !== null) await deps.settleTraffic(details.planId)
+    if (details.planId !== null) await dependencies.settleTraffic(details.planId)
   }
   await settle()
   const moment = (nowMs: number) => ({ actor, nowMs })
   const proposedRefundOf = refundIn(details, request)
-  const { answer } = await withRefundEvidence(deps.log, streams.ledger.stream, (evidence) =>
-    deps.runner.run({
+  const { answer } = await withRefundEvidence(dependencies.log, streams.ledger.stream, (evidence) =>
+    dependencies.runner.run({
       name: 'refund-order',
       streams: {
         ...streams,

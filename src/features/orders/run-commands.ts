@@ -4,19 +4,20 @@ import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
+import { CliMisuse, CliRefusal, dollars, fields, notFound } from '../../platform/cli/output.ts'
 import { customerRefs, type Listing } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
+import type { refundInput } from './commands.ts'
 import { invoiceOf } from './customer-invoices.ts'
-import { orderRecord } from './order-record.ts'
 import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+import { orderRecord } from './routes.ts'
 
 export const listing: Listing<ReturnType<typeof orderRecord>> = {
   owner: { table: 'read.orders' },
   reads: (context) => {
-    const { pool, clock } = context
-    const { db } = context
+    const { pool, db, clock } = context
     return {
       list: async (scope, page) => {
         const filter = { ...page, status: page.status as OrderStatus | undefined, orderIds: undefined }
@@ -33,19 +34,19 @@ export const listing: Listing<ReturnType<typeof orderRecord>> = {
       },
     }
   },
-  columns: [
-    { title: 'order', value: (row) => row.orderId },
-    { title: 'created', value: (row) => row.createdAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'quantity', value: (row) => `${row.quantity} ${row.unit}`, align: 'right' },
-    { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
-    { title: 'refunded', value: (row) => dollars(row.refundedCents), align: 'right' },
-    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
-  ],
+  fields: {
+    order: 'orderId',
+    created: 'createdAt',
+    status: 'status',
+    product: 'productId',
+    quantity: (row) => `${row.quantity} ${row.unit}`,
+    amount: (row) => dollars(row.amountCents),
+    refunded: (row) => dollars(row.refundedCents),
+    customer: (row) => row.customer ?? row.customerId ?? '-',
+  },
 }
 
-const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
+const noSuchOrder = (id: string) => notFound(`no order has the id ${id}`)
 
 /** An order with its open invoice, and the reseller's own id of its customer from the vault. */
 type OrderWithInvoice = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
@@ -90,11 +91,11 @@ const customerFields = (order: OrderWithInvoice) => {
   }
 }
 
-const refundLine = ({ amountCents, decidedAtMs, reference: referenceText, landed }: Refund): string =>
+const refundLine = ({ amountCents, decidedAtMs, reference, landed }: Refund): string =>
   [
     `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
-    ...(referenceText === undefined ? [] : [`for "${referenceText}"`]),
-    ...(landed ? [] : ['not landed yet']),
+    ...(reference === undefined ? [] : [`for "${reference}"`]),
+    ...(landed ? [] : ['not credited yet']),
   ].join(' ')
 
 const text = (order: OrderWithInvoice): string =>
@@ -122,59 +123,53 @@ const text = (order: OrderWithInvoice): string =>
 /** Writes a plan's used traffic to the log. */
 export type SettleTraffic = (context: CliContext) => RefundDependencies['settleTraffic']
 
-type RefundOptions = {
-  readonly order: string
-  readonly cents?: number
-  readonly proxy?: readonly string[]
-  readonly reference?: string
-}
+type RefundInput = InputOf<typeof refundInput>
 
-const requestOf = ({ cents, proxy, reference: referenceText }: RefundOptions): RefundRequest => {
+const requestOf = ({ cents, proxy, reference }: RefundInput): RefundRequest => {
   if (cents !== undefined && proxy !== undefined)
-    throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
-  const referenceField = referenceText === undefined ? {} : { reference: referenceText }
+    throw new CliMisuse('give --cents or --proxy, not both; without them the rest is refunded')
+  const referenceField = reference === undefined ? {} : { reference }
   if (cents !== undefined) return { kind: 'cents', cents, ...referenceField }
   if (proxy !== undefined)
     return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...referenceField }
   return { kind: 'whole', ...referenceField }
 }
 
-export const showOrder = async (context: CliContext, id: string) => {
-  const storedOrder = await readOrder(context.log, id as OrderId)
-  if (!storedOrder) throw noSuchOrder(id)
+export const showOrder = async (context: CliContext, { order: orderId }: { readonly order: OrderId }) => {
+  const storedOrder = await readOrder(context.log, orderId)
+  if (!storedOrder) throw noSuchOrder(orderId)
   const order = await shownOf(context, storedOrder)
   return { json: json(order), text: text(order) }
 }
 
 /** @param settleTraffic writes a plan's used traffic to the log before its order is refunded */
-export const refund =
-  (settleTraffic: SettleTraffic) => async (context: CliContext, options: RefundOptions) => {
-    const { log, runner, actor, correlationId } = context
-    const orderId = options.order as OrderId
-    const answer = await refundOrder(
-      { log, runner, settleTraffic: settleTraffic(context) },
-      {
-        orderId,
-        refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
-        request: requestOf(options),
-        actor,
-        correlationId,
-      },
-    )
-    if (!answer) throw noSuchOrder(orderId)
-    if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
-    if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
-    if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
-    if (answer.kind === 'already_applied')
-      throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
-    const order = await shownOf(context, answer.order)
-    const { amountCents, keptProxyIds } = answer
-    const keptNote =
-      keptProxyIds.length === 0
-        ? ''
-        : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
-    return {
-      json: { refundCents: amountCents, keptProxyIds, ...json(order) },
-      text: `refunded ${dollars(amountCents)}${keptNote}\n\n${text(order)}`,
-    }
+export const refund = (settleTraffic: SettleTraffic) => async (context: CliContext, input: RefundInput) => {
+  const { log, runner, actor, correlationId } = context
+  const { order: orderId, reference } = input
+  const answer = await refundOrder(
+    { log, runner, settleTraffic: settleTraffic(context) },
+    {
+      orderId,
+      refundId: reference === undefined ? newId('ref') : refundIdOf(orderId, reference),
+      request: requestOf(input),
+      actor,
+      correlationId,
+    },
+  )
+  if (!answer) throw noSuchOrder(orderId)
+  if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
+  if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
+  if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
+  if (answer.kind === 'already_applied')
+    throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+  const order = await shownOf(context, answer.order)
+  const { amountCents, keptProxyIds } = answer
+  const keptNote =
+    keptProxyIds.length === 0
+      ? ''
+      : `; these rentals continue, because they were extended meanwhile: ${keptProxyIds.join(' ')}`
+  return {
+    json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+    text: `refunded ${dollars(amountCents)}${keptNote}\n\n${text(order)}`,
   }
+}

@@ -33,6 +33,8 @@ export const inboxQueue: QueueTable = {
 export type Inbox = {
   /** Resolves when the callback is durable. False: this event was stored before. */
   store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
+  /** Calls the listener after each stored callback. */
+  onStored(listener: () => void): void
   /** Deletes callbacks that were finished more than 30 days ago. No provider repeats an event after that time. */
   sweep(): Promise<void>
 }
@@ -41,29 +43,37 @@ const retentionDays = 30
 /** Rows of one statement, so that it never blocks others for long. */
 const sweepBatchSize = 1_000
 
-export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
-  store: async (gatewayId, { eventId, reference }) => {
-    const { rowCount } = await pool.query({
-      name: 'store-callback',
-      text: `insert into work.gateway_inbox (gateway_id, event_id, reference, due_at)
-             values ($1::text, $2::text, $3::text, $4::timestamptz) on conflict do nothing`,
-      values: [gatewayId, eventId, reference, isoTime(clock())],
-    })
-    return rowCount === 1
-  },
-  sweep: async () => {
-    for (;;) {
+export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => {
+  const listeners: (() => void)[] = []
+  return {
+    onStored: (listener) => {
+      listeners.push(listener)
+    },
+    store: async (gatewayId, { eventId, reference }) => {
       const { rowCount } = await pool.query({
-        name: 'sweep-callbacks',
-        text: `delete from work.gateway_inbox where ctid in (
+        name: 'store-callback',
+        text: `insert into work.gateway_inbox (gateway_id, event_id, reference, due_at)
+             values ($1::text, $2::text, $3::text, $4::timestamptz) on conflict do nothing`,
+        values: [gatewayId, eventId, reference, isoTime(clock())],
+      })
+      if (rowCount !== 1) return false
+      for (const listener of listeners) listener()
+      return true
+    },
+    sweep: async () => {
+      for (;;) {
+        const { rowCount } = await pool.query({
+          name: 'sweep-callbacks',
+          text: `delete from work.gateway_inbox where ctid in (
                  select ctid from work.gateway_inbox
                   where finished_at < $1::timestamptz - make_interval(days => ${retentionDays}) limit ${sweepBatchSize})`,
-        values: [isoTime(clock())],
-      })
-      if ((rowCount ?? 0) < sweepBatchSize) return
-    }
-  },
-})
+          values: [isoTime(clock())],
+        })
+        if ((rowCount ?? 0) < sweepBatchSize) return
+      }
+    },
+  }
+}
 
 /** The callbacks of a gateway within the retention time; `lastAt` is ISO 8601 UTC, null: none. */
 export type CallbacksSeen = {
@@ -106,17 +116,15 @@ const resellerRate = { burst: 500, perSecond: 10 }
  * The endpoint for providers' callbacks. It checks the signature over the raw bytes, stores the reference and answers.
  * The event is processed later. An event that was stored before gets the same answer.
  */
-export const callbackRoutes = (deps: {
+export const callbackRoutes = (dependencies: {
   readonly gateways: Gateways
   readonly inbox: Inbox
   readonly clock: Clock
   readonly hooks: CrashHooks
-  /** Called when a callback was stored. */
-  readonly stored: () => void
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
-  const limiter = createRateLimiter(callbackRate, deps.monotonicMs)
-  const byReseller = createRateLimiter(resellerRate, deps.monotonicMs)
+  const limiter = createRateLimiter(callbackRate, dependencies.monotonicMs)
+  const byReseller = createRateLimiter(resellerRate, dependencies.monotonicMs)
   return [
     route({
       method: 'POST',
@@ -135,9 +143,9 @@ export const callbackRoutes = (deps: {
       responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
       errors: ['unauthorized', 'not_found'],
       handler: async ({ params, raw, headers, log, address }) => {
-        const liveGateway = await deps.gateways.byId(params.gateway)
+        const liveGateway = await dependencies.gateways.byId(params.gateway)
         if (!liveGateway) throw refuse('not_found', 'no gateway has this address')
-        const verdict = liveGateway.gateway.verify(raw, headers, deps.clock())
+        const verdict = liveGateway.gateway.verify(raw, headers, dependencies.clock())
         if (!verdict.ok) {
           const { gatewayId, provider } = liveGateway
           log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
@@ -147,9 +155,8 @@ export const callbackRoutes = (deps: {
         const waitS = liveGateway.owner === null ? 0 : byReseller.take(liveGateway.gatewayId)
         if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many callbacks of this gateway', waitS)
         const { eventId, reference } = verdict.callback
-        if (reference !== null && (await deps.inbox.store(liveGateway.gatewayId, { eventId, reference })))
-          deps.stored()
-        deps.hooks.at('callback-stored')
+        if (reference !== null) await dependencies.inbox.store(liveGateway.gatewayId, { eventId, reference })
+        dependencies.hooks.at('callback-stored')
         return { status: 200, text: 'ok' }
       },
     }),

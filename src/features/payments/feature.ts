@@ -22,12 +22,10 @@ export const open = (
     readonly sandboxUrl: string | null
     /** The public URL of this service. */
     readonly publicUrl: () => string
-    /** Called when a callback was stored. */
-    readonly onCallback: () => void
   },
 ): PaymentsFeature => {
   const { pool, clock, hooks, monotonicMs } = core
-  const { settings, resellers, sandboxUrl, publicUrl, onCallback } = dependencies
+  const { settings, resellers, sandboxUrl, publicUrl } = dependencies
   const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
   const gateways = createGateways({
     config: settings,
@@ -43,6 +41,6 @@ export const open = (
     gateways,
     inbox,
     callbackUrl,
-    routes: callbackRoutes({ gateways, inbox, clock, hooks, monotonicMs, stored: onCallback }),
+    routes: callbackRoutes({ gateways, inbox, clock, hooks, monotonicMs }),
   }
 }

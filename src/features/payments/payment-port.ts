@@ -61,7 +61,7 @@ export const isSandbox = (
 ): credentials is z.infer<typeof sandboxCredentials> => 'sandbox' in credentials
 
 /** The fields of a new invoice. Each request for the same deposit has the same fields, so that a retry converges. */
-export type InvoiceRequest = {
+type InvoiceRequest = {
   /** The provider's idempotency key, and the reference in its answers. */
   readonly depositId: DepositId
   /** Whole cents in USD. */

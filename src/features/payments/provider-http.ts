@@ -68,7 +68,7 @@ export const parseExactJson = (text: string): unknown =>
   )
 
 /** Calls a provider's JSON API; null for 404. Numbers are returned as texts. */
-export type JsonCall = <Shape extends z.ZodType>(
+type JsonCall = <Shape extends z.ZodType>(
   method: 'GET' | 'POST',
   path: string,
   shape: Shape,

@@ -23,7 +23,7 @@ const toleranceS = 300
 /** A delayed payment (such as a bank debit) is decided within two weeks. */
 const watchedAfterExpiryMs = 14 * 24 * 60 * 60 * 1000
 
-export type StripeEndpoint = {
+type StripeEndpoint = {
   readonly host: string
   readonly port: number
   readonly protocol: 'http' | 'https'

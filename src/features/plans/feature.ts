@@ -8,10 +8,9 @@ import type { Quotes } from '../catalog/index.ts'
 import type { PlaceOrder } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { createMeter, type Meter, startTrafficSweep } from './meter-traffic.ts'
-import { createPlanFinder, onePlanPages, type PlanFinder, planListPages } from './plan-pages.ts'
+import { createPlanFinder, type PlanFinder, planPages } from './plan-pages.ts'
 import type { Gateway } from './plan-record.ts'
 import { createPlanVerifier } from './plan-record.ts'
-import { planTopUpPages } from './plan-top-up-pages.ts'
 import { planUsageRoutes } from './plan-usage-routes.ts'
 import { planRoutes } from './routes.ts'
 
@@ -32,13 +31,7 @@ export const open = (
     readonly readBalance: ReadBalance
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
-  const {
-    scheduler,
-    pool,
-    clock,
-    reads,
-    assets: { island },
-  } = core
+  const { scheduler, pool, clock, reads } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
   const { db } = core
@@ -52,11 +45,7 @@ export const open = (
       ...planRoutes({ ...dependencies, log: core.log, reads, db, verifyPlans, pool, credentials, clock }),
       ...planUsageRoutes({ pool, db, verifyPlans, reads, clock }),
     ],
-    pages: [
-      ...planListPages({ db, reads, catalog }),
-      ...onePlanPages({ planFinder, pool, gateway }),
-      ...planTopUpPages({ planFinder, quotes, placeOrder, readBalance, island }),
-    ],
+    pages: [...planPages({ planFinder, db, reads, catalog, pool, gateway, quotes, placeOrder, readBalance })],
     workers: [() => startTrafficSweep({ scheduler, meter, clock })],
   }
 }

@@ -36,7 +36,7 @@ const leaseSeconds = 60
  * seconds, so that a decision can use the remaining bytes.
  * @throws CommandOverload if a gateway does not answer; its leases expire within a minute
  */
-export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void> => {
+const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void> => {
   const { rowCount } = await pool.query({
     name: 'traffic-pause',
     text: `update work.traffic set leases_paused_until = clock_timestamp() + make_interval(secs => ${pauseSeconds})
@@ -63,7 +63,7 @@ export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void>
   }
 }
 
-export type MeterAnswer =
+type MeterAnswer =
   | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
   | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
 

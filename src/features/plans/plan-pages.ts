@@ -1,32 +1,52 @@
 import type pg from 'pg'
 import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { numberOf } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
+import type { CustomerId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
+import { type FormInput, fieldOf, formOf } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
   accountPage,
   type ConsolePage,
+  fieldTextsOf,
   goTo,
-  refusedView,
-  show,
+  type PageOutcome,
+  refused,
 } from '../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { detailsOf, listOf } from '../../platform/ui/table.ts'
 import {
-  afterOf,
   afterText,
   type BadgeTone,
+  buttonLink,
   bytesText,
   countText,
+  dollarText,
   idText,
+  parseWholeCents,
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import type { Quotes } from '../catalog/index.ts'
+import {
+  chargeOf,
+  noQuote,
+  orderOfForm,
+  type PlaceOrder,
+  payerOf,
+  payPart,
+  quotedView,
+  quoteForm,
+  quoteOrProblems,
+  refusedPurchase,
+} from '../orders/index.ts'
+import type { ReadBalance } from '../wallet/index.ts'
 import type { VerifyPlans } from './plan-record.ts'
 import { createFindPlan, type Gateway, planStatus, type VerifiedPlan } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
@@ -37,11 +57,15 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
   expired: 'off',
 }
 
-export const planState = (status: PlanStatus, isLow: boolean): Html =>
-  status === 'active' && isLow ? stateText('low', 'warn') : stateText(status, planBadges[status])
+const planState = (plan: FoundPlan, nowMs: number): Html => {
+  const status = planStatus(plan, nowMs)
+  return status === 'active' && plan.lowSince !== null
+    ? stateText('low', 'warn')
+    : stateText(status, planBadges[status])
+}
 
 /** The remaining bytes of a plan, as a figure and as a bar. */
-export const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
+const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
   const leftBytes = Math.max(0, total - used)
   return html`${bytesText(leftBytes)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${leftBytes}" aria-label="left of the plan"></meter>`
@@ -59,12 +83,16 @@ export const backToPlan = ({ planId }: VerifiedPlan): Html =>
 type PlanReads = {
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
-  readonly verifyPlans: VerifyPlans
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
 /** Finds the plan of a page, and its name. */
-export const createPlanFinder = ({ db, reads, verifyPlans, catalog }: PlanReads) => {
+export const createPlanFinder = ({
+  db,
+  reads,
+  verifyPlans,
+  catalog,
+}: PlanReads & { readonly verifyPlans: VerifyPlans }) => {
   const ownPlan = createFindPlan({ db, reads, verifyPlans })
   const productOf = ({ productId }: VerifiedPlan): Product | undefined => catalog.current().resolve(productId)
   return {
@@ -78,53 +106,6 @@ export const createPlanFinder = ({ db, reads, verifyPlans, catalog }: PlanReads)
 
 export type PlanFinder = ReturnType<typeof createPlanFinder>
 
-const list = async (
-  { db, reads, catalog }: Omit<PlanReads, 'verifyPlans'>,
-  { account, query, nowMs }: AccountVisit,
-) => {
-  const before = query.get('before')
-  const after = afterOf(before)
-  await reads.settled(account.accountId)
-  const planRows = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(planRows, (plan) => afterText(plan.startedAt, plan.planId))
-  return show({
-    title: 'Plans',
-    body: html`${tableOf({
-      caption: 'Plans, newest first',
-      rows,
-      empty: html`<p>${after === null ? 'There is no plan yet: an order of a gateway product opens one.' : 'Nothing is older.'}</p>`,
-      columns: [
-        {
-          title: 'Plan',
-          head: true,
-          cell: (plan) =>
-            html`<a href="${planPath(plan.planId)}">${catalog.current().resolve(plan.productId)?.name ?? plan.productId}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.planId)}`,
-        },
-        { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.lowSince !== null) },
-        { title: 'Left', number: true, cell: leftOf },
-        { title: 'Used', number: true, cell: ({ usedBytes }) => bytesText(usedBytes) },
-        { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
-        { title: 'Ends', cell: ({ expiresAt }) => timeText(expiresAt) },
-      ],
-    })}
-${pagerOf('/console/plans', {}, { before: after === null ? null : before, next })}`,
-    same: ['curl $API/plans -H "X-API-Key: $KEY"'],
-  })
-}
-
-/** The plans of an account. */
-export const planListPages = (services: Omit<PlanReads, 'verifyPlans'>): readonly ConsolePage[] => [
-  accountPage({
-    path: '/console/plans',
-    name: 'showPlans',
-    summary: 'The plans of the account',
-    nav: { label: 'Plans' },
-    show: (visit) => list(services, visit),
-  }),
-]
-
-const detailRow = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
-
 const shownOrders = 3
 
 /** The orders of a plan, newest first. A plan that is topped up for a year has many. */
@@ -134,78 +115,214 @@ const ordersOf = (ids: readonly string[]): Html => {
   return html`${links.slice(0, shownOrders)}${earlierLinks.length === 0 ? nothing : html`<details><summary>${earlierLinks.length} earlier</summary>${earlierLinks}</details>`}`
 }
 
-/** A plan with its usage and its label. */
-export const onePlanPages = ({
+/** The plans of an account: their usage, labels and top-ups. */
+export const planPages = ({
   planFinder: { planOf, productOf, nameOf },
+  db,
+  reads,
+  catalog,
   pool,
-  gateway,
-}: {
+  gateway: { host, port, tls },
+  quotes,
+  placeOrder,
+  readBalance,
+}: PlanReads & {
   readonly planFinder: PlanFinder
   readonly pool: pg.Pool
   /** The address that clients connect to. */
   readonly gateway: Gateway
+  readonly quotes: Pick<Quotes, 'quoteOf'>
+  readonly placeOrder: PlaceOrder
+  readonly readBalance: ReadBalance
 }): readonly ConsolePage[] => {
-  const actsOf = (plan: VerifiedPlan): Html => {
-    const path = (end: string): string => planPath(plan.planId, end)
-    const topUpLink =
-      productOf(plan)?.renewal === 'topup'
-        ? html`<a class="button" href="${path('/top-up')}">Top up</a>`
-        : html`<a class="button" href="/console/catalogue/${plan.productId}">Buy another</a>`
-    return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${topUpLink}`
+  /** The product of a plan that the account itself can top up; null for any other plan. */
+  const productToTopUp = (plan: VerifiedPlan): Product | null => {
+    const product = productOf(plan)
+    return product?.renewal === 'topup' && plan.customerId === null ? product : null
   }
 
-  const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
+  const topUpView = async (visit: AccountVisit): Promise<View | PageOutcome> => {
     const plan = await planOf(visit)
-    const { nowMs, query } = visit
-    const usage = await usageOf(pool, { planId: plan.planId, asked: query.get('usage'), nowMs })
-    const { host, port, tls } = gateway
-    return {
-      title: nameOf(plan),
-      acts: actsOf(plan),
-      body: html`${problemsOf(problems)}<dl class="facts">
-${detailRow('State', planState(planStatus(plan, nowMs), plan.lowSince !== null))}
-${detailRow('Plan', idText(plan.planId))}
-${detailRow('Product', productOf(plan)?.name ?? plan.productId)}
-${plan.customerId === null ? nothing : detailRow('For customer', idText(plan.customerId))}
-${detailRow('Left', leftOf(plan))}
-${detailRow('Used', bytesText(plan.usedBytes))}
-${detailRow('Began', timeText(plan.startedAt))}
-${detailRow('Ends', timeText(plan.expiresAt))}
-${detailRow('Gateway', html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`)}
-${detailRow('Whitelist', html`<a href="${planPath(plan.planId, '/whitelist')}">${countText(plan.whitelistCount, 'address', 'addresses')}</a>`)}
-${detailRow('Orders', ordersOf(plan.orderIds))}</dl>
-${usage.shown}
-<h2>Label</h2>
-<form method="post" action="${planPath(plan.planId)}" class="stack" novalidate>
-${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', maxlength: maxLabelLength, value: plan.label ?? '' }, typed, problems)}
-<div class="acts"><button>Set the label</button></div>
-</form>`,
-      same: [
-        `curl ${planCall(plan)} -H "X-API-Key: $KEY"`,
-        usage.call,
-        `curl -X PATCH ${planCall(plan)} -H "X-API-Key: $KEY" --json '{"label": "acme"}'`,
+    const product = productToTopUp(plan)
+    const view = { title: `Top up ${nameOf(plan)}`, actions: backToPlan(plan) }
+    if (product === null)
+      return {
+        ...view,
+        body: html`<div class="empty"><p>${plan.customerId === null ? 'This plan cannot be topped up. Buy another one.' : "This plan belongs to a customer, whose credit pays for it. Top it up by the API with the customer's id."}</p></div>`,
+      }
+    const quantity = fieldTextsOf(visit)('quantity') || String(product.minQuantity)
+    const { figures, problems } = await quoteOrProblems(
+      quotes.quoteOf(product, { quantity }, { caller: payerOf(visit), after: null }),
+    )
+    const balanceCents = await readBalance(visit.account.accountId)
+    const order = figures
+      ? { quantity: figures.quantity, expected_amount_cents: chargeOf(figures) }
+      : { quantity: product.minQuantity }
+    const quantityField = {
+      name: 'quantity',
+      label: `Add, ${product.unit}`,
+      hint: `${product.minQuantity} to ${product.maxQuantity}.`,
+      inputmode: 'numeric',
+      maxlength: 9,
+      value: quantity,
+    } as const
+    return quotedView(visit, problems, {
+      ...view,
+      body: html`<p>Left: ${leftOf(plan)}</p>
+${quoteForm({
+  action: planPath(plan.planId, '/top-up'),
+  fields: fieldOf(quantityField, { ...visit.form, problems }),
+  quote:
+    figures === null
+      ? noQuote(problems)
+      : html`<p class="figure">${dollarText(chargeOf(figures))}</p>
+<p>${figures.quantity} ${product.unit} more</p>
+${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
+})}`,
+      islands: ['live-parts'],
+      cliEquivalents: [
+        `curl ${planCall(plan, '/topup')} -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '${JSON.stringify(order)}'`,
       ],
-    }
+    })
   }
 
-  const label = async (visit: AccountVisit, typed: FormInput) => {
+  const topUp = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
-    const text = typed.text('label')
-    if (text.length > maxLabelLength || /\p{Cc}/u.test(text)) {
-      const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
-      return refusedView(await view(visit, typed, problems))
+    const product = productToTopUp(plan)
+    if (product === null) return refused({}, 409)
+    const expected = parseWholeCents(typed.text('expected'))
+    if (expected === undefined) return refused({})
+    const quantity = numberOf(typed.text('quantity')) as number
+    const { planId, customerId } = plan
+    try {
+      const placed = await placeOrder(
+        orderOfForm(
+          visit,
+          typed.key,
+          product.id,
+          { quantity, expected_amount_cents: expected },
+          {
+            kind: 'topup',
+            plan: { planId, productId: product.id, customerId: customerId as CustomerId | null },
+            quantity,
+          },
+        ),
+      )
+      return goTo(
+        planPath(planId),
+        `${placed.replayed ? 'Already topped up' : 'Topped up'}: order ${placed.order.details.orderId}.`,
+      )
+    } catch (error) {
+      return refusedPurchase(error, {
+        bought: `${typed.text('quantity')} ${product.unit}`,
+        quotedCents: expected,
+      })
     }
-    await setLabel(pool, visit.account.accountId, plan.planId, text)
-    return goTo(planPath(plan.planId), text === '' ? 'The label is gone.' : 'The label is set.')
   }
 
   return [
     accountPage({
+      path: '/console/plans',
+      name: 'showPlans',
+      summary: 'The plans of the account',
+      nav: { label: 'Plans' },
+      show: async (visit) => {
+        const { account, nowMs } = visit
+        await reads.settled(account.accountId)
+        return {
+          title: 'Plans',
+          body: await listOf(visit, {
+            caption: 'Plans, newest first',
+            load: (page) => plansAfter(db, wholeAccount(account.accountId), page),
+            keyOf: ({ startedAt, planId }) => afterText(startedAt, planId),
+            empty: 'There are no plans yet. Order a gateway product to get one.',
+            columns: [
+              {
+                title: 'Plan',
+                head: true,
+                cell: (plan) =>
+                  html`<a href="${planPath(plan.planId)}">${catalog.current().resolve(plan.productId)?.name ?? plan.productId}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.planId)}`,
+              },
+              { title: 'State', cell: (plan) => planState(plan, nowMs) },
+              { title: 'Left', number: true, cell: leftOf },
+              { title: 'Used', number: true, cell: ({ usedBytes }) => bytesText(usedBytes) },
+              { title: 'Started', cell: ({ startedAt }) => timeText(startedAt) },
+              { title: 'Expires', cell: ({ expiresAt }) => timeText(expiresAt) },
+            ],
+          }),
+          cliEquivalents: ['curl $API/plans -H "X-API-Key: $KEY"'],
+        }
+      },
+    }),
+    accountPage({
       path: '/console/plans/{id}',
       name: 'showPlan',
       summary: 'One plan with its usage',
-      show: async (visit) => show(await view(visit, emptyFormInput, {})),
-      act: { run: label },
+      show: async (visit) => {
+        const plan = await planOf(visit)
+        const { nowMs, query, form } = visit
+        const { planId } = plan
+        const usage = await usageOf(pool, { planId, spanText: query.get('usage'), nowMs })
+        const labelField = {
+          name: 'label',
+          label: 'Label',
+          hint: 'Your name for this plan. Empty: none.',
+          maxlength: maxLabelLength,
+          value: plan.label ?? '',
+        }
+        return {
+          title: nameOf(plan),
+          actions: html`${buttonLink(planPath(planId, '/lines'), 'Lines', 'first')}${buttonLink(planPath(planId, '/whitelist'), 'Whitelist')}${
+            productOf(plan)?.renewal === 'topup'
+              ? buttonLink(planPath(planId, '/top-up'), 'Top up')
+              : buttonLink(`/console/catalogue/${plan.productId}`, 'Buy another')
+          }`,
+          body: html`${detailsOf([
+            ['State', planState(plan, nowMs)],
+            ['Plan', idText(planId)],
+            ['Product', productOf(plan)?.name ?? plan.productId],
+            ['Customer', plan.customerId && idText(plan.customerId)],
+            ['Left', leftOf(plan)],
+            ['Used', bytesText(plan.usedBytes)],
+            ['Started', timeText(plan.startedAt)],
+            ['Expires', timeText(plan.expiresAt)],
+            [
+              'Gateway',
+              html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`,
+            ],
+            [
+              'Whitelist',
+              html`<a href="${planPath(planId, '/whitelist')}">${countText(plan.whitelistCount, 'address', 'addresses')}</a>`,
+            ],
+            ['Orders', ordersOf(plan.orderIds)],
+          ])}
+${usage.shown}
+<h2>Label</h2>
+${formOf(form, { fields: [fieldOf(labelField, form)], submit: 'Set label', plain: true, action: planPath(planId) })}`,
+          cliEquivalents: [
+            `curl ${planCall(plan)} -H "X-API-Key: $KEY"`,
+            usage.call,
+            `curl -X PATCH ${planCall(plan)} -H "X-API-Key: $KEY" --json '{"label": "acme"}'`,
+          ],
+        }
+      },
+      act: {
+        run: async (visit, typed) => {
+          const { planId } = await planOf(visit)
+          const label = typed.text('label')
+          if (label.length > maxLabelLength || /\p{Cc}/u.test(label))
+            return refused({ label: `A label has at most ${maxLabelLength} characters, on one line.` })
+          await setLabel(pool, visit.account.accountId, planId, label)
+          return goTo(planPath(planId), label === '' ? 'The label is removed.' : 'The label is set.')
+        },
+      },
+    }),
+    accountPage({
+      path: '/console/plans/{id}/top-up',
+      name: 'topUpPlan',
+      summary: 'Tops up a plan at the shown price',
+      show: topUpView,
+      act: { once: 'by key', run: topUp },
     }),
   ]
 }

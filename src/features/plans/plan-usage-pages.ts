@@ -1,8 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { plotOf } from '../../platform/ui/plot.ts'
-import { tableOf } from '../../platform/ui/table.ts'
+import { plotOf, tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, timeText } from '../../platform/ui/text.ts'
 import { type Bucket, readUsage, type UsageBucket } from './traffic-usage.ts'
 
@@ -43,11 +42,11 @@ export const usageOf = async (
   pool: pg.Pool,
   {
     planId,
-    asked,
+    spanText,
     nowMs,
-  }: { readonly planId: string; readonly asked: string | null; readonly nowMs: number },
+  }: { readonly planId: string; readonly spanText: string | null; readonly nowMs: number },
 ): Promise<{ readonly shown: Html; readonly call: string }> => {
-  const span = spanOf(asked)
+  const span = spanOf(spanText)
   const { ms, bucket } = spans[span]
   const stepMs = bucket === 'hour' ? hourMs : dayMs
   // Whole buckets, including the current one.
@@ -76,7 +75,7 @@ export const usageOf = async (
   )}, ${countText(failures, 'failure')}. The last seconds may be missing.</p>
 ${
   activeBuckets.length === 0
-    ? html`<div class="empty"><p>Nothing went through the lines in this time.</p></div>`
+    ? html`<div class="empty"><p>There was no traffic in this time.</p></div>`
     : html`<h3>Traffic by ${bucket}</h3>
 ${plotOf(
   `Traffic by ${bucket}`,
@@ -95,11 +94,10 @@ ${plotOf(
   })),
 )}`
 }
-<details><summary>The figures</summary>
+<details><summary>Show as table</summary>
 ${tableOf({
   caption: `Usage by ${bucket}, oldest first`,
   rows: activeBuckets,
-  empty: html``,
   columns: [
     { title: bucket === 'hour' ? 'Hour' : 'Day', head: true, cell: ({ ts }) => timeText(ts) },
     { title: 'Up', number: true, cell: ({ bytesUp }) => bytesText(bytesUp) },
@@ -109,25 +107,25 @@ ${tableOf({
   ],
 })}</details>`
 }
-<h3>Why connections failed</h3>
+<h3>Failed connections</h3>
 ${tableOf({
-  caption: 'Failures by their reason, the commonest first',
+  caption: 'Failures by reason, most frequent first',
   rows: usage.failures,
-  empty: html`<p>None did.</p>`,
+  empty: 'No connection failed.',
   columns: [
     { title: 'Reason', head: true, cell: ({ reason }) => html`<code>${reason}</code>` },
     { title: 'Count', number: true, cell: ({ count }) => String(count) },
-    { title: 'What to do', cell: ({ howToFix }) => howToFix },
+    { title: 'Solution', cell: ({ howToFix }) => howToFix },
   ],
 })}
 <h3>Hosts</h3>
 ${
   usage.countsHosts
-    ? html`<p class="soft">Counted by whole days (UTC), from ${firstDay} on.</p>
+    ? html`<p class="soft">Counted by whole days (UTC), since ${firstDay}.</p>
 ${tableOf({
   caption: 'Hosts with the most traffic, over whole days',
   rows: usage.hosts,
-  empty: html`<p>None yet.</p>`,
+  empty: 'None yet.',
   columns: [
     { title: 'Host', head: true, cell: ({ host }) => (host === '*' ? 'all others' : host) },
     { title: 'Traffic', number: true, cell: (host) => bytesText(host.bytes) },

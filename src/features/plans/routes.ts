@@ -10,9 +10,10 @@ import type { AccountId, CustomerId, PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { idempotentAnswer } from '../../platform/http/answer.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { idempotentAnswer, idempotentResponses, type Route, route } from '../../platform/http/route.ts'
+import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -212,8 +213,8 @@ export const planRoutes = (
         OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
         topUpExample,
         {
-          made: 'The order, and the plan with its new units.',
-          stood: 'The earlier order with this Idempotency-Key, and the plan in its current state.',
+          created: 'The order, and the plan with its new units.',
+          existing: 'The earlier order with this Idempotency-Key, and the plan in its current state.',
         },
       ),
       errors: [

@@ -1,9 +1,11 @@
 import { type FoundPlan, findPlan, listPlans, type PlanStatus } from '../../../projections/plans.ts'
-import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
+import { CliRefusal, fields, notFound } from '../../platform/cli/output.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
+import type { meterInput } from './commands.ts'
 import { createMeter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
 
@@ -42,47 +44,32 @@ export const plans: ListedResource<PlanFacts> = {
       },
     }
   },
-  columns: [
-    { title: 'plan', value: (row) => row.planId },
-    { title: 'started', value: (row) => row.startedAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'total', value: (row) => gigabytes(row.dataGbTotal), align: 'right' },
-    { title: 'left', value: (row) => gigabytes(row.dataGbRemaining), align: 'right' },
-    { title: 'expires', value: (row) => row.expiresAt ?? '-' },
-    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
-  ],
-  show: (row) => ({
-    plan: row.planId,
-    status: row.status,
-    product: row.productId,
-    renewal: row.renewal,
-    total: gigabytes(row.dataGbTotal),
-    used: gigabytes(row.dataGbUsed),
-    left: gigabytes(row.dataGbRemaining),
-    'low since': row.lowTrafficSince,
-    'speed units': row.speedUnits,
-    label: row.label === '' ? null : row.label,
-    customer: row.customerId,
-    'own id of the customer': row.customer,
-    orders: row.orderIds.length === 0 ? null : row.orderIds.join(' '),
-    'started at': row.startedAt,
-    'expires at': row.expiresAt,
-  }),
+  fields: {
+    plan: 'planId',
+    status: 'status',
+    product: 'productId',
+    renewal: 'renewal',
+    total: (row) => gigabytes(row.dataGbTotal),
+    used: (row) => gigabytes(row.dataGbUsed),
+    left: (row) => gigabytes(row.dataGbRemaining),
+    'low since': 'lowTrafficSince',
+    'speed units': 'speedUnits',
+    label: (row) => row.label || null,
+    customer: 'customerId',
+    'own id of the customer': 'customer',
+    orders: (row) => row.orderIds.join(' ') || null,
+    'started at': 'startedAt',
+    'expires at': 'expiresAt',
+  },
+  columns: ['plan', 'status', 'product', 'total', 'left', 'customer', 'started at', 'expires at'],
 }
 
-type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
-
-export const meter = async (context: CliContext, options: MeterOptions) => {
-  const { plan, bytes, report = newId('rep') } = options
-  const answer = await createMeter(context).reportOnce({
-    planId: plan as PlanId,
-    reportId: report,
-    bytes,
-  })
+export const meter = async (context: CliContext, { plan, bytes, report }: InputOf<typeof meterInput>) => {
+  const request = { planId: plan, reportId: report ?? newId('rep'), bytes }
+  const answer = await createMeter(context).reportOnce(request)
   if (!answer.metered)
     throw answer.reason === 'unknown_plan'
-      ? new CliMisuse(`no plan has the id ${plan}`, {}, 'not_found')
+      ? notFound(`no plan has the id ${plan}`)
       : new CliRefusal('already_applied', 'this report was counted before; nothing was added')
   const { usedBytes, remainingBytes } = answer
   return {

@@ -164,7 +164,7 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
 })
 
 /** A plan without a counter: its bytes in the log, and the alarms at which they must be written to the log. */
-export type CountedPlan = {
+type CountedPlan = {
   readonly accountId: AccountId
   readonly usedBytes: number
   readonly alarms: Alarms

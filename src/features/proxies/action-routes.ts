@@ -126,10 +126,10 @@ export const proxyReplaceRoutes = (deps: {
 }
 
 /** The shortest time between two rotations of a rental by its link. */
-export const rotateEveryMs = 10_000
+const rotateEveryMs = 10_000
 
 /** Switches a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait */
-export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
+const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
   const { rowCount } = await pool.query({
     name: 'turn-rental',
     text: `insert into work.rental_turns as turned (proxy_id, turns, turned_at) values ($1::text, 1, $2::timestamptz)
@@ -146,7 +146,7 @@ export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number):
 }
 
 /** The rotation of a rental. `over`: it has ended. */
-export type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
+type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
 
 /**
  * Switches a mobile line that rotates by link to another exit.

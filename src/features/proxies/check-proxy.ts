@@ -15,7 +15,7 @@ import { createFindProxy } from './own-rentals.ts'
 import { type GatewayAddress, proxyStatus } from './proxy-record.ts'
 
 /** The connection data of a rental. */
-export type CheckedRental = {
+type CheckedRental = {
   /** The expected exit address. */
   readonly ip: string
   readonly host: string

@@ -8,22 +8,15 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import {
   choicesOf,
-  emptyFormInput,
   type FormInput,
+  formOf,
   hiddenOf,
-  keyField,
   type Problems,
   problemsOf,
 } from '../../platform/ui/form.ts'
-import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import {
-  type AccountVisit,
-  accountPage,
-  type ConsolePage,
-  goTo,
-  refusedView,
-  show,
-} from '../../platform/ui/page.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type AccountVisit, accountPage, type ConsolePage, goTo, refused } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { payerOf, refusedPurchase } from '../orders/index.ts'
@@ -73,7 +66,7 @@ export const extendPages = ({
     const backPath = `${root}/${row.proxyId}`
     return {
       title: `Extend ${row.ip}`,
-      description: html`<p>The rental ends ${timeText(row.expiresAt)}, and goes on from there. The wallet pays.</p>`,
+      description: html`<p>The rental ends ${timeText(row.expiresAt)}. The extension starts then. The wallet pays.</p>`,
       rows: [row],
       selection: { proxyIds: [row.proxyId] },
       selectionJson: `"proxy_ids":["${row.proxyId}"]`,
@@ -91,11 +84,10 @@ export const extendPages = ({
     const backPath = `/console/orders/${orderId}`
     return {
       title: `Extend ${countText(rows.length, 'rental')}`,
-      description: html`<p>All rentals of the order that still run, together: each goes on from its own end, and one order pays for all of them or none is kept. The wallet pays.</p>
+      description: html`<p>All active rentals of the order are extended together, each from its own end, and paid as one order. The wallet pays.</p>
 ${tableOf({
-  caption: 'Rentals that are kept',
+  caption: 'Rentals to extend',
   rows,
-  empty: nothing,
   columns: [
     {
       title: 'Address',
@@ -135,16 +127,9 @@ ${tableOf({
     return offers
   }
 
-  const view = async (
-    visit: AccountVisit,
-    target: Target,
-    {
-      typed = emptyFormInput,
-      problems = {},
-      refused = nothing,
-    }: { readonly typed?: FormInput; readonly problems?: Problems; readonly refused?: Html } = {},
-  ) => {
+  const view = async (visit: AccountVisit, target: Target): Promise<View> => {
     const { title, description, selectionJson, path, backPath } = target
+    const { form } = visit
     let offers: readonly Offer[] = []
     let priceProblems: Problems = {}
     try {
@@ -155,33 +140,35 @@ ${tableOf({
     const usual = offers.find(({ days }) => days === usualDays) ?? offers[0]
     return {
       title,
-      body: html`${refused}${problemsOf({ ...priceProblems, ...problems })}
+      body: html`${problemsOf(priceProblems)}
 ${description}
 ${
   usual === undefined
     ? html`<p class="empty">It cannot be extended now. <a href="${backPath}">Back</a></p>`
-    : html`<form method="post" action="${path}" class="stack" novalidate>
-${keyField(visit.formKey)}
-${offers.map(({ days, amountCents }) => hiddenOf(`price-${days}`, amountCents))}
-${choicesOf(
-  {
-    name: 'days',
-    legend: 'For another',
-    one: true,
-    chosen: [String(usual.days)],
-    choices: offers.map(({ days, amountCents }) => ({
-      value: String(days),
-      label: countText(days, 'day'),
-      hint: dollarText(amountCents),
-    })),
-  },
-  typed,
-  problems,
-)}
-<div class="acts"><button class="first">Pay and extend</button> <a href="${backPath}">Back</a></div>
-</form>`
+    : formOf(form, {
+        fields: [
+          ...offers.map(({ days, amountCents }) => hiddenOf(`price-${days}`, amountCents)),
+          choicesOf(
+            {
+              name: 'days',
+              legend: 'Extend by',
+              one: true,
+              chosen: [String(usual.days)],
+              choices: offers.map(({ days, amountCents }) => ({
+                value: String(days),
+                label: countText(days, 'day'),
+                hint: dollarText(amountCents),
+              })),
+            },
+            form,
+          ),
+        ],
+        submit: 'Pay and extend',
+        back: backPath,
+        action: path,
+      })
 }`,
-      same: [
+      cliEquivalents: [
         `curl -X POST $API/proxies/extend -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{${selectionJson},"period_days":${usual?.days ?? usualDays}${usual === undefined ? '' : `,"expected_amount_cents":${usual.amountCents}`}}'`,
       ],
     }
@@ -190,8 +177,7 @@ ${choicesOf(
   const extend = async (visit: AccountVisit, target: Target, typed: FormInput) => {
     const days = typed.text('days')
     const price = typed.text(`price-${days}`)
-    if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
-      return refusedView(await view(visit, target, { typed, problems: { days: 'Choose for how long.' } }))
+    if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price)) return refused({ days: 'Choose a period.' })
     try {
       const { order, replayed } = await extending.extend(
         {
@@ -208,16 +194,14 @@ ${choicesOf(
         Number(days),
         null,
       )
-      const rentalsText =
-        target.rows.length === 1 ? 'The rental goes on' : `${target.rows.length} rentals go on`
+      const rentalsText = target.rows.length === 1 ? 'The rental is' : `${target.rows.length} rentals are`
       return goTo(
         target.backPath,
-        `${rentalsText} for another ${countText(Number(days), 'day')}${replayed ? ', as was ordered before' : ''}: order ${order.details.orderId}.`,
+        `${rentalsText} ${replayed ? 'already ' : ''}extended by ${countText(Number(days), 'day')}: order ${order.details.orderId}.`,
       )
     } catch (error) {
       const bought = `another ${countText(Number(days), 'day')}`
-      const { message, status } = refusedPurchase(error, { bought, quotedCents: Number(price) })
-      return refusedView(await view(visit, target, { typed, refused: message }), status)
+      return refusedPurchase(error, { bought, quotedCents: Number(price) })
     }
   }
 
@@ -231,7 +215,7 @@ ${choicesOf(
       path,
       name,
       summary,
-      show: async (visit) => show(await view(visit, await targetOf(visit))),
+      show: async (visit) => view(visit, await targetOf(visit)),
       act: { once: 'by key', run: async (visit, typed) => extend(visit, await targetOf(visit), typed) },
     })
 
@@ -239,13 +223,13 @@ ${choicesOf(
     page(
       '/console/addresses/{id}/extend',
       'extendAddress',
-      'Keeps a rental for another period, with the price before',
+      'Extends a rental at the shown price',
       rentalTarget,
     ),
     page(
       '/console/orders/{id}/extend',
       'extendOrder',
-      'Keeps all rentals of an order that still run for another period, with the price before',
+      'Extends all active rentals of an order at the shown price',
       orderTarget,
     ),
   ]

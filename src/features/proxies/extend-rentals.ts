@@ -37,7 +37,7 @@ const lineOf = (row: FoundProxy) =>
  * @param request `requestedIds`: the named rentals; null: all of an order. `customerId`: the customer of the request
  * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental has ended), invalid_body (different lines)
  */
-export const rentalsToExtend = (
+const rentalsToExtend = (
   found: readonly FoundProxy[],
   request: {
     readonly requestedIds: readonly string[] | null

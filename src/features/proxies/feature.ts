@@ -10,7 +10,7 @@ import { createProxyChecks } from './check-proxy.ts'
 import { extendPages } from './extend-pages.ts'
 import { createRentalExtension } from './extend-rentals.ts'
 import { createFindProxy, createProxyRecords, createRentalVerifier } from './own-rentals.ts'
-import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
+import { addressPages } from './proxy-pages.ts'
 import type { GatewayAddress } from './proxy-record.ts'
 import { createReplaceAddress } from './replace-address.ts'
 import { proxyRoutes } from './routes.ts'
@@ -48,9 +48,17 @@ export const open = (
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [
-      ...addressListPages({ db, reads, catalog, proxyRecords }),
-      ...addressPages({ findOwnProxy, proxyRecords, catalog, pool, proxyChecks: checks, clock }),
-      ...replaceAddressPages({ findOwnProxy, proxyRecords, replaceAddress: replace }),
+      ...addressPages({
+        db,
+        reads,
+        catalog,
+        pool,
+        clock,
+        findOwnProxy,
+        proxyRecords,
+        proxyChecks: checks,
+        replaceAddress: replace,
+      }),
       ...extendPages({ db, reads, catalog, findOwnProxy, extending }),
     ],
   }

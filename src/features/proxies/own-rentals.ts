@@ -110,7 +110,7 @@ export type ProxyRecords = ReturnType<typeof createProxyRecords>
 export const rotatePath = '/api/v1/proxies/{id}/rotate/{token}'
 
 /** The secrets of a rental: only its renter may read them. */
-export const proxySecrets = (
+const proxySecrets = (
   { credentials, publicUrl }: { readonly credentials: Credentials; readonly publicUrl: () => string },
   row: Pick<FoundProxy, 'proxyId' | 'rotationMinutes'>,
 ): Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'> => {

@@ -5,6 +5,7 @@ import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { idempotentAnswer } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import {
   countryQuery,
@@ -15,7 +16,7 @@ import {
   pagingQuery,
   wordQuery,
 } from '../../platform/http/query.ts'
-import { idempotentAnswer, idempotentResponses, type Route, route } from '../../platform/http/route.ts'
+import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -37,7 +38,7 @@ import { type GatewayAddress, ProxyRecord, proxyExample, proxyLine } from './pro
 type AskedFor = Readonly<Record<string, string | undefined>>
 
 /** The headers of a page of lines, for the interface description. A line has no room for them. */
-export const pageHeaderTexts = {
+const pageHeaderTexts = {
   'X-Farebox-Total': 'txt only: how many addresses fit, over every page',
   Link: 'txt only, when more lines follow: `<…>; rel="next"`, the path and query of the next page (RFC 8288)',
 } as const
@@ -226,8 +227,8 @@ export const proxyRoutes = (deps: {
         OrderRecord,
         { ...orderExample, kind: 'extension' },
         {
-          made: 'The order of the extension.',
-          stood: 'The earlier order with this Idempotency-Key, in its current state.',
+          created: 'The order of the extension.',
+          existing: 'The earlier order with this Idempotency-Key, in its current state.',
         },
       ),
       errors: [

@@ -18,10 +18,6 @@ const endpointText = ({ protocol, host, port }: StockedEndpoint): string => `${p
 const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement): string =>
   `${replacedAt} ${reason}, was ${formerIp}${comment === null ? '' : `: ${comment}`}`
 
-/** One field for each replacement, numbered from the oldest on. */
-const replacementFields = (replacements: readonly Replacement[]): Record<string, string> =>
-  Object.fromEntries(replacements.map((item, at) => [`replacement ${at + 1}`, replacementText(item)]))
-
 const factsOf = async (
   { pool, clock, config }: CliContext,
   { accountId }: ListScope,
@@ -63,37 +59,39 @@ export const proxies: ListedResource<ListedProxy> = {
       },
     }
   },
+  fields: {
+    proxy: 'proxyId',
+    status: 'status',
+    address: 'ip',
+    'dialled at': (row) => `${row.host}:${row.ports.http}`,
+    "supplier's proxy": 'endpoint',
+    product: 'productId',
+    order: 'orderId',
+    country: 'country',
+    city: 'city',
+    network: (row) => (row.asn === null ? null : `AS${row.asn} ${row.asnOrg ?? ''}`.trim()),
+    carrier: 'carrier',
+    service: 'service',
+    rotation: (row) => (row.rotationMinutes === null ? null : `${row.rotation} ${row.rotationMinutes}`),
+    label: (row) => row.label || null,
+    customer: 'customerId',
+    'own id of the customer': 'customer',
+    'period, days': 'periodDays',
+    'created at': 'createdAt',
+    'expires at': 'expiresAt',
+    replaced: (row) => row.replacements.at(-1)?.reason,
+  },
   columns: [
-    { title: 'proxy', value: (row) => row.proxyId },
-    { title: 'address', value: (row) => row.ip },
-    { title: 'country', value: (row) => row.country },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'order', value: (row) => row.orderId },
-    { title: 'replaced', value: ({ replacements }) => replacements.at(-1)?.reason ?? '-' },
-    { title: 'expires', value: (row) => row.expiresAt },
-    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+    'proxy',
+    'status',
+    'address',
+    'product',
+    'order',
+    'country',
+    'customer',
+    'expires at',
+    'replaced',
   ],
-  show: (row) => ({
-    proxy: row.proxyId,
-    status: row.status,
-    address: row.ip,
-    'dialled at': `${row.host}:${row.ports.http}`,
-    "supplier's proxy": row.endpoint,
-    product: row.productId,
-    order: row.orderId,
-    country: row.country,
-    city: row.city,
-    network: row.asn === null ? null : `AS${row.asn} ${row.asnOrg ?? ''}`.trim(),
-    carrier: row.carrier,
-    service: row.service,
-    rotation: row.rotationMinutes === null ? null : `${row.rotation} ${row.rotationMinutes}`,
-    label: row.label === '' ? null : row.label,
-    customer: row.customerId,
-    'own id of the customer': row.customer,
-    'period, days': row.periodDays,
-    'created at': row.createdAt,
-    'expires at': row.expiresAt,
-    ...replacementFields(row.replacements),
-  }),
+  more: ({ replacements }) =>
+    Object.fromEntries(replacements.map((item, at) => [`replacement ${at + 1}`, replacementText(item)])),
 }

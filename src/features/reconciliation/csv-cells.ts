@@ -1,3 +1,5 @@
+import { pipeline } from 'node:stream'
+import { CsvError, type Info, parse } from 'csv-parse'
 import { type Decimal, parseDecimalText } from '../payments/index.ts'
 
 /** The file is not a valid statement. The message has the place and the accepted values, but not the file's name. */
@@ -142,17 +144,22 @@ const maxRecordLength = 1_000_000
 const linesBefore = (chunk: Uint8Array): number => {
   const charStart = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80)
   const text = new TextDecoder().decode(chunk.subarray(Math.max(0, charStart)))
-  return text.slice(0, text.indexOf('\ufffd')).split('\n').length - 1
+  return newlinesIn(text.slice(0, text.indexOf('\ufffd')))
 }
 
+const newlinesIn = (text: string): number => text.split('\n').length - 1
+
 /** Decodes UTF-8 with or without a byte order mark. */
-async function* textOf(chunks: AsyncIterable<Uint8Array>, line: () => number): AsyncGenerator<string> {
+async function* textOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
+  let line = 1
   const decode = (chunk?: Uint8Array): string => {
     try {
-      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+      const text = chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+      line += newlinesIn(text)
+      return text
     } catch {
-      const at = line() + (chunk ? linesBefore(chunk) : 0)
+      const at = line + (chunk ? linesBefore(chunk) : 0)
       throw new FileProblem(at, 'this is no UTF-8 text; a statement is a CSV file in UTF-8')
     }
   }
@@ -160,8 +167,23 @@ async function* textOf(chunks: AsyncIterable<Uint8Array>, line: () => number): A
   yield decode()
 }
 
+const quoteProblem = 'a quote out of place: a cell with quotes in it stands in quotes, each doubled'
+const parserProblems: Readonly<Partial<Record<string, string>>> = {
+  CSV_INVALID_CLOSING_QUOTE: quoteProblem,
+  INVALID_OPENING_QUOTE: quoteProblem,
+  CSV_QUOTE_NOT_CLOSED: 'a quote that nothing ends: the file is cut off',
+  CSV_MAX_RECORD_SIZE: `more than ${maxRecordLength} characters in one record`,
+}
+
+const cellProblem = (cells: readonly string[]): string | null => {
+  if (cells.length > maxCells) return `more than ${maxCells} cells`
+  if (cells.some((cell) => cell.includes('\0'))) return 'a NUL character; a statement is a CSV file'
+  if (/\r(?!\n|$)/.test(cells.join(','))) return 'a carriage return inside a line; lines end with LF or CRLF'
+  return null
+}
+
 /**
- * Parses comma-separated values (RFC 4180) as a stream, with memory for one record. Lines end with LF or CRLF. Empty
+ * Parses comma-separated values (RFC 4180) as a stream, with memory for a few records. Lines end with LF or CRLF. Empty
  * lines are skipped.
  * @throws FileProblem for a misplaced quote, a record or a number of cells beyond the limits, and invalid UTF-8
  */
@@ -169,69 +191,35 @@ export async function* csvRecords(
   chunks: AsyncIterable<Uint8Array>,
   separator: string,
 ): AsyncGenerator<CsvRecord> {
-  let line = 1
-  let startLine = 1
-  let cells: string[] = []
-  let cell = ''
-  let length = 0
-  /**
-   * `start` of a cell, `bare` in one, `quoted` in quotes, `closed` after a quote that may be the closing one, `cr`
-   * after CR.
-   */
-  let state: 'start' | 'bare' | 'quoted' | 'closed' | 'cr' = 'start'
-
-  const endCell = (): void => {
-    cells.push(cell)
-    cell = ''
-    state = 'start'
-    if (cells.length > maxCells) throw new FileProblem(startLine, `more than ${maxCells} cells`)
+  /** Line breaks inside cells until now. The parser's own count of lines counts a CRLF in a cell twice. */
+  let breaks = 0
+  const lineAfter = ({ records, empty_lines }: Pick<Info, 'records' | 'empty_lines'>): number =>
+    records + empty_lines + breaks + 1
+  const parser = parse({
+    delimiter: separator,
+    max_record_size: maxRecordLength,
+    record_delimiter: ['\r\n', '\n'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+    on_record: (cells, { records, empty_lines }) => {
+      const line = lineAfter({ records: records - 1, empty_lines })
+      const problem = cellProblem(cells)
+      if (problem !== null) throw new FileProblem(line, problem)
+      breaks += newlinesIn(cells.join(''))
+      // The types of the package know only the cells.
+      return { line, cells } satisfies CsvRecord as unknown as string[]
+    },
+  })
+  try {
+    // An error of the pipeline ends the loop with it.
+    yield* pipeline(
+      textOf(chunks),
+      parser,
+      () => undefined,
+    ) as AsyncIterable<unknown> as AsyncIterable<CsvRecord>
+  } catch (error) {
+    const problem = error instanceof CsvError ? parserProblems[error.code] : undefined
+    if (problem === undefined) throw error
+    throw new FileProblem(lineAfter(error as unknown as Info), problem)
   }
-  const endRecord = (): CsvRecord | null => {
-    const isEmpty = cells.length === 0 && cell === '' && state !== 'closed'
-    endCell()
-    const record = { line: startLine, cells }
-    cells = []
-    length = 0
-    return isEmpty ? null : record
-  }
-  const refuseQuote = (): never => {
-    throw new FileProblem(
-      line,
-      'a quote out of place: a cell with quotes in it stands in quotes, each doubled',
-    )
-  }
-
-  for await (const text of textOf(chunks, () => line)) {
-    for (const character of text) {
-      length += character.length
-      if (length > maxRecordLength)
-        throw new FileProblem(startLine, `more than ${maxRecordLength} characters in one record`)
-      if (character === '\0') throw new FileProblem(line, 'a NUL character; a statement is a CSV file')
-      if (state === 'quoted') {
-        if (character === '"') state = 'closed'
-        else cell += character
-        if (character === '\n') line += 1
-      } else if (character === '\n') {
-        line += 1
-        const record = endRecord()
-        startLine = line
-        if (record) yield record
-      } else if (state === 'cr') {
-        throw new FileProblem(line, 'a carriage return inside a line; lines end with LF or CRLF')
-      } else if (character === '"') {
-        if (state === 'bare') refuseQuote()
-        if (state === 'closed') cell += '"'
-        state = 'quoted'
-      } else if (character === separator) endCell()
-      else if (character === '\r') state = 'cr'
-      else if (state === 'closed') refuseQuote()
-      else {
-        cell += character
-        state = 'bare'
-      }
-    }
-  }
-  if (state === 'quoted') throw new FileProblem(startLine, 'a quote that nothing ends: the file is cut off')
-  const last = cells.length > 0 || cell !== '' || state === 'closed' ? endRecord() : null
-  if (last) yield last
 }

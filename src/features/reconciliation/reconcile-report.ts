@@ -170,48 +170,45 @@ const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
 const sumsText = (result: Reconciliation, write: Writer): string =>
   table(
     sumRows(result, write),
-    [
-      { title: 'what', value: ({ what }) => what },
-      { title: 'kind', value: ({ kind }) => kind },
-      { title: 'currency', value: ({ currency }) => currency },
-      { title: 'lines', value: ({ lines }) => lines, align: 'right' },
-      { title: 'there', value: ({ there }) => there, align: 'right' },
-      { title: 'fees', value: ({ fees }) => fees, align: 'right' },
-      { title: 'here', value: ({ here }) => here, align: 'right' },
-    ],
+    {
+      what: 'what',
+      kind: 'kind',
+      currency: 'currency',
+      lines: 'lines',
+      there: 'there',
+      fees: 'fees',
+      here: 'here',
+    },
     'no line and no entry in this time',
   )
 
 const orDash = (micros: bigint | null, write: Writer): string => (micros === null ? '-' : write(micros))
 
 const differencesText = (differences: readonly Difference[], write: Writer): string =>
-  table(differences, [
-    { title: 'what', value: (each) => classLabels[each.class] },
-    { title: 'kind', value: ({ kind }) => kind?.replaceAll('_', ' ') ?? '-' },
-    { title: 'there', value: ({ thereMicros }) => orDash(thereMicros, write), align: 'right' },
-    { title: 'here', value: ({ hereMicros }) => orDash(hereMicros, write), align: 'right' },
-    { title: 'currency', value: ({ currency }) => (currency ?? 'usd').toUpperCase() },
-    { title: 'at', value: ({ thereAt, hereAt }) => thereAt ?? hereAt ?? '-' },
-    { title: 'id there', value: ({ externalId }) => externalId ?? '-' },
-    { title: 'line', value: ({ file, line }) => (file === null ? '-' : `${file}:${line}`) },
-    {
-      title: 'entry here',
-      value: ({ position, depositId, reference }) =>
-        position === null ? '-' : `${positionToken(position)} ${depositId ?? reference ?? ''}`.trimEnd(),
-    },
-  ])
+  table(differences, {
+    what: (each) => classLabels[each.class],
+    kind: ({ kind }) => kind?.replaceAll('_', ' '),
+    there: ({ thereMicros }) => orDash(thereMicros, write),
+    here: ({ hereMicros }) => orDash(hereMicros, write),
+    currency: ({ currency }) => (currency ?? 'usd').toUpperCase(),
+    at: ({ thereAt, hereAt }) => thereAt ?? hereAt,
+    'id there': 'externalId',
+    line: ({ file, line }) => (file === null ? '-' : `${file}:${line}`),
+    'entry here': ({ position, depositId, reference }) =>
+      position === null ? '-' : `${positionToken(position)} ${depositId ?? reference ?? ''}`.trimEnd(),
+  })
 
 const ownLinesText = (own: readonly OwnLine[], write: Writer): string =>
-  table(own, [
-    { title: 'kind', value: ({ kind }) => kind.replaceAll('_', ' ') },
-    { title: 'word', value: ({ word }) => word },
-    { title: 'amount', value: ({ amountMicros }) => write(amountMicros), align: 'right' },
-    { title: 'fee', value: ({ feeMicros }) => write(feeMicros), align: 'right' },
-    { title: 'currency', value: ({ currency }) => currency.toUpperCase() },
-    { title: 'at', value: ({ at }) => at },
-    { title: 'id there', value: ({ externalId }) => externalId ?? '-' },
-    { title: 'line', value: ({ file, line }) => `${file}:${line}` },
-  ])
+  table(own, {
+    kind: ({ kind }) => kind.replaceAll('_', ' '),
+    word: 'word',
+    amount: ({ amountMicros }) => write(amountMicros),
+    fee: ({ feeMicros }) => write(feeMicros),
+    currency: ({ currency }) => currency.toUpperCase(),
+    at: 'at',
+    'id there': 'externalId',
+    line: ({ file, line }) => `${file}:${line}`,
+  })
 
 const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonly bigint[] => [
   scope.openingMicros,

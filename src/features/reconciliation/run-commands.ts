@@ -4,8 +4,9 @@ import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { providers } from '../../domain/payments/payments.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { createProgressBar } from '../../platform/cli/progress-bar.ts'
+import { withProgress } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import {
   catchUpBooks,
@@ -16,33 +17,22 @@ import {
   readGatewayNames,
 } from '../finance/index.ts'
 import { btcpay } from './btcpay-statement.ts'
+import type { reconcileInput } from './commands.ts'
 import { nowpayments } from './nowpayments-statement.ts'
 import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
 import { declaredFormat, missingOf, type StatementFormat } from './statement-format.ts'
-import { type ColumnRole, type LineKind, type Separator, separators } from './statement-words.ts'
+import { separators } from './statement-words.ts'
 import { stripe } from './stripe-statement.ts'
 
 const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]
 
-export type Given = {
-  readonly gateway: string
-  readonly file: readonly string[]
-  readonly from?: Moment
-  readonly to?: Moment
-  readonly book?: string
-  readonly provider?: string
-  readonly column: Readonly<Partial<Record<ColumnRole, string>>>
-  readonly word: Readonly<Record<string, LineKind>>
-  readonly separator: Separator
-  readonly most: number
-  readonly post?: true
-}
+type ReconcileInput = InputOf<typeof reconcileInput>
 
 type GatewayAccount = { readonly book: string; readonly account: string }
 
 /** The account of a gateway, in the given book or in the only book that has it. */
-const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<GatewayAccount> => {
+const findGateway = async (pool: pg.Pool, { gateway, book }: ReconcileInput): Promise<GatewayAccount> => {
   const prefix = gatewayAccount('')
   const { rows } = await pool.query<GatewayAccount>(
     `select book, account from read.journal_accounts where account >= $1::text and account < $2::text
@@ -53,7 +43,7 @@ const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<Gat
   const found = named.filter((each) => book === undefined || each.book === book)
   if (found.length === 1) return found[0] as GatewayAccount
   const known = rows.slice(0, 20).map((each) => `${each.account.slice(prefix.length)} (${each.book})`)
-  const knownText = known.length === 0 ? 'no gateway has' : `those that have: ${known.join(', ')}`
+  const knownText = known.length === 0 ? 'no gateway has any' : `gateways with money: ${known.join(', ')}`
   throw new CliMisuse(
     found.length > 1
       ? `several books have the gateway ${gateway}: name one with --book, e.g. ${found[0]?.book}`
@@ -65,7 +55,7 @@ const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<Gat
 
 const formatOf = async (
   { log }: CliContext,
-  options: Given,
+  options: ReconcileInput,
   found: GatewayAccount,
 ): Promise<StatementFormat> => {
   const { column: columns, word: words } = options
@@ -80,7 +70,7 @@ const formatOf = async (
   const format = formats.find((each) => each.provider === provider)
   if (format) return format
   throw new CliMisuse(
-    `${options.gateway} is not the name of a provider whose reports are read: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
+    `${options.gateway} is not a supported provider: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
   )
 }
 
@@ -96,7 +86,11 @@ const instantOf = (moment: Moment | undefined): string | null =>
   moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
 
 /** Posts to the service's book. @throws CliMisuse if posting is not possible */
-const linePoster = (context: CliContext, { gateway, column }: Given, { book }: GatewayAccount): PostLines => {
+const linePoster = (
+  context: CliContext,
+  { gateway, column }: ReconcileInput,
+  { book }: GatewayAccount,
+): PostLines => {
   if (book !== serviceBook)
     throw new CliMisuse(
       `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
@@ -107,40 +101,40 @@ const linePoster = (context: CliContext, { gateway, column }: Given, { book }: G
     )
   return async (lines) => {
     const posted = await postLines(context.runner, lines, context)
-    const progressBar = createProgressBar(process.stderr)
-    return { posted, head: await catchUpBooks({ ...context, decode: createCodec().decode }, progressBar) }
+    const head = await withProgress((bar) => catchUpBooks({ ...context, decode: createCodec().decode }, bar))
+    return { posted, head }
   }
 }
 
-const run = async (context: CliContext, options: Given): Promise<CliOutput> => {
-  const { gateway, from, to, most } = options
-  if (isReversedRange(options)) throw new CliMisuse('--from must not be after --to')
-  const { head, reader } = await openReader(context)
-  const found = await findGateway(context.pool, options)
-  const format = await formatOf(context, options, found)
-  const files = options.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
-  const post = options.post === true ? linePoster(context, options, found) : null
-  const span = await reader.spanOf({ from, to }, head)
-  const time = { from: instantOf(from), before: instantOf(to) }
-  const range = { after: span.after, to: span.position }
-  const readOptions = { format, separator: separators[options.separator] }
-  const comparisonScope = { ...found, ...time, range, head }
-  const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
-    gateway,
-    most,
-    post,
-  }).catch((error) => {
-    throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
-  })
-  const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
-  const { openingMicros, debitMicros, creditMicros } = totals
-  const closingMicros = openingMicros + debitMicros - creditMicros
-  const reportScope = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
-  return {
-    json: reconciliationJson(reportScope, result),
-    text: reconciliationText(reportScope, result),
-    failed: !agrees(result),
-  }
-}
-
-export const reconcileStatements = momentWork(run)
+export const reconcileStatements = momentWork(
+  async (context: CliContext, options: ReconcileInput): Promise<CliOutput> => {
+    const { gateway, from, to, most } = options
+    if (isReversedRange(options)) throw new CliMisuse('--from must not be after --to')
+    const { head, reader } = await openReader(context)
+    const found = await findGateway(context.pool, options)
+    const format = await formatOf(context, options, found)
+    const files = options.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
+    const post = options.post === true ? linePoster(context, options, found) : null
+    const span = await reader.spanOf({ from, to }, head)
+    const time = { from: instantOf(from), before: instantOf(to) }
+    const range = { after: span.after, to: span.position }
+    const readOptions = { format, separator: separators[options.separator] }
+    const comparisonScope = { ...found, ...time, range, head }
+    const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
+      gateway,
+      most,
+      post,
+    }).catch((error) => {
+      throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
+    })
+    const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
+    const { openingMicros, debitMicros, creditMicros } = totals
+    const closingMicros = openingMicros + debitMicros - creditMicros
+    const reportScope = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
+    return {
+      json: reconciliationJson(reportScope, result),
+      text: reconciliationText(reportScope, result),
+      failed: !agrees(result),
+    }
+  },
+)

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { z } from 'zod'
 import { orderRef } from '../../domain/orders/fold.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
@@ -9,6 +10,7 @@ import { readStreamState } from '../../platform/commands/command.ts'
 import type { LogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
@@ -16,7 +18,6 @@ import { worker } from '../../platform/work/worker.ts'
 import { type ChatSigner, changeCustomer, findChat } from '../accounts/index.ts'
 import type { ResellerCredentials } from './gateway-credentials.ts'
 import { collectMessages, type Message, messageQueue } from './message-queue.ts'
-import { createTelegram, type Messenger, telegramUrl } from './telegram.ts'
 
 export type Bots = {
   /** The bot of the reseller; null without one. */
@@ -95,7 +96,7 @@ const deliver = async (
 ): Promise<Outcome> => {
   const doneWith = (result: string): Outcome => ({ kind: 'done', result })
   const chat = await findChat(pool, chats, reseller, customerId)
-  if (chat === 'forged') return doneWith('the chat was written by somebody else than the service')
+  if (chat === 'forged') return doneWith('the chat was not written by the service')
   const { chatId } = chat
   if (chatId === null) return doneWith('no chat')
   const bot = await botOf(reseller)
@@ -104,7 +105,7 @@ const deliver = async (
   if (!order) throw new Error(`order ${orderId} is gone`)
   const { accountId, customerId: holder } = order.details
   if (accountId !== reseller || holder !== customerId)
-    return doneWith('the message was written by somebody else than the service')
+    return doneWith('the message was not written by the service')
   const text = orderText(order.details, outcome, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {
@@ -126,7 +127,7 @@ const deliver = async (
 
 export const messageWorker = worker({
   name: messageQueue.name,
-  about: 'Tells customers through bots how their paid orders ended',
+  about: 'Sends customers the outcomes of their paid orders through bots',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',
@@ -155,3 +156,79 @@ export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): R
     work: (message) => deliver(deps, message),
   })
 }
+
+/** The result of sending a message. `later` and `never` give a reason without names, chats or secrets. */
+export type SendOutcome =
+  | { readonly kind: 'sent' }
+  /** Not accepted now: send it again after at least `afterS` seconds; null if the provider gave no time. */
+  | { readonly kind: 'later'; readonly afterS: number | null; readonly why: string }
+  /** The chat has a new id. */
+  | { readonly kind: 'moved'; readonly chatId: string }
+  /** Never accepted: the chat does not exist, or blocks the bot. */
+  | { readonly kind: 'never'; readonly why: string }
+
+/** A reseller's messaging bot. It never rejects. */
+export type Messenger = {
+  send(message: { readonly chatId: string; readonly text: string }): Promise<SendOutcome>
+}
+
+/** Address of the Bot API (https://core.telegram.org/bots/api#making-requests). */
+const telegramUrl = 'https://api.telegram.org'
+
+const Answer = z.object({
+  ok: z.boolean(),
+  error_code: z.number().optional(),
+  description: z.string().optional(),
+  parameters: z
+    .object({
+      retry_after: z.number().optional(),
+      // Checked because the bot's server may be the reseller's own, and the value is stored in the vault.
+      migrate_to_chat_id: z.union([z.int(), z.string().regex(/^-?\d{1,15}$/)]).optional(),
+    })
+    .optional(),
+})
+
+/** The meaning of an answer. Server errors and rate limits are temporary, refusals are permanent. */
+const outcomeOf = (status: number, text: string): SendOutcome => {
+  const parsed = Answer.safeParse(parse(text))
+  if (!parsed.success)
+    return { kind: 'later', afterS: null, why: `status ${status}, no answer of the Bot API` }
+  const { ok, error_code: code = status, parameters } = parsed.data
+  if (ok) return { kind: 'sent' }
+  if (parameters?.migrate_to_chat_id !== undefined)
+    return { kind: 'moved', chatId: String(parameters.migrate_to_chat_id) }
+  const why = `error ${code}`
+  // 401 and 404 mean that the token is no longer valid. The reseller may set another one.
+  if (code === 429 || code >= 500 || code === 401 || code === 404)
+    return { kind: 'later', afterS: parameters?.retry_after ?? null, why }
+  return { kind: 'never', why }
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** A Telegram bot: `sendMessage` of the Bot API. The URL contains the token, so URLs are never reported. */
+export const createTelegram = (bot: {
+  readonly token: string
+  readonly apiUrl: string
+  readonly send: Send
+}): Messenger => ({
+  send: async ({ chatId, text }) => {
+    const numeric = /^-?\d{1,15}$/.test(chatId)
+    try {
+      const response = await bot.send(`${bot.apiUrl}/bot${bot.token}/sendMessage`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ chat_id: numeric ? Number(chatId) : chatId, text }),
+      })
+      return outcomeOf(response.status, await response.text())
+    } catch (error) {
+      return { kind: 'later', afterS: null, why: faultKind(error) }
+    }
+  },
+})

@@ -6,19 +6,26 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
-import { type Html, html } from '../../platform/ui/html.ts'
+import { fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
+import { html } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
-  accountPage,
   type ConsolePage,
   goTo,
-  refusedView,
+  refused,
+  resellerPage,
   type ShownAccount,
-  show,
 } from '../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { afterOf, afterText, amountText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import { detailsOf, listOf } from '../../platform/ui/table.ts'
+import {
+  afterText,
+  amountText,
+  buttonLink,
+  dollarText,
+  idText,
+  softText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import {
   type ChatSigner,
   type CustomerRecord,
@@ -43,45 +50,49 @@ export const customerIn = async (
 
 const root = '/console/reseller/customers'
 
-type CustomerReads = {
+/** The customers of a reseller, with credit and revenue. */
+export const resellerCustomerPages = ({
+  pool,
+  db,
+  reads,
+  customers,
+  chats,
+  catalog,
+}: {
   readonly pool: pg.Pool
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly customers: Pick<Customers, 'idOf'>
   readonly chats: ChatSigner
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
-}
+}): readonly ConsolePage[] => {
+  const ownCustomer = ({ account, params }: AccountVisit) => customerIn(pool, account, params.id ?? '')
 
-const list = async (
-  { pool, db, reads, customers }: Omit<CustomerReads, 'catalog' | 'chats'>,
-  { account, query }: AccountVisit,
-) => {
-  const { accountId } = account
-  const refText = (query.get('ref') ?? '').trim()
-  const before = query.get('before')
-  await reads.settled(accountId)
-  const ref = refText === '' ? null : parseExternalId(refText)
-  const matchingCustomer =
-    ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
-  const found =
-    refText === ''
-      ? await customersAfter(pool, accountId, { after: before, limit: pageRows + 1 })
-      : matchingCustomer === null
-        ? []
-        : [matchingCustomer]
-  const page = pagedOf(found, ({ customerId }) => customerId)
-  const rows = await customerRecords(db, accountId, page.rows)
-  return show({
-    title: 'Customers',
-    body: html`<form method="get" action="${root}" class="filters" role="search"><span><label for="ref">Your own id of a customer</label> <input id="ref" name="ref" value="${refText.slice(0, 100)}" size="16" maxlength="100"></span> <button>Find</button></form>
-<h2 class="skip">The list</h2>
-${tableOf({
+  return [
+    resellerPage({
+      path: root,
+      name: 'listCustomers',
+      summary: 'The customers of a reseller with their credit and totals',
+      nav: { label: 'Customers', group: 'Reseller' },
+      show: async (visit) => {
+        const { accountId } = visit.account
+        const refText = (visit.query.get('ref') ?? '').trim().slice(0, 100)
+        const ref = parseExternalId(refText)
+        await reads.settled(accountId)
+        return {
+          title: 'Customers',
+          body: html`${refText !== '' && ref === null ? html`<p class="message warn" role="status">A customer id of yours is ${externalIdForm}.</p>` : null}
+${await listOf<Awaited<ReturnType<typeof customerRecords>>[number], string>(visit, {
   caption: 'Your customers, newest first',
-  rows,
-  empty:
-    refText !== ''
-      ? html`<p>${ref === null ? `An own id is ${externalIdForm}.` : 'You have no customer with this id.'} <a href="${root}">Show all</a></p>`
-      : html`<p>${before === null ? 'The first deposit or order for a customer makes it.' : 'Nothing is older.'}</p>`,
+  filters: [{ name: 'ref', label: 'Your customer id', value: refText }],
+  load: async (page) => {
+    const match = ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
+    const found = refText === '' ? await customersAfter(pool, accountId, page) : match === null ? [] : [match]
+    return customerRecords(db, accountId, found)
+  },
+  parseKey: (text) => text,
+  keyOf: ({ customerId }) => customerId,
+  empty: 'There are no customers yet. The first deposit or order for a customer creates it.',
   columns: [
     {
       title: 'Customer',
@@ -90,115 +101,94 @@ ${tableOf({
         html`<a href="${root}/${customerId}">${customer ?? customerId}</a>${label === null ? null : html` <small>${label}</small>`}`,
     },
     { title: 'Credit, USD', number: true, cell: ({ creditCents }) => amountText(creditCents) },
-    { title: 'Owes, USD', number: true, cell: ({ owedCents }) => amountText(owedCents) },
-    { title: 'Orders', number: true, cell: ({ totals }) => String(totals.orders) },
+    { title: 'Debt, USD', number: true, cell: ({ owedCents }) => amountText(owedCents) },
+    { title: 'Orders', number: true, cell: ({ totals }) => totals.orders },
     { title: 'Revenue, USD', number: true, cell: ({ totals }) => amountText(totals.revenueCents) },
     { title: 'Margin, USD', number: true, cell: ({ totals }) => amountText(totals.marginCents) },
     { title: 'Since', cell: ({ createdAt }) => timeText(createdAt) },
   ],
-})}
-${pagerOf(root, {}, { before, next: page.next })}`,
-    same: ['curl $API/reseller/customers -H "X-API-Key: $KEY"'],
-  })
-}
-
-const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
-
-const customerView = async (
-  { pool, db, reads, catalog }: Omit<CustomerReads, 'customers' | 'chats'>,
-  visit: AccountVisit,
-  typed: FormInput,
-  problems: Problems,
-) => {
-  const { account, params, query, nowMs } = visit
-  const { accountId } = account
-  await reads.settled(accountId)
-  const customerEntry = await customerIn(pool, account, params.id ?? '')
-  const [record] = await customerRecords(db, accountId, [customerEntry])
-  if (record === undefined) throw refuse('not_found', 'you have no customer with this id')
-  const { customerId, customer, creditCents, owedCents, totals, createdAt } = record
-  const before = query.get('before')
-  const after = afterOf(before)
-  const found = await ordersAfter(
-    db,
-    { ...wholeAccount(accountId), customerId: customerEntry.customerId },
-    { status: undefined, after, limit: pageRows + 1 },
-    nowMs,
-  )
-  const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
-  const path = `${root}/${customerId}`
-  return {
-    title: customerEntry.label ?? customer ?? 'A customer',
-    acts: html`<a class="button first" href="/console/reseller/statement?customer=${customerId}">Statement</a>`,
-    body: html`${problemsOf(problems)}<dl class="facts">
-${fact('Customer', idText(customerId))}
-${fact('Your own id', customer === null ? html`<span class="soft">erased</span>` : idText(customer))}
-${fact('Credit', dollarText(creditCents))}
-${fact('Owes', dollarText(owedCents))}
-${fact('Paid at your gateways', dollarText(totals.depositedCents))}
-${fact('Revenue', dollarText(totals.revenueCents))}
-${fact('Your cost', dollarText(totals.costCents))}
-${fact('Margin', dollarText(totals.marginCents))}
-${fact('Since', timeText(createdAt))}
-</dl>
+})}`,
+          cliEquivalents: ['curl $API/reseller/customers -H "X-API-Key: $KEY"'],
+        }
+      },
+    }),
+    resellerPage({
+      path: '/console/reseller/customers/{id}',
+      name: 'showCustomer',
+      summary: 'One customer of a reseller with its orders',
+      show: async (visit) => {
+        const { account, form, nowMs } = visit
+        const { accountId } = account
+        await reads.settled(accountId)
+        const entry = await ownCustomer(visit)
+        const [record] = await customerRecords(db, accountId, [entry])
+        if (record === undefined) throw refuse('not_found', 'you have no customer with this id')
+        const { customerId, customer, creditCents, owedCents, totals, createdAt } = record
+        const scope = { ...wholeAccount(accountId), customerId: entry.customerId }
+        const labelField = {
+          name: 'label',
+          label: 'Label',
+          hint: 'Empty: none.',
+          maxlength: maxLabelLength,
+          value: entry.label ?? '',
+        }
+        const chatField = {
+          name: 'chat',
+          label: 'Chat of your bot',
+          hint: 'The number of a chat, or the @name of a channel, for messages of your bot. Empty: none.',
+          maxlength: 33,
+          value: entry.chatId ?? '',
+        }
+        return {
+          title: entry.label ?? customer ?? 'Customer',
+          actions: buttonLink(`/console/reseller/statement?customer=${customerId}`, 'Statement', 'first'),
+          body: html`${detailsOf([
+            ['Customer', idText(customerId)],
+            ['Your customer id', customer === null ? softText('erased') : idText(customer)],
+            ['Credit', dollarText(creditCents)],
+            ['Debt', dollarText(owedCents)],
+            ['Paid at your gateways', dollarText(totals.depositedCents)],
+            ['Revenue', dollarText(totals.revenueCents)],
+            ['Your cost', dollarText(totals.costCents)],
+            ['Margin', dollarText(totals.marginCents)],
+            ['Since', timeText(createdAt)],
+          ])}
 <h2>Orders</h2>
-${tableOf({
+${await listOf(visit, {
   caption: 'Orders for this customer, newest first',
-  rows,
+  load: (page) => ordersAfter(db, scope, { status: undefined, ...page }, nowMs),
+  keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
   columns: orderColumns(catalog, account),
-  empty: html`<p>${after === null ? 'Nothing was ordered for it yet.' : 'Nothing is older.'}</p>`,
+  empty: 'There are no orders yet.',
 })}
-${pagerOf(path, {}, { before: after === null ? null : before, next })}
-<h2>Your words for it</h2>
-<form method="post" action="${path}" class="stack" novalidate>
-${fieldOf({ name: 'label', label: 'Label', hint: 'Empty: none.', maxlength: maxLabelLength, value: customerEntry.label ?? '' }, typed, problems)}
-${fieldOf({ name: 'chat', label: 'Chat of your bot', hint: 'Where your messaging bot reaches it: a number, or @name of a channel. Empty: nowhere.', maxlength: 33, value: customerEntry.chatId ?? '' }, typed, problems)}
-<div class="acts"><button>Keep</button></div>
-</form>`,
-    same: [
-      `curl $API/reseller/customers/${customerId} -H "X-API-Key: $KEY"`,
-      `curl -X PATCH $API/reseller/customers/${customerId} -H "X-API-Key: $KEY" --json '{"label": "Alice"}'`,
-    ],
-  }
-}
-
-const change = async (services: Omit<CustomerReads, 'customers'>, visit: AccountVisit, typed: FormInput) => {
-  const { account, params } = visit
-  const { customerId } = await customerIn(services.pool, account, params.id ?? '')
-  const [label, chat] = [typed.text('label'), typed.text('chat')]
-  const problems: Problems = {
-    ...((label.length > maxLabelLength || /\p{Cc}/u.test(label)) && {
-      label: `A label has at most ${maxLabelLength} characters, on one line.`,
+<h2>Label and chat</h2>
+${formOf(form, { fields: [fieldOf(labelField, form), fieldOf(chatField, form)], submit: 'Save', plain: true, action: visit.path })}`,
+          cliEquivalents: [
+            `curl $API/reseller/customers/${customerId} -H "X-API-Key: $KEY"`,
+            `curl -X PATCH $API/reseller/customers/${customerId} -H "X-API-Key: $KEY" --json '{"label": "Alice"}'`,
+          ],
+        }
+      },
+      act: {
+        run: async (visit, typed) => {
+          const { customerId } = await ownCustomer(visit)
+          const [label, chat] = [typed.text('label'), typed.text('chat')]
+          const problems = problemsIn({
+            label:
+              (label.length > maxLabelLength || /\p{Cc}/u.test(label)) &&
+              `A label has at most ${maxLabelLength} characters, on one line.`,
+            chat:
+              !chatForm.test(chat) &&
+              'Type the number of a chat such as 123456789, or the @name of a channel.',
+          })
+          if (problems) return refused(problems)
+          await changeCustomer(pool, chats, visit.account.accountId, customerId, {
+            label: label || null,
+            chatId: chat || null,
+          })
+          return goTo(`${root}/${customerId}`, 'Saved.')
+        },
+      },
     }),
-    ...(!chatForm.test(chat) && {
-      chat: 'Type the number of a chat such as 123456789, or the @name of a channel.',
-    }),
-  }
-  if (Object.keys(problems).length > 0)
-    return refusedView(await customerView(services, visit, typed, problems))
-  await changeCustomer(services.pool, services.chats, account.accountId, customerId, {
-    label: label || null,
-    chatId: chat || null,
-  })
-  return goTo(`${root}/${customerId}`, 'Your words for it are kept.')
+  ]
 }
-
-/** The customers of a reseller, with credit and revenue. */
-export const resellerCustomerPages = (services: CustomerReads): readonly ConsolePage[] => [
-  accountPage({
-    path: root,
-    name: 'listCustomers',
-    summary: 'The customers of a reseller with their credit and totals',
-    for: ['reseller'],
-    nav: { label: 'Customers', group: 'Reseller' },
-    show: (visit) => list(services, visit),
-  }),
-  accountPage({
-    path: '/console/reseller/customers/{id}',
-    name: 'showCustomer',
-    summary: 'One customer of a reseller with its orders',
-    for: ['reseller'],
-    show: async (visit) => show(await customerView(services, visit, emptyFormInput, {})),
-    act: { run: (visit, typed) => change(services, visit, typed) },
-  }),
-]

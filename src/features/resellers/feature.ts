@@ -18,11 +18,10 @@ import {
   type ResellerCredentials,
 } from './gateway-credentials.ts'
 import { createLivePrices, type LivePrices } from './live-prices.ts'
-import { marginPages } from './margin-pages.ts'
 import { resellerFinanceRoutes } from './reseller-finance-routes.ts'
-import { gatewayListPages, gatewayPages, gatewaySetupPages } from './reseller-gateway-pages.ts'
+import { gatewayPages } from './reseller-gateway-pages.ts'
+import { marginPages, statementPages } from './sales-pages.ts'
 import { shopPages, termsPages } from './shop-pages.ts'
-import { statementPages } from './statement-pages.ts'
 import { createResellers } from './terms.ts'
 import { createTestInvoices } from './test-invoices.ts'
 
@@ -93,9 +92,14 @@ export const open = (
       ...marginPages({ pool, bookReads, catalog }),
       ...resellerCustomerPages({ pool, db, reads, customers, chats, catalog }),
       ...statementPages({ pool, bookReads }),
-      ...gatewayListPages({ resellers, reads, gateways }),
-      ...gatewayPages({ resellers, reads, gateways, testInvoices, callbackUrl }),
-      ...gatewaySetupPages({ resellers, sandboxed: sandboxUrl !== null }),
+      ...gatewayPages({
+        resellers,
+        reads,
+        gateways,
+        testInvoices,
+        callbackUrl,
+        sandboxed: sandboxUrl !== null,
+      }),
       ...shopPages({ resellers }),
       ...termsPages({ termsOf: termsOfReseller, reads, catalog }),
     ],

@@ -1,7 +1,14 @@
 import type { Provider } from '../../domain/payments/payments.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { choicesOf, type Field, type FormInput, fieldOf, type Problems } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  type Field,
+  type FormInput,
+  type FormState,
+  fieldOf,
+  type Problems,
+} from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
 
@@ -40,7 +47,7 @@ export const providerForms: Readonly<
       secret(
         'secretKey',
         'Secret or restricted key',
-        'Begins with sk_ or rk_. A restricted one must write Checkout Sessions and read disputes.',
+        'Begins with sk_ or rk_. A restricted key needs write access to Checkout Sessions and read access to disputes.',
         'Type the key as Stripe shows it: it begins with sk_live_, sk_test_, rk_live_ or rk_test_.',
       ),
       secret(
@@ -62,7 +69,7 @@ export const providerForms: Readonly<
         'Type an https address without a user name or a query, such as https://pay.example.com.',
       ),
       open('storeId', 'Store ID', 'In the settings of the store.', 'Type 1 to 100 letters and digits.'),
-      secret('apiKey', 'API key', 'With the rights to make and to read invoices of the store.', token),
+      secret('apiKey', 'API key', 'With the rights to create and to read invoices of the store.', token),
       secret('webhookSecret', 'Secret of the webhook', 'Of the store’s webhook.', token),
     ],
   },
@@ -78,36 +85,35 @@ export const providerForms: Readonly<
         'Finds payments whose callback was lost.',
         'Type an e-mail address.',
       ),
-      secret('password', 'Password of the account', 'For the same.', 'Type 1 to 500 characters.'),
+      secret(
+        'password',
+        'Password of the account',
+        'Finds payments whose callback was lost.',
+        'Type 1 to 500 characters.',
+      ),
     ],
   },
 }
 
 /** The fields of a provider. The sandbox is offered if this installation runs one. */
-export const gatewayFields = (
-  provider: Provider,
-  sandboxed: boolean,
-  typed: FormInput,
-  problems: Problems,
-): Html => html`${
+export const gatewayFields = (provider: Provider, sandboxed: boolean, form: FormState): Html => html`${
   sandboxed
     ? choicesOf(
         {
           name: 'with',
-          legend: 'Where the money goes',
+          legend: 'Mode',
           choices: [
-            { value: 'real', label: 'To your account', hint: 'with the credentials below' },
+            { value: 'real', label: 'Live', hint: 'with the credentials below' },
             {
               value: 'sandbox',
-              label: 'Nowhere',
-              hint: 'the stand-in that this installation runs; the fields below stay empty',
+              label: 'Sandbox',
+              hint: 'the sandbox provider of this installation; leave the fields below empty',
             },
           ],
           chosen: ['real'],
           one: true,
         },
-        typed,
-        problems,
+        form,
       )
     : null
 }
@@ -121,8 +127,7 @@ ${providerForms[provider].fields.map(({ name, label, hint, secret: hidden }) =>
       autocomplete: 'off',
       maxlength: 2_000,
     },
-    typed,
-    problems,
+    form,
   ),
 )}`
 
@@ -139,7 +144,7 @@ export const parseGatewayForm = (
       ? { credentials: { provider, sandbox: true } }
       : {
           problems: Object.fromEntries(
-            filled.map(({ name }) => [name, 'The stand-in takes no credentials: leave this empty.']),
+            filled.map(({ name }) => [name, 'The sandbox needs no credentials: leave this empty.']),
           ),
         }
   }
@@ -157,5 +162,5 @@ export const parseGatewayForm = (
 /** Why a test invoice was refused, for people. @throws errors that are no refusal */
 export const invoiceRefusal = (error: unknown): string =>
   error instanceof ApiError && error.code === 'gateway_unavailable'
-    ? 'The provider made no invoice: it did not answer, or did not take the credentials. Its own log says which.'
+    ? 'The provider created no invoice: it did not respond, or it rejected the credentials. Check its log.'
     : refusalOf(error).text

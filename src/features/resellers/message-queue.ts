@@ -27,11 +27,11 @@ const collectedPerRun = 500
 
 /** Queues messages about order outcomes, each exactly once. Returns how many were added. */
 export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
-  const { rows } = await pool.query<{ came: number }>({
+  const { rows } = await pool.query<{ added: number }>({
     name: 'collect-messages',
-    text: `with kept as (select * from work.message_cursor where single limit 1 for update),
+    text: `with cursor as (select * from work.message_cursor where single limit 1 for update),
            at as (select k.lineage, case when c.lineage = k.lineage then c.position else 0 end as position
-                    from kept c, engine.checkpoints k where k.name = $2::text),
+                    from cursor c, engine.checkpoints k where k.name = $2::text),
            next as (select o.* from read.order_outcomes o, at where o.position > at.position
                      order by o.position limit ${collectedPerRun}),
            taken as (insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
@@ -40,8 +40,8 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
            moved as (update work.message_cursor c set position = n.last, lineage = at.lineage
                        from (select max(position) as last from next) n, at
                       where c.single and n.last is not null)
-           select count(*)::bigint as came from next`,
+           select count(*)::bigint as added from next`,
     values: [isoTime(nowMs), hot.name],
   })
-  return rows[0]?.came ?? 0
+  return rows[0]?.added ?? 0
 }

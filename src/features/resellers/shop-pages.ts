@@ -6,31 +6,17 @@ import { countryOf } from '../../kernel/countries.ts'
 import type { LogStates } from '../../platform/commands/log-states.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import {
-  emptyFormInput,
-  type FormInput,
-  fieldOf,
-  keyField,
-  type Problems,
-  problemsOf,
-} from '../../platform/ui/form.ts'
+import { type FormInput, fieldOf, formOf, type Problems, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import {
-  type AccountVisit,
-  accountPage,
-  type ConsolePage,
-  goTo,
-  refusedView,
-  show,
-} from '../../platform/ui/page.ts'
-import { tableOf } from '../../platform/ui/table.ts'
-import { countText, idText, stateText } from '../../platform/ui/text.ts'
+import { type ConsolePage, goTo, refused, resellerPage } from '../../platform/ui/page.ts'
+import { detailsOf, tableOf } from '../../platform/ui/table.ts'
+import { countText, idText, softText, stateText } from '../../platform/ui/text.ts'
 import type { Resellers } from './terms.ts'
 import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
 import { termsJson } from './terms-output.ts'
 
 const path = '/console/reseller/shop'
-const addressProblem = 'Type an https address such as https://shop.example/, or nothing.'
+const addressProblem = 'Type an https URL such as https://shop.example/, or leave it empty.'
 
 /** The typed settings. An empty field removes its setting. */
 const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly problems: Problems } => {
@@ -40,13 +26,12 @@ const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly p
     string,
   ]
   const [site, storefrontUrl] = [shopAddressOf(website), shopAddressOf(storefront)]
-  const problems: Problems = {
-    ...(name !== '' &&
-      !isMerchantName(name) && { name: `A name has 1 to ${maxMerchantName} printable characters.` }),
-    ...(website !== '' && site === null && { website: addressProblem }),
-    ...(storefront !== '' && storefrontUrl === null && { storefront: addressProblem }),
-  }
-  return Object.keys(problems).length > 0
+  const problems = problemsIn({
+    name: name !== '' && !isMerchantName(name) && `A name has 1 to ${maxMerchantName} printable characters.`,
+    website: website !== '' && site === null && addressProblem,
+    storefront: storefront !== '' && storefrontUrl === null && addressProblem,
+  })
+  return problems
     ? { problems }
     : { shop: { merchantName: name || null, website: site, storefrontLink: storefrontUrl } }
 }
@@ -56,116 +41,120 @@ export const shopPages = ({
   resellers,
 }: {
   readonly resellers: Pick<Resellers, 'read' | 'change'>
-}): readonly ConsolePage[] => {
-  const view = async ({ account, cause, formKey }: AccountVisit, typed: FormInput, problems: Problems) => {
-    const read = await resellers.read(account.accountId, cause)
-    if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
-    const { merchantName, website, storefrontLink } = read.terms.shop
-    return {
-      title: 'Name on pay pages',
-      body: html`${problemsOf(problems)}
-<p>Pay pages carry your name. Afterwards a customer lands on your website, else on your storefront, else on a page of the service that names nobody.</p>
-<form method="post" action="${path}" class="stack" novalidate>
-${keyField(formKey)}
-${fieldOf({ name: 'name', label: 'Name', hint: 'Of what is paid from now on. Empty: “Shop”.', maxlength: maxMerchantName, value: merchantName ?? '' }, typed, problems)}
-${fieldOf({ name: 'website', label: 'Website', hint: 'https. Empty: none.', maxlength: 2_000, value: website ?? '' }, typed, problems)}
-${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the link of your bot. Empty: none.', maxlength: 2_000, value: storefrontLink ?? '' }, typed, problems)}
-<div class="acts"><button class="first">Keep</button> <a href="/console/reseller/gateways">Back</a></div>
-</form>`,
-      same: [
-        `npx farebox reseller set --account ${account.accountId} --merchant-name "Your shop"   # the service does this`,
-      ],
-    }
-  }
+}): readonly ConsolePage[] => [
+  resellerPage({
+    path,
+    name: 'nameShop',
+    summary: 'Sets the name on the pay pages of a reseller, and the addresses that they link to',
+    confirmed: true,
+    show: async ({ account, cause, form }) => {
+      const read = await resellers.read(account.accountId, cause)
+      if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
+      const { merchantName, website, storefrontLink } = read.terms.shop
+      const field = (
+        name: string,
+        label: string,
+        hint: string,
+        maxlength: number,
+        value: string | null,
+      ): Html => fieldOf({ name, label, hint, maxlength, value: value ?? '' }, form)
+      return {
+        title: 'Name on pay pages',
+        body: html`<p>Pay pages show your name. After the payment a customer continues to your website, else to your storefront, else to a page of the service without a name.</p>
+${formOf(form, {
+  fields: [
+    field('name', 'Name', 'For new invoices. Empty: “Shop”.', maxMerchantName, merchantName),
+    field('website', 'Website', 'An https URL. Empty: none.', 2_000, website),
+    field(
+      'storefront',
+      'Storefront',
+      'An https URL, such as the link of your bot. Empty: none.',
+      2_000,
+      storefrontLink,
+    ),
+  ],
+  submit: 'Save',
+  back: '/console/reseller/gateways',
+})}`,
+        cliEquivalents: [
+          `npx farebox reseller set --account ${account.accountId} --merchant-name "Your shop"   # for operators`,
+        ],
+      }
+    },
+    act: {
+      once: true,
+      run: async ({ account, cause }, typed) => {
+        const parsedForm = parseShopForm(typed)
+        if ('problems' in parsedForm) return refused(parsedForm.problems)
+        const result = await resellers.change(account.accountId, { shop: parsedForm.shop }, cause)
+        if (result.outcome === 'refused') throw refuse('reseller_forbidden', result.refusal.message)
+        return goTo('/console/reseller/gateways', 'Saved. New invoices use the name.')
+      },
+    },
+  }),
+]
 
-  const saveShop = async (visit: AccountVisit, typed: FormInput) => {
-    const parsedForm = parseShopForm(typed)
-    if ('problems' in parsedForm) return refusedView(await view(visit, typed, parsedForm.problems))
-    const result = await resellers.change(visit.account.accountId, { shop: parsedForm.shop }, visit.cause)
-    if (result.outcome === 'refused') throw refuse('reseller_forbidden', result.refusal.message)
-    return goTo('/console/reseller/gateways', 'Pay pages say so from now on.')
-  }
-
-  return [
-    accountPage({
-      path,
-      name: 'nameShop',
-      summary: 'Sets what the pay pages of a reseller are called, and where they lead',
-      for: ['reseller'],
-      confirmed: true,
-      show: async (visit) => show(await view(visit, emptyFormInput, {})),
-      act: { once: true, run: saveShop },
-    }),
-  ]
-}
-
-const emptyText = (word: string): Html => html`<span class="soft">${word}</span>`
-
-const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
-
-type TermsReads = {
+/** A reseller's cost, retail prices and products, as set by the service. */
+export const termsPages = ({
+  termsOf,
+  reads,
+  catalog,
+}: {
   readonly termsOf: LogStates<Terms>
   readonly reads: Pick<Reads, 'settledHere'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
-}
-
-const terms = async ({ termsOf, reads, catalog }: TermsReads, { account }: AccountVisit) => {
-  const { accountId } = account
-  await reads.settledHere(accountId, 0)
-  const ownTerms = termsJson(accountId, (await termsOf(accountId)).state)
-  const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
-  return show({
-    title: 'Terms',
-    body: html`<p>What you pay, what your customers pay, and where their money goes. The service sets the discount, the prices and the bot; <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a> are yours to set.</p>
-<dl class="facts">
-${fact('Your discount', `${ownTerms.discountPct} % off the list price`)}
-${fact('Customers pay', ownTerms.markup === null ? 'the list price' : `${ownTerms.markup} × the list price`)}
-${fact('You sell', ownTerms.sellable === null ? 'every product' : ownTerms.sellable.map(nameOf).join(', ') || emptyText('nothing'))}
-${fact('Name on pay pages', ownTerms.merchantName ?? emptyText('none'))}
-${fact('Website', ownTerms.website ?? emptyText('none'))}
-${fact('Storefront', ownTerms.storefrontLink ?? emptyText('none'))}
-${fact('Messaging bot', ownTerms.bot === null ? emptyText('none') : html`${ownTerms.bot.provider} ${idText(ownTerms.bot.reference)}`)}
-</dl>
+}): readonly ConsolePage[] => [
+  resellerPage({
+    path: '/console/reseller/terms',
+    name: 'showTerms',
+    summary: 'The prices, gateways and bot of a reseller',
+    nav: { label: 'Terms', group: 'Reseller' },
+    show: async ({ account: { accountId } }) => {
+      await reads.settledHere(accountId, 0)
+      const terms = termsJson(accountId, (await termsOf(accountId)).state)
+      const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
+      const { discountPct, markup, sellable, bot } = terms
+      return {
+        title: 'Terms',
+        body: html`<p>Your prices, the prices of your customers, and your gateways. The service sets the discount, the prices and the bot. You set the <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a>.</p>
+${detailsOf([
+  ['Your discount', `${discountPct} % off the list price`],
+  ['Customers pay', markup === null ? 'the list price' : `${markup} × the list price`],
+  ['You sell', sellable === null ? 'every product' : sellable.map(nameOf).join(', ') || softText('nothing')],
+  ['Name on pay pages', terms.merchantName ?? softText('none')],
+  ['Website', terms.website ?? softText('none')],
+  ['Storefront', terms.storefrontLink ?? softText('none')],
+  ['Messaging bot', bot === null ? softText('none') : html`${bot.provider} ${idText(bot.reference)}`],
+])}
 <h2>Gateways</h2>
 ${tableOf({
-  caption: 'Where the money of your customers goes, by the way they pay',
-  rows: resellerRails.map((rail) => ({ rail, gateway: ownTerms.gateways[rail] })),
-  empty: html`<p>There is no way to pay.</p>`,
+  caption: 'Your gateways by payment method',
+  rows: resellerRails.map((rail) => ({ rail, gateway: terms.gateways[rail] })),
   columns: [
-    { title: 'They pay by', head: true, cell: ({ rail }) => rail },
+    { title: 'Payment method', head: true, cell: ({ rail }) => rail },
     {
       title: 'State',
       cell: ({ gateway }) =>
-        gateway === null ? stateText('not set up', 'off') : stateText('takes money', 'good'),
+        gateway === null ? stateText('not set up', 'off') : stateText('set up', 'good'),
     },
     { title: 'Provider', cell: ({ gateway }) => gateway?.provider ?? '' },
-    { title: 'Its credentials', cell: ({ gateway }) => (gateway === null ? '' : idText(gateway.reference)) },
+    { title: 'Credentials', cell: ({ gateway }) => gateway && idText(gateway.reference) },
   ],
 })}
-<h2>Prices of your own</h2>
+<h2>Your own prices</h2>
 ${tableOf({
-  caption: 'What customers pay for one unit, before the multiple',
-  rows: ownTerms.retail,
-  empty: html`<p>None: customers pay as said above.</p>`,
+  caption: 'Unit prices of your customers, before the markup',
+  rows: terms.retail,
+  empty: 'There are none. The prices above apply.',
   columns: [
     { title: 'Product', head: true, cell: ({ productId }) => nameOf(productId) },
-    { title: 'Country', cell: ({ country }) => (country === null ? '' : countryOf(country).name) },
-    { title: 'For', cell: ({ periodDays }) => (periodDays === null ? '' : countText(periodDays, 'day')) },
-    { title: 'A unit, USD', number: true, cell: ({ unitPrice }) => unitPrice },
+    { title: 'Country', cell: ({ country }) => country && countryOf(country).name },
+    { title: 'Period', cell: ({ periodDays }) => periodDays && countText(periodDays, 'day') },
+    { title: 'Unit price, USD', number: true, cell: ({ unitPrice }) => unitPrice },
   ],
 })}`,
-    same: [`npx farebox reseller show ${accountId}   # the service does this`],
-  })
-}
-
-/** A reseller's cost, retail prices and products, as set by the service. */
-export const termsPages = (services: TermsReads): readonly ConsolePage[] => [
-  accountPage({
-    path: '/console/reseller/terms',
-    name: 'showTerms',
-    summary: 'What a reseller pays and asks, its gateways and its bot',
-    for: ['reseller'],
-    nav: { label: 'Terms', group: 'Reseller' },
-    show: (visit) => terms(services, visit),
+        cliEquivalents: [`npx farebox reseller show ${accountId}   # for operators`],
+      }
+    },
   }),
 ]

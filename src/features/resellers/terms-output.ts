@@ -52,16 +52,12 @@ export const termsText = (accountId: AccountId, terms: Terms): string => {
   })
   const retail = table(
     terms.retail,
-    [
-      { title: 'product', value: ({ productId }) => productId },
-      { title: 'country', value: ({ country }) => country ?? '-' },
-      { title: 'days', value: ({ periodDays }) => periodDays ?? '-', align: 'right' },
-      {
-        title: 'unit price',
-        value: ({ unitPriceMicros }) => `$${priceText(unitPriceMicros)}`,
-        align: 'right',
-      },
-    ],
+    {
+      product: 'productId',
+      country: 'country',
+      days: 'periodDays',
+      'unit price': ({ unitPriceMicros }) => `$${priceText(unitPriceMicros)}`,
+    },
     'no retail prices',
   )
   return `${settings}\n\n${retail}`

@@ -122,7 +122,7 @@ export const createScrapeBatches = (deps: {
       if (state?.finished && (await items.batch(batchId)) === null)
         throw refuse(
           'result_expired',
-          'this X-Request-Id named a batch that was over a day ago, and what came of it is kept no longer; send a new X-Request-Id for a new batch',
+          'this X-Request-Id named a batch that ended more than a day ago and its results have expired; send a new X-Request-Id for a new batch',
         )
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(

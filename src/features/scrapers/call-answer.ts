@@ -65,10 +65,10 @@ export const refusalOf = (
     case 'target_not_found':
       return refuse('target_not_found', 'the platform has no such profile, post or id')
     case 'target_restricted':
-      return refuse('target_restricted', 'the platform shows the target to nobody who is not logged in there')
+      return refuse('target_restricted', 'the platform shows the target only to users who are logged in')
     case 'bad_input':
       return refuse('bad_input', 'the scraper rejected the parameters', {
-        details: details ?? 'the platform takes none of these values together',
+        details: details ?? 'the platform does not accept these values together',
       })
     case 'provider_failed':
     case 'interrupted':
@@ -78,7 +78,7 @@ export const refusalOf = (
     case 'upstream_auth_rejected':
       return failure(outcome, 'this scraper is out of service at the moment; try again', retryAfterS)
     case 'scraper_unavailable':
-      return failure(outcome, 'nobody serves this scraper at the moment', retryAfterS)
+      return failure(outcome, 'no provider serves this scraper at the moment', retryAfterS)
     case 'overloaded':
       return refuseWithRetryAfter(
         'overloaded',
@@ -104,7 +104,7 @@ export const answerOf = (finishedCall: FinishedCall): ScrapeReply => {
     throw withHeaders(
       refuse(
         'result_expired',
-        'this X-Request-Id was answered before, and its result is kept no longer; send a new X-Request-Id for a new call',
+        'this X-Request-Id was answered before and its result has expired; send a new X-Request-Id for a new call',
       ),
       headers,
     )

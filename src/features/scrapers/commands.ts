@@ -1,59 +1,73 @@
-import type { Command } from 'commander'
-import type { Cli, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
-import type { CliOutput } from '../../platform/cli/output.ts'
+import {
+  type BareContext,
+  type CliContext,
+  type CliSettings,
+  withContext,
+} from '../../platform/cli/cli-context.ts'
+import { bareCommand, type Register } from '../../platform/cli/command.ts'
+import { argument, option } from '../../platform/cli/input.ts'
 import type { ScraperAccess } from './run-scraper.ts'
 
-/** Loaded when a command runs. */
 const runs = () => import('./run-scraper.ts')
+
+const platformInput = { platform: option('<name>', 'only scrapers of one platform') }
+const scraper = argument('<scraper>', 'e.g. tiktok/profile')
+const columns = {
+  scraper: 'name',
+  price: 'price',
+  state: 'state',
+  calls: 'calls',
+  good: 'good',
+  p50: 'p50',
+  p95: 'p95',
+  'last good call': 'lastGoodAt',
+} as const
 
 /**
  * `scrapers list|health|show|try`: the scrapers, their health, and a call that no customer pays.
  * @param accessOf which providers a server with these settings has
  */
-export const scrapersCommands =
-  <Settings extends CliSettings>(
-    accessOf: (settings: Settings, context: CliContext) => Promise<ScraperAccess>,
-  ) =>
-  (program: Command, cli: Cli<Settings>): void => {
-    const group = program.command('scrapers')
-    const opened = <Arguments extends readonly unknown[]>(
-      load: () => Promise<
-        (access: ScraperAccess, context: CliContext, ...cliArguments: Arguments) => Promise<CliOutput>
-      >,
+export const scrapersCommands = <Settings extends CliSettings>(
+  accessOf: (settings: Settings, context: CliContext) => Promise<ScraperAccess>,
+): readonly Register<Settings>[] => {
+  const opened =
+    <Input, Output>(
+      load: () => Promise<(access: ScraperAccess, context: CliContext, input: Input) => Promise<Output>>,
     ) =>
-      cli.openingAction(async () => {
-        const work = await load()
-        return async (config, open, ...cliArguments: Arguments) => {
-          const { context, close } = await open()
-          try {
-            return await work(await accessOf(config, context), context, ...cliArguments)
-          } finally {
-            await close()
-          }
-        }
-      })
-
-    group
-      .command('list')
-      .description('list the scrapers with price, state and how they did in the last 24 hours')
-      .option('--platform <name>', 'only those of one platform')
-      .action(opened(async () => (await runs()).list))
-    group
-      .command('health')
-      .description('the same of those that were called in the last 24 hours')
-      .option('--platform <name>', 'only those of one platform')
-      .action(opened(async () => (await runs()).health))
-    group
-      .command('show')
-      .description('show one scraper with its fields')
-      .argument('<scraper>', 'e.g. tiktok/profile')
-      .action(opened(async () => (await runs()).show))
-    group
-      .command('try')
-      .description(
-        'ask the provider as a call would: no wallet pays, but the provider may charge your account there',
-      )
-      .argument('<scraper>', 'e.g. tiktok/profile')
-      .option('--input <json>', 'the fields; the example of the scraper when left out')
-      .action(opened(async () => (await runs()).tryOut))
-  }
+    async () => {
+      const work = await load()
+      return async (bare: BareContext<Settings>, input: Input): Promise<Output> => {
+        const settings = await bare.readSettings()
+        return withContext(bare, async (context) => work(await accessOf(settings, context), context, input))
+      }
+    }
+  return [
+    bareCommand({
+      name: 'scrapers list',
+      about: 'list the scrapers with price, state and the results of the last 24 hours',
+      input: platformInput,
+      columns,
+      run: opened(async () => (await runs()).list),
+    }),
+    bareCommand({
+      name: 'scrapers health',
+      about: 'the same list, only scrapers that were called in the last 24 hours',
+      input: platformInput,
+      columns,
+      empty: 'no scraper was called in the last 24 hours',
+      run: opened(async () => (await runs()).health),
+    }),
+    bareCommand({
+      name: 'scrapers show',
+      about: 'show one scraper with its fields',
+      input: { scraper },
+      run: opened(async () => (await runs()).show),
+    }),
+    bareCommand({
+      name: 'scrapers try',
+      about: 'call the provider as a customer would: no wallet pays, but the provider may charge you',
+      input: { scraper, input: option('<json>', "the fields; default: the scraper's example") },
+      run: opened(async () => (await runs()).tryOut),
+    }),
+  ]
+}

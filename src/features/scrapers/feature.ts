@@ -3,7 +3,6 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Rate } from '../../platform/http/rate-limit.ts'
 import { createBatchItems } from './batch-items.ts'
-import { scrapeBatchPages } from './batch-pages.ts'
 import { scrapeBatchRoutes } from './batch-routes.ts'
 import { createScrapeBatches } from './batch-service.ts'
 import { startBatchWorker } from './batch-worker.ts'
@@ -14,7 +13,7 @@ import { playgroundPages } from './playground-pages.ts'
 import { operationRoutes, scrapeRoutes, scraperListRoutes } from './routes.ts'
 import { createScrapes } from './scrape.ts'
 import { scrapeFinanceRoutes, scrapeUsageRoutes } from './scrape-usage-routes.ts'
-import { scraperPages, scrapeUsagePages } from './scraper-pages.ts'
+import { scrapeBatchPages, scraperPages, scrapeUsagePages } from './scraper-pages.ts'
 import type { ScraperConfig } from './settings.ts'
 import { createResults } from './stored-results.ts'
 
@@ -42,16 +41,7 @@ export const open = (
     readonly sandboxUrl: string | null
   },
 ): ScrapersFeature => {
-  const {
-    pool,
-    log,
-    clock,
-    runner,
-    bookReads,
-    monotonicMs,
-    isLogInPostgres,
-    assets: { island },
-  } = core
+  const { pool, log, clock, runner, bookReads, monotonicMs, isLogInPostgres } = core
   const { settings, callRate } = needs
   const { scraping, health } = openProviders(core, core.closing, needs)
   const results = createResults({ pool, clock, isLogHere: isLogInPostgres })
@@ -75,7 +65,7 @@ export const open = (
     pages: [
       ...scraperPages({ scraping, health }),
       ...scrapeUsagePages({ pool, bookReads }),
-      ...scrapeBatchPages({ batches, batchItems: items, island }),
+      ...scrapeBatchPages({ batches, batchItems: items }),
       ...playgroundPages({ scraping, health, scrapes, rate }),
     ],
     workers: [

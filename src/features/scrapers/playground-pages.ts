@@ -15,21 +15,23 @@ import {
   choicesOf,
   emptyFormInput,
   type FormInput,
+  type FormState,
   fieldOf,
   hiddenOf,
   keyField,
   type Problems,
-  problemsOf,
   selectOf,
 } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
   accountPage,
   type ConsolePage,
-  type PageOutcome,
-  show,
+  type FormRefusal,
+  refused,
 } from '../../platform/ui/page.ts'
+import { detailsOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
@@ -43,10 +45,10 @@ const hintOf = (input: Input, isRequired: boolean): string =>
   [
     `${input.description}.`,
     ...(input.values || input.kind === 'boolean' ? [] : [`It must be ${acceptedOf(input)}.`]),
-    isRequired ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
+    isRequired ? 'Required.' : input.default === undefined ? 'Optional.' : `Default: ${input.default}.`,
   ].join(' ')
 
-const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Problems): Html => {
+const controlOf = (row: ScraperRow, input: Input, form: FormState): Html => {
   const name = fieldName(input)
   const example = exampleBody(row)[input.name]
   const exampleText = example === undefined ? '' : String(example)
@@ -54,8 +56,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
   if (input.kind === 'boolean')
     return choicesOf(
       { name, legend: input.name, chosen: [], choices: [{ value: 'true', label: 'yes', hint }] },
-      typed,
-      problems,
+      form,
     )
   if (input.values)
     return selectOf(
@@ -63,24 +64,24 @@ const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Pr
         name,
         label: input.name,
         hint,
-        value: typed === emptyFormInput ? exampleText : typed.text(name),
+        value: exampleText,
         choices: [
-          ...(input.required ? [] : [{ value: '', label: 'left out' }]),
+          ...(input.required ? [] : [{ value: '', label: 'default' }]),
           ...input.values.map((value) => ({ value: String(value), label: String(value) })),
         ],
       },
-      problems,
+      form,
     )
-  return fieldOf({ name, label: input.name, hint, value: exampleText }, typed, problems)
+  return fieldOf({ name, label: input.name, hint, value: exampleText }, form)
 }
 
 /** The form fields of a scraper, generated from its row. They start with a valid example. */
-export const inputFields = (row: ScraperRow, typed: FormInput, problems: Problems): Html =>
+export const inputFields = (row: ScraperRow, form: FormState): Html =>
   html`${
     row.oneOf.length === 0
       ? nothing
       : html`${row.oneOf.map((names) => html`<p class="soft">At least one of ${names.join(', ')} must be given.</p>\n`)}`
-  }${row.inputs.map((input) => html`${controlOf(row, input, typed, problems)}\n`)}`
+  }${row.inputs.map((input) => html`${controlOf(row, input, form)}\n`)}`
 
 const parseValue = (input: Input, text: string): InputValue => {
   if (input.kind === 'boolean') return text === 'true'
@@ -116,7 +117,7 @@ export const hiddenInputs = (
   })}`
 
 export const scraperState = (isLive: boolean): Html =>
-  isLive ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
+  isLive ? stateText('available', 'good') : stateText('unavailable', 'off')
 
 const percent = (share: number): string => `${(share * 100).toFixed(1).replace(/\.0$/, '')} %`
 
@@ -125,9 +126,9 @@ export const healthText = (health: Health | undefined): string => {
   if (health === undefined || health.calls === 0) return 'not called'
   const { calls, successShare, p50Ms, p95Ms } = health
   return [
-    `${countText(calls, 'call')}, ${successShare === null ? 'none' : percent(successShare)} answered`,
-    ...(p50Ms === null ? [] : [`half of them within ${p50Ms} ms`]),
-    ...(p95Ms === null ? [] : [`95 of 100 within ${p95Ms} ms`]),
+    `${countText(calls, 'call')}, ${successShare === null ? 'none' : percent(successShare)} successful`,
+    ...(p50Ms === null ? [] : [`median ${p50Ms} ms`]),
+    ...(p95Ms === null ? [] : [`95th percentile ${p95Ms} ms`]),
   ].join(', ')
 }
 
@@ -149,7 +150,7 @@ const resultText = (bytes: Buffer): string => {
   const formatted = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
   return formatted.length <= maxShown
     ? formatted
-    : `${formatted.slice(0, maxShown)}\n… and ${formatted.length - maxShown} characters more: call it with a key to have all of it`
+    : `${formatted.slice(0, maxShown)}\n… and ${formatted.length - maxShown} more characters: use the API to get all of it`
 }
 
 /** Outcomes that are answers of the platform, not faults. */
@@ -158,7 +159,7 @@ const answers: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['target_not_found', 
 const billed = ({ headers }: Pick<ApiError, 'headers'>): boolean => headers?.['x-billed'] === 'true'
 
 const costText = (price: string, charged: boolean, replayed: boolean): string => {
-  if (replayed) return charged ? `$${price} were charged before, and no more now.` : 'Nothing was charged.'
+  if (replayed) return charged ? `$${price} were charged before, and nothing now.` : 'Nothing was charged.'
   return charged ? `$${price} were charged.` : 'Nothing was charged.'
 }
 
@@ -177,56 +178,53 @@ export const playgroundPages = ({
 
   const pathOf = (row: ScraperRow): string => `/console/scrapers/${rowName(row)}`
 
-  const cacheField = ({ source }: ScraperRow, typed: FormInput): Html =>
+  const cacheField = ({ source }: ScraperRow, form: FormState): Html | null =>
     source.isCacheable
-      ? selectOf({
-          name: 'cache',
-          label: 'From a cache',
-          hint: 'An answer may be so old. One that comes from a cache is not charged.',
-          value: typed.text('cache'),
-          choices: [
-            { value: '', label: 'no: fetch it again' },
-            ...cacheDays.map((days) => ({
-              value: String(days),
-              label: days === 1 ? '1 day' : `${days} days`,
-            })),
-          ],
-        })
-      : nothing
+      ? selectOf(
+          {
+            name: 'cache',
+            label: 'Cache',
+            hint: 'The maximum age of a cached answer. Cached answers are free.',
+            choices: [
+              { value: '', label: 'none: fetch it again' },
+              ...cacheDays.map((days) => ({ value: String(days), label: countText(days, 'day') })),
+            ],
+          },
+          form,
+        )
+      : null
 
-  const view = async (
-    visit: AccountVisit,
-    typed: FormInput,
-    problems: Problems,
-    result: Html,
-    body: Body | null,
-  ) => {
+  const view = async (visit: AccountVisit, result: Html | null): Promise<View> => {
+    const { form } = visit
     const row = rowOf(visit)
     const price = dollarsOfMicros(row.priceMicros)
     const health = (await scraperHealth.read()).get(rowName(row))
     const isLive = scraping.stateOf(row) === 'live'
-    const example = JSON.stringify(body ?? exampleBody(row))
+    const body = form.typed === emptyFormInput ? exampleBody(row) : bodyOf(row, form.typed)
     return {
       title: rowName(row),
-      acts: html`<a href="/console/scrapers">All scrapers</a>`,
-      body: html`${problemsOf(problems)}<p>${row.summary}.${row.note === null ? '' : ` ${row.note}.`}</p>
-<dl class="facts">
-<dt>A call costs</dt><dd><strong>$${price}</strong> ${row.isSearch ? 'and nothing where nothing fits' : 'when there is a result, or no such target'}</dd>
-<dt>State</dt><dd>${scraperState(isLive)}</dd>
-<dt>Last 24 hours</dt><dd>${healthText(health)}</dd>
-<dt>Given up after</dt><dd>${row.source.timeoutMs / 1_000} seconds</dd>
-<dt>Answers with</dt><dd>${row.answer.description}</dd>
-</dl>
+      actions: html`<a href="/console/scrapers">All scrapers</a>`,
+      body: html`<p>${row.summary}.${row.note === null ? '' : ` ${row.note}.`}</p>
+${detailsOf([
+  [
+    'Price per call',
+    html`<strong>$${price}</strong> ${row.isSearch ? 'free without a match' : 'if there is a result, or the target does not exist'}`,
+  ],
+  ['State', scraperState(isLive)],
+  ['Last 24 hours', healthText(health)],
+  ['Timeout', `${row.source.timeoutMs / 1_000} seconds`],
+  ['Response', row.answer.description],
+])}
 ${result}
 <h2>Try it</h2>
 <form method="post" action="${pathOf(row)}" class="stack" novalidate>
-${keyField(visit.formKey)}
-${inputFields(row, typed, problems)}
-${cacheField(row, typed)}
-<div class="acts"><button class="first" name="do" value="call">Call it for $${price}</button> <button name="do" value="check">Check the fields, free</button></div>
+${keyField(form.key)}
+${inputFields(row, form)}
+${cacheField(row, form)}
+<div class="actions"><button class="first" name="do" value="call">Call for $${price}</button> <button name="do" value="check">Check the fields, free</button></div>
 </form>`,
-      same: [
-        `curl -X POST $SITE/v1/scrape/${rowName(row)} -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '${example.replaceAll("'", "'\\''")}'`,
+      cliEquivalents: [
+        `curl -X POST $SITE/v1/scrape/${rowName(row)} -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`,
         `curl -X POST "$SITE/v1/scrape/${rowName(row)}?dryRun=true" …   # checks the fields and costs nothing`,
       ],
     }
@@ -235,19 +233,14 @@ ${cacheField(row, typed)}
   const nextPage = (visit: AccountVisit, row: ScraperRow, body: Body, bytes: Buffer, cache: string): Html => {
     const { nextCursor } = JSON.parse(bytes.toString('utf8')) as { nextCursor: string | null }
     if (nextCursor === null || row.paging === null) return nothing
-    return html`<form method="post" action="${pathOf(row)}" class="inline">${keyField(visit.formKey)}${hiddenInputs(row, body, { [row.paging.input]: nextCursor })}${cache === '' ? nothing : hiddenOf('cache', cache)}<button name="do" value="call">Next page for $${dollarsOfMicros(row.priceMicros)}</button></form>`
+    return html`<form method="post" action="${pathOf(row)}" class="inline">${keyField(visit.form.key)}${hiddenInputs(row, body, { [row.paging.input]: nextCursor })}${cache === '' ? nothing : hiddenOf('cache', cache)}<button name="do" value="call">Next page for $${dollarsOfMicros(row.priceMicros)}</button></form>`
   }
 
-  const call = async (
-    visit: AccountVisit,
-    row: ScraperRow,
-    typed: FormInput,
-    body: Body,
-  ): Promise<PageOutcome> => {
+  const call = async (visit: AccountVisit, row: ScraperRow, typed: FormInput, body: Body): Promise<View> => {
     const { accountId } = visit.account
     const { actor } = visit.cause
     const price = dollarsOfMicros(row.priceMicros)
-    if (typed.key === '') throw refuse('invalid_body', 'the form is too old: open the page again')
+    if (typed.key === '') throw refuse('invalid_body', 'the form has expired; open the page again')
     if (actor.kind !== 'session') throw new Error(`a ${actor.kind} fills in no form`)
     const days = row.source.isCacheable
       ? cacheDays.find((each) => String(each) === typed.text('cache'))
@@ -266,48 +259,45 @@ ${cacheField(row, typed)}
       ...(days !== undefined && { maxAgeDays: days }),
     })
     const cost = costText(price, headers['x-billed'] === 'true', headers['x-replayed'] === 'true')
-    const result = html`<h2>The result</h2>
-<p class="said" role="status">${cost}</p>
+    const result = html`<h2>Result</h2>
+<p class="message" role="status">${cost}</p>
 <pre class="result" tabindex="0">${resultText(bytes)}</pre>
 ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
-    return show(await view(visit, typed, {}, result, body))
+    return view(visit, result)
   }
 
-  const check = async (
-    visit: AccountVisit,
-    row: ScraperRow,
-    typed: FormInput,
-    body: Body,
-  ): Promise<PageOutcome> => {
+  const check = async (visit: AccountVisit, row: ScraperRow, body: Body): Promise<View> => {
     const input = inputOf(row, body)
-    const result = html`<p class="said" role="status">The fields are accepted, and nothing was charged. A call would ask this and cost $${dollarsOfMicros(row.priceMicros)}:</p>
+    const result = html`<p class="message" role="status">The fields are valid, and nothing was charged. A call costs $${dollarsOfMicros(row.priceMicros)} and sends this:</p>
 <pre class="result" tabindex="0">${JSON.stringify(input, null, 2)}</pre>`
-    return show(await view(visit, typed, {}, result, body))
+    return view(visit, result)
   }
 
-  const run = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
+  const run = async (visit: AccountVisit, typed: FormInput): Promise<View | FormRefusal> => {
     const row = rowOf(visit)
     const body = bodyOf(row, typed)
-    const price = dollarsOfMicros(row.priceMicros)
+    const filledVisit = { ...visit, form: { ...visit.form, typed } }
     try {
-      return await (typed.text('do') === 'call' ? call : check)(visit, row, typed, body)
+      return typed.text('do') === 'call'
+        ? await call(filledVisit, row, typed, body)
+        : await check(filledVisit, row, body)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const { code, message, status, extra } = error
       if (answers.has(code)) {
-        const result = html`<h2>The result</h2>
-<p class="said warn" role="status">${toSentence(message)} ${costText(price, billed(error), false)}</p>`
-        return show(await view(visit, typed, {}, result, body))
+        const cost = costText(dollarsOfMicros(row.priceMicros), billed(error), false)
+        return view(
+          filledVisit,
+          html`<h2>Result</h2>
+<p class="message warn" role="status">${toSentence(message)} ${cost}</p>`,
+        )
       }
-      const problems =
+      return refused(
         code === 'bad_input' && typeof extra?.details === 'string'
           ? inputProblems(row, toSentence(extra.details))
-          : { form: `${formRefusalText(error)} Nothing was charged now.` }
-      return {
-        kind: 'view',
-        view: await view(visit, typed, problems, nothing, body),
-        status: status === 400 || status === 429 ? status : 409,
-      }
+          : { form: `${formRefusalText(error)} Nothing was charged now.` },
+        status === 400 || status === 429 ? status : 409,
+      )
     }
   }
 
@@ -316,7 +306,7 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
       path: '/console/scrapers/{platform}/{operation}',
       name: 'showScraper',
       summary: 'One scraper, and a form that calls it',
-      show: async (visit) => show(await view(visit, emptyFormInput, {}, nothing, null)),
+      show: (visit) => view(visit, null),
       act: { run },
     }),
   ]

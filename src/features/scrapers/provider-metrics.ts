@@ -46,7 +46,7 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
   })
   const breaker = new Gauge({
     name: 'farebox_scraper_breaker_open',
-    help: '1 while nothing is asked of a provider about this platform because too much failed; all: it cannot be reached.',
+    help: '1 while calls of this platform to a provider are stopped because too many failed; all: the provider cannot be reached.',
     labelNames: ['provider', 'platform'] as const,
     registers,
   })
@@ -58,7 +58,7 @@ export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
   })
   const creditsGauge = new Gauge({
     name: 'farebox_scraper_credits_left',
-    help: 'Credits of ours at a provider, as its last answer told.',
+    help: 'Our remaining credits at a provider, from its last answer.',
     labelNames: ['provider'] as const,
     registers,
   })

@@ -4,7 +4,14 @@ import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { platforms, scraperOf, scrapers } from '../../domain/scrapers/scraper-table.ts'
 import { closeAfter } from '../../kernel/resource-scope.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
+import {
+  CliMisuse,
+  type CliOutput,
+  CliRefusal,
+  fields,
+  type ListOutput,
+  table,
+} from '../../platform/cli/output.ts'
 import { openProviders, type Providers } from './open-providers.ts'
 import { isScrapeFailure } from './provider-port.ts'
 import { inputOf } from './scrape.ts'
@@ -49,6 +56,18 @@ const withProviders = <Value>(
 const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
 const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 1000).toFixed(1)} s`)
 
+/** A scraper in the table. */
+type Listed = {
+  readonly name: string
+  readonly price: string
+  readonly state: string
+  readonly calls: number
+  readonly good: string
+  readonly p50: string
+  readonly p95: string
+  readonly lastGoodAt: string | null
+}
+
 /** All scrapers with state and health; with `health`, only those called in the last 24 hours. */
 const listed =
   (health: boolean) =>
@@ -56,7 +75,7 @@ const listed =
     access: ScraperAccess,
     context: CliContext,
     { platform }: { readonly platform?: string },
-  ): Promise<CliOutput> => {
+  ): Promise<ListOutput<Listed>> => {
     if (platform !== undefined && !platforms.includes(platform))
       throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
     return withProviders(access, context, async ({ scraping, health: healthReader }) => {
@@ -67,20 +86,16 @@ const listed =
         .filter(({ view }) => !health || view.health.calls > 0)
       return {
         json: { scrapers: views.map(({ view }) => view), total: views.length },
-        text: table(
-          views,
-          [
-            { title: 'scraper', value: ({ row }) => rowName(row) },
-            { title: 'price', value: ({ view }) => `$${view.priceUsd}`, align: 'right' },
-            { title: 'state', value: ({ view }) => view.state },
-            { title: 'calls', value: ({ view }) => view.health.calls, align: 'right' },
-            { title: 'good', value: ({ view }) => percent(view.health.successShare), align: 'right' },
-            { title: 'p50', value: ({ view }) => seconds(view.health.p50Ms), align: 'right' },
-            { title: 'p95', value: ({ view }) => seconds(view.health.p95Ms), align: 'right' },
-            { title: 'last good call', value: ({ view }) => view.health.lastGoodAt ?? '-' },
-          ],
-          health ? 'nobody called a scraper in the last 24 hours' : 'none',
-        ),
+        rows: views.map(({ row, view: { priceUsd, state, health } }) => ({
+          name: rowName(row),
+          price: `$${priceUsd}`,
+          state,
+          calls: health.calls,
+          good: percent(health.successShare),
+          p50: seconds(health.p50Ms),
+          p95: seconds(health.p95Ms),
+          lastGoodAt: health.lastGoodAt,
+        })),
       }
     })
   }
@@ -89,16 +104,20 @@ export const list = listed(false)
 export const health = listed(true)
 
 /** Prints a scraper with its fields. */
-export const show = async (access: ScraperAccess, context: CliContext, name: string): Promise<CliOutput> => {
-  const row = rowNamed(name)
+export const show = async (
+  access: ScraperAccess,
+  context: CliContext,
+  { scraper }: { readonly scraper: string },
+): Promise<CliOutput> => {
+  const row = rowNamed(scraper)
   return withProviders(access, context, async ({ scraping, health }) => {
     const view = scraperView(row, scraping.stateOf(row), (await health.read()).get(rowName(row)))
     const { source } = row
-    const inputs = table(row.inputs, [
-      { title: 'field', value: ({ name: field }) => field },
-      { title: 'needed', value: ({ required }) => (required ? 'yes' : 'no') },
-      { title: 'is', value: (input) => acceptedOf(input) },
-    ])
+    const inputs = table(row.inputs, {
+      field: 'name',
+      needed: ({ required }) => (required ? 'yes' : 'no'),
+      is: acceptedOf,
+    })
     return {
       json: { ...view, credits: source.credits, maxCredits: source.maxCredits },
       text: `${fields({
@@ -135,10 +154,9 @@ const parseInput = (text: string | undefined, row: ScraperRow): Readonly<Record<
 export const tryOut = async (
   access: ScraperAccess,
   context: CliContext,
-  name: string,
-  { input: inputJson }: { readonly input?: string },
+  { scraper, input: inputJson }: { readonly scraper: string; readonly input?: string },
 ): Promise<CliOutput> => {
-  const row = rowNamed(name)
+  const row = rowNamed(scraper)
   const body = parseInput(inputJson, row)
   const input = inputOf(row, body)
   return withProviders(access, context, async ({ scraping }) => {

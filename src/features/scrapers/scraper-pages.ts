@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type pg from 'pg'
 import {
   readScrapeUsage,
@@ -7,20 +8,39 @@ import {
 import { rowName } from '../../domain/scrapers/scraper.ts'
 import { platforms, scrapers } from '../../domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
+import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
-import { filtersOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { countText, microsText, timeText } from '../../platform/ui/text.ts'
+import { progressBar } from '../../platform/ui/long-runs.ts'
+import { type AccountVisit, accountPage, type ConsolePage, fileOf } from '../../platform/ui/page.ts'
+import {
+  type Column,
+  detailsOf,
+  type Filter,
+  filterQuery,
+  filtersOf,
+  listOf,
+  pageRows,
+  pagerOf,
+  tableOf,
+} from '../../platform/ui/table.ts'
+import {
+  afterText,
+  type BadgeTone,
+  buttonLink,
+  countText,
+  idText,
+  microsText,
+  oneOf,
+  queryText,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
+import type { BatchItems, ShownItem } from './batch-items.ts'
+import { itemRequestId, type ScrapeBatches, type ShownBatch, statusOf } from './batch-service.ts'
 import { healthText, scraperState } from './playground-pages.ts'
 import type { ScraperHealth } from './provider-health.ts'
 import type { Scraping } from './provider-port.ts'
-
-type UsageReads = {
-  readonly pool: pg.Pool
-  /** Of the books projection, which contains usage. */
-  readonly bookReads: Pick<Reads, 'settled'>
-}
 
 const usageRoot = '/console/scrapers/usage'
 const dimensionLabels: Readonly<Record<UsageDimension, string>> = {
@@ -42,109 +62,114 @@ const nameOf = (dimension: UsageDimension, key: string) => {
     : html`<a href="/console/keys/${key}"><code class="id">${key}</code></a>`
 }
 
-const usage = async ({ pool, bookReads }: UsageReads, { account, query }: AccountVisit) => {
-  const groupBy = dimensions.find((each) => each === query.get('by')) ?? 'day'
-  const from = dayOf(query.get('from'))
-  const to = dayOf(query.get('to'))
-  // Only the list of days is unbounded. Its key is the day, so a page starts before the last shown day.
-  const before = groupBy === 'day' ? dayOf(query.get('before')) : null
-  const endDay = before !== null && (to === null || before < to) ? before : to
-  await bookReads.settled(account.accountId)
-  const usageQuery = { from, groupBy, limit: pageRows + 1, offset: 0 }
-  const { rows, totals } = await readScrapeUsage(pool, account.accountId, { ...usageQuery, to: endDay })
-  const visibleRows = rows.slice(0, pageRows)
-  const next = groupBy === 'day' && rows.length > pageRows ? (visibleRows.at(-1)?.key ?? null) : null
-  const filter: Readonly<Record<string, string>> = {
-    by: groupBy,
-    ...(from !== null && { from }),
-    ...(to !== null && { to }),
-  }
-  const number = (title: string, countOf: (row: ScrapeUsageRow) => number) =>
-    ({ title, number: true, cell: (row: ScrapeUsageRow) => String(countOf(row)) }) as const
-  const search = new URLSearchParams({
-    group_by: groupBy,
-    ...(from !== null && { from }),
-    ...(to !== null && { to }),
-  })
-  return show({
-    title: 'Usage of the scrapers',
-    acts: html`<a class="button" href="/console/scrapers">All scrapers</a>`,
-    body: html`<p>${countText(totals.calls, 'call')}${endDay === null ? '' : ` before ${endDay}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
-${filtersOf(usageRoot, [
-  {
-    name: 'by',
-    label: 'By',
-    value: groupBy,
-    choices: dimensions.map((value) => ({ value, label: dimensionLabels[value].toLowerCase() })),
-  },
-  { name: 'from', label: 'From', value: from ?? '', hint: '2026-11-01' },
-  { name: 'to', label: 'Before', value: to ?? '', hint: '2026-12-01' },
-])}
+/** Scraper usage of an account and its cost. */
+export const scrapeUsagePages = ({
+  pool,
+  bookReads,
+}: {
+  readonly pool: pg.Pool
+  /** Of the books projection, which contains usage. */
+  readonly bookReads: Pick<Reads, 'settled'>
+}): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/scrapers/usage',
+    name: 'showScrapeUsage',
+    summary: 'Scraper calls and their cost',
+    show: async ({ account, query }) => {
+      const groupBy = oneOf(dimensions, query.get('by')) ?? 'day'
+      const from = dayOf(query.get('from'))
+      const to = dayOf(query.get('to'))
+      // Only the list of days is unbounded. Its key is the day, so a page starts before the last shown day.
+      const before = groupBy === 'day' ? dayOf(query.get('before')) : null
+      const endDay = before !== null && (to === null || before < to) ? before : to
+      await bookReads.settled(account.accountId)
+      const usageQuery = { from, to: endDay, groupBy, limit: pageRows + 1, offset: 0 }
+      const { rows, totals } = await readScrapeUsage(pool, account.accountId, usageQuery)
+      const visibleRows = rows.slice(0, pageRows)
+      const next = groupBy === 'day' && rows.length > pageRows ? (visibleRows.at(-1)?.key ?? null) : null
+      const filters: readonly Filter[] = [
+        {
+          name: 'by',
+          label: 'By',
+          value: groupBy,
+          choices: dimensions.map((value) => ({ value, label: dimensionLabels[value].toLowerCase() })),
+          required: true,
+        },
+        { name: 'from', label: 'From', value: from ?? '', hint: '2026-11-01' },
+        { name: 'to', label: 'Before', value: to ?? '', hint: '2026-12-01' },
+      ]
+      const { by, ...range } = filterQuery(filters)
+      const number = (title: string, countOf: (row: ScrapeUsageRow) => number): Column<ScrapeUsageRow> => ({
+        title,
+        number: true,
+        cell: countOf,
+      })
+      return {
+        title: 'Scraper usage',
+        actions: buttonLink(root, 'All scrapers'),
+        body: html`<p>${countText(totals.calls, 'call')}${endDay === null ? '' : ` before ${endDay}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
+${filtersOf(usageRoot, filters)}
 ${tableOf({
   caption: `Usage by ${dimensionLabels[groupBy].toLowerCase()}`,
   rows: visibleRows,
-  empty: html`<p>No call is over yet.</p>`,
+  empty: 'There are no finished calls yet.',
   columns: [
     { title: dimensionLabels[groupBy], head: true, cell: ({ key }) => nameOf(groupBy, key) },
     number('Calls', ({ calls }) => calls),
     { title: 'Charged, USD', number: true, cell: ({ chargedMicros }) => microsText(chargedMicros) },
     number('Found', ({ found }) => found),
-    number('Nothing there', ({ empty }) => empty),
+    number('Empty', ({ empty }) => empty),
     number('No such target', ({ notFound }) => notFound),
-    number('Not shown', ({ restricted }) => restricted),
+    number('Restricted', ({ restricted }) => restricted),
     number('Failed', ({ failed }) => failed),
     number('Cached', ({ cached }) => cached),
   ],
 })}
-${pagerOf(usageRoot, filter, { before, next })}`,
-    same: [`curl "$API/scrapes?${search}" -H "X-API-Key: $KEY"`],
-  })
-}
-
-/** Scraper usage of an account and its cost. */
-export const scrapeUsagePages = (services: UsageReads): readonly ConsolePage[] => [
-  accountPage({
-    path: '/console/scrapers/usage',
-    name: 'showScrapeUsage',
-    summary: 'Calls of scrapers and what they cost',
-    show: (visit) => usage(services, visit),
+${pagerOf(usageRoot, filterQuery(filters), { before, next })}`,
+        cliEquivalents: [
+          `curl "$API/scrapes${queryText({ group_by: by ?? groupBy, ...range })}" -H "X-API-Key: $KEY"`,
+        ],
+      }
+    },
   }),
 ]
 
-type ScraperReads = {
-  readonly scraping: Pick<Scraping, 'stateOf'>
-  readonly health: Pick<ScraperHealth, 'read'>
-}
-
 const root = '/console/scrapers'
 
-const list = async ({ scraping, health }: ScraperReads, { query }: AccountVisit) => {
-  const platform = platforms.find((each) => each === query.get('platform'))
-  const text = (query.get('q') ?? '').trim().slice(0, 100)
-  const healthByName = await health.read()
-  const rows = scrapers.filter(
-    (row) =>
-      (platform === undefined || row.platform === platform) &&
-      `${rowName(row)} ${row.summary}`.toLowerCase().includes(text.toLowerCase()),
-  )
-  const search = new URLSearchParams(text === '' ? {} : { q: text }).toString()
-  return show({
-    title: 'Scrapers',
-    acts: html`<a class="button" href="${root}/usage">Usage</a> <a class="button" href="${root}/batches">Batches</a>`,
-    body: html`<p>${countText(rows.length, 'scraper')}. A call is charged when there is a result, and when there is no such target.</p>
+/** The scrapers with price and health. */
+export const scraperPages = ({
+  scraping,
+  health,
+}: {
+  readonly scraping: Pick<Scraping, 'stateOf'>
+  readonly health: Pick<ScraperHealth, 'read'>
+}): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/scrapers',
+    name: 'showScrapers',
+    summary: 'The scrapers with their prices and their health',
+    nav: { label: 'Scrapers' },
+    show: async ({ query }) => {
+      const platform = oneOf(platforms, query.get('platform'))
+      const text = (query.get('q') ?? '').trim().slice(0, 100)
+      const healthByName = await health.read()
+      const rows = scrapers.filter(
+        (row) =>
+          (platform === undefined || row.platform === platform) &&
+          `${rowName(row)} ${row.summary}`.toLowerCase().includes(text.toLowerCase()),
+      )
+      return {
+        title: 'Scrapers',
+        actions: html`${buttonLink(`${root}/usage`, 'Usage')}${buttonLink(batchesPath, 'Batches')}`,
+        body: html`<p>${countText(rows.length, 'scraper')}. You pay for calls with a result, and for calls whose target does not exist.</p>
 ${filtersOf(root, [
   { name: 'q', label: 'Find', value: text, hint: 'such as profile' },
-  {
-    name: 'platform',
-    label: 'Platform',
-    value: platform ?? '',
-    choices: [{ value: '', label: 'any' }, ...platforms.map((value) => ({ value, label: value }))],
-  },
+  { name: 'platform', label: 'Platform', value: platform, choices: platforms },
 ])}
 ${tableOf({
   caption: 'Scrapers, by name',
   rows,
-  empty: html`<p>No scraper fits. <a href="${root}">Show all</a></p>`,
+  empty: html`<p>Nothing matches. <a href="${root}">Show all</a></p>`,
   columns: [
     {
       title: 'Scraper',
@@ -152,26 +177,174 @@ ${tableOf({
       cell: (row) =>
         html`<a href="${root}/${rowName(row)}">${rowName(row)}</a><br><small>${row.summary}</small>`,
     },
-    { title: 'A call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
+    { title: 'Per call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
     { title: 'State', cell: (row) => scraperState(scraping.stateOf(row) === 'live') },
     { title: 'Last 24 hours', cell: (row) => healthText(healthByName.get(rowName(row))) },
     {
-      title: 'Last answered',
+      title: 'Last success',
       cell: (row) => timeText(healthByName.get(rowName(row))?.lastGoodAt ?? null, 'not in a week'),
     },
   ],
 })}`,
-    same: [`curl "$SITE/v1/scrape${search === '' ? '' : `?${search}`}"   # no key needed`],
-  })
-}
-
-/** The scrapers with price and health. */
-export const scraperPages = (services: ScraperReads): readonly ConsolePage[] => [
-  accountPage({
-    path: '/console/scrapers',
-    name: 'showScrapers',
-    summary: 'The scrapers with their prices and their health',
-    nav: { label: 'Scrapers' },
-    show: (visit) => list(services, visit),
+        cliEquivalents: [
+          `curl "$SITE/v1/scrape${queryText(text === '' ? {} : { q: text })}"   # no key needed`,
+        ],
+      }
+    },
   }),
 ]
+
+const batchesPath = '/console/scrapers/batches'
+
+const outcomeLabels: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, BadgeTone]>> = {
+  found: ['found', 'good'],
+  empty: ['empty', 'good'],
+  not_found: ['no such target', 'off'],
+  restricted: ['restricted', 'off'],
+  failed: ['failed', 'bad'],
+}
+
+const batchStates: Readonly<Record<ReturnType<typeof statusOf>, readonly [string, BadgeTone]>> = {
+  running: ['running', 'warn'],
+  canceling: ['canceling', 'warn'],
+  finished: ['finished', 'good'],
+  canceled: ['canceled', 'off'],
+}
+
+const stateOf = (batch: Parameters<typeof statusOf>[0]) => stateText(...batchStates[statusOf(batch)])
+
+const batchCall = (inputs: string): string =>
+  `curl $SITE/v1/scrape/batch -H "X-API-Key: $KEY" -H "X-Request-Id: $(uuidgen)" --json '{"platform": "reddit", "operation": "subreddit", "inputs": ${inputs}}'`
+
+const isResult = ({ outcome }: ShownItem): boolean => outcome === 'found' || outcome === 'empty'
+
+/** Batches of scrapes: their progress, cost, and results as a file. */
+export const scrapeBatchPages = ({
+  batches,
+  batchItems,
+}: {
+  readonly batches: Pick<ScrapeBatches, 'find' | 'result'>
+  readonly batchItems: Pick<BatchItems, 'ofAccount'>
+}): readonly ConsolePage[] => {
+  /** The batch of the path. @throws not_found */
+  const batchOf = async ({ account, params }: AccountVisit): Promise<ShownBatch> => {
+    const found = await batches.find(account.accountId, params.id ?? '')
+    if (found === null)
+      throw refuse('not_found', 'there is no such batch, or it finished more than a day ago')
+    return found
+  }
+
+  /**
+   * The results of a batch, one line each as in the API. They are read one after another, so that a long file needs no
+   * more memory.
+   */
+  async function* resultLines({ account }: AccountVisit, { batch, items }: ShownBatch) {
+    for (const item of items.filter(isResult)) {
+      const bytes = await batches.result(account.accountId, batch.batch_id, item.n)
+      if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`
+    }
+  }
+
+  return [
+    accountPage({
+      path: batchesPath,
+      name: 'showScrapeBatches',
+      summary: 'The readable batches of scrapes',
+      show: async (visit) => ({
+        title: 'Batches',
+        actions: buttonLink(root, 'Scrapers'),
+        body: html`<p>A batch makes up to 100 calls of one scraper in the background. Send batches by the API. A batch can be read until a day after its end.</p>
+${await listOf(visit, {
+  caption: 'Readable batches, newest first',
+  load: (page) => batchItems.ofAccount(visit.account.accountId, page),
+  keyOf: ({ created_at: at, batch_id: id }) => afterText(at, id),
+  empty: 'There are no batches now. The call below sends one.',
+  columns: [
+    {
+      title: 'Batch',
+      head: true,
+      cell: ({ batch_id: id, request_id: requestId }) =>
+        html`<a href="${batchesPath}/${id}">${requestId}</a>`,
+    },
+    {
+      title: 'Scraper',
+      cell: ({ platform, operation }) =>
+        html`<a href="${root}/${platform}/${operation}">${platform}/${operation}</a>`,
+    },
+    { title: 'State', cell: stateOf },
+    { title: 'Finished', number: true, cell: ({ done, inputs }) => `${done} of ${inputs}` },
+    { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
+    { title: 'Sent', cell: ({ created_at: at }) => timeText(at) },
+  ],
+})}`,
+        cliEquivalents: [batchCall('[{"subreddit": "AskReddit"}, {"subreddit": "node"}]')],
+      }),
+    }),
+    accountPage({
+      path: `${batchesPath}/{id}`,
+      name: 'showScrapeBatch',
+      summary: 'One batch of scrapes with its progress and its calls',
+      show: async (visit) => {
+        const { batch, items } = await batchOf(visit)
+        const { batch_id: id, platform, operation, finished_at: finishedAt, inputs } = batch
+        const done = items.filter(({ outcome }) => outcome !== null).length
+        const charged = items.reduce((sum, { charged_micros: micros }) => sum + micros, 0)
+        const results = items.filter(isResult).length
+        const batchPath = `${batchesPath}/${id}`
+        const progress =
+          finishedAt === null
+            ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} finished`)} <a href="${batchPath}">Refresh</a>`
+            : null
+        return {
+          title: `Batch of ${platform}/${operation}`,
+          body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
+${detailsOf([
+  ['State', html`${stateOf(batch)}${progress}`],
+  ['Batch', idText(id)],
+  ['X-Request-Id', idText(batch.request_id)],
+  ['API key', html`<a href="/console/keys/${batch.key_id}">${idText(batch.key_id)}</a>`],
+  ['Charged', `$${dollarsOfMicros(charged)}`],
+  ['Sent', timeText(batch.created_at)],
+  ['Finished', timeText(finishedAt, 'not yet')],
+])}
+${results === 0 ? null : html`<p class="actions">${buttonLink(`${batchPath}/results`, `Download ${countText(results, 'result')}`, 'first')}</p>`}
+<h2>Calls</h2>
+${tableOf({
+  caption: 'Calls, in the order of the inputs',
+  rows: items,
+  columns: [
+    { title: 'Call', head: true, cell: ({ n }) => n },
+    {
+      title: 'Outcome',
+      cell: ({ outcome, problem }) =>
+        outcome === null
+          ? stateText('running', 'warn')
+          : html`${stateText(...outcomeLabels[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
+    },
+    { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
+    { title: 'X-Request-Id', cell: ({ n }) => idText(itemRequestId(id, n)) },
+  ],
+})}
+</div></live-parts>
+<p class="soft">Results are stored for a day after the end of the batch.</p>`,
+          islands: ['live-parts'],
+          cliEquivalents: [
+            `curl $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"`,
+            `curl $SITE/v1/scrape/batch/${id}/results/1 -H "X-API-Key: $KEY"`,
+            `curl -X DELETE $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"   # cancels it`,
+          ],
+        }
+      },
+    }),
+    accountPage({
+      path: `${batchesPath}/{id}/results`,
+      name: 'downloadScrapeBatch',
+      summary: 'The results of a batch as JSON lines',
+      show: async (visit) => {
+        const shownBatch = await batchOf(visit)
+        const lines = Readable.from(resultLines(visit, shownBatch), { objectMode: false })
+        return fileOf(`${shownBatch.batch.batch_id}.jsonl`, lines, 'text/plain')
+      },
+    }),
+  ]
+}

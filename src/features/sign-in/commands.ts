@@ -1,57 +1,54 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
 import { staffRoles } from '../../domain/staff/roles.ts'
-import { isEmail } from '../../kernel/formats.ts'
-import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
+import { command } from '../../platform/cli/command.ts'
+import { argument, oneOf, option, required } from '../../platform/cli/input.ts'
+import { emailText } from '../accounts/for-commands.ts'
 
-/** Loaded when a command runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `accounts sign-in-link` */
-export const registerSignInLinks = (program: Command, cli: Cli): void => {
-  groupCommand(program, 'accounts')
-    .command('sign-in-link')
-    .argument('<idOrEmail>', 'the id or the e-mail of the account')
-    .description('print a link that signs a person in to the console once, for whom no mail reaches')
-    .addHelpText(
-      'after',
-      '\nExample:\n  npx farebox accounts sign-in-link acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json',
-    )
-    .action(cli.action(async () => (await runs()).signInLink))
-}
+const member = argument('<idOrEmail>', 'the id or the e-mail of the member')
+const role = ['<role>', 'finance sees the books, operator runs the service', oneOf(staffRoles)] as const
 
-const email = (text: string): string => {
-  if (isEmail(text)) return text
-  throw new InvalidArgumentError('It must be an e-mail address.')
-}
-
-const roleOption = (): Option =>
-  new Option('--role <role>', 'finance sees the books, operator runs the service').choices(staffRoles)
-
-/** `staff grant|revoke|list|sign-in-link` */
-export const registerStaff = (program: Command, cli: Cli): void => {
-  const staff = program.command('staff')
-  staff
-    .command('grant')
-    .description('give a role; who has no passkey yet gets a link that registers the first one')
-    .requiredOption('--email <address>', 'the address of the person; a new one makes a new member', email)
-    .addOption(roleOption().makeOptionMandatory())
-    .addHelpText('after', '\nExample:\n  npx farebox staff grant --email ops@example.com --role operator')
-    .action(cli.action(async () => (await runs()).grant))
-  staff
-    .command('revoke')
-    .argument('<idOrEmail>', 'the id or the e-mail of the member')
-    .description('take a role, or all of them; it holds from the next page on')
-    .addOption(roleOption())
-    .action(cli.action(async () => (await runs()).revoke))
-  staff
-    .command('list')
-    .description('list members, their roles and passkeys')
-    .action(cli.action(async () => (await runs()).list))
-  staff
-    .command('sign-in-link')
-    .argument('<idOrEmail>', 'the id or the e-mail of the member')
-    .description('print a link for a member who lost every passkey: it registers a new one')
-    .action(cli.action(async () => (await runs()).staffSignInLink))
-}
-
-export const commands = [registerSignInLinks, registerStaff] as const
+export const commands = [
+  command({
+    name: 'accounts sign-in-link',
+    about: 'print a link that signs a person in to the console once, if mail does not arrive',
+    input: { idOrEmail: argument('<idOrEmail>', 'the id or the e-mail of the account') },
+    examples: ['npx farebox accounts sign-in-link acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
+    run: async () => (await runs()).signInLink,
+  }),
+  command({
+    name: 'staff grant',
+    about: 'grant a role; a member without a passkey gets a link that registers the first one',
+    input: {
+      email: required('<address>', 'the e-mail of the person; a new address creates a member', emailText),
+      role: required(...role),
+    },
+    examples: ['npx farebox staff grant --email ops@example.com --role operator'],
+    run: async () => (await runs()).grant,
+  }),
+  command({
+    name: 'staff revoke',
+    about: 'revoke a role, or all roles; effective from the next page on',
+    input: { idOrEmail: member, role: option(...role) },
+    run: async () => (await runs()).revoke,
+  }),
+  command({
+    name: 'staff list',
+    about: 'list members, their roles and passkeys',
+    columns: {
+      staff: 'staffId',
+      'e-mail': 'email',
+      roles: ({ roles }) => roles.join(',') || 'none',
+      passkeys: 'passkeys',
+      since: 'createdAt',
+    },
+    empty: 'no staff; "staff grant" makes the first member',
+    run: async () => (await runs()).list,
+  }),
+  command({
+    name: 'staff sign-in-link',
+    about: 'print a link for a member without a passkey: it registers a new one',
+    input: { idOrEmail: member },
+    run: async () => (await runs()).staffSignInLink,
+  }),
+]

@@ -1,14 +1,13 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createMailer } from '../../platform/outgoing/mailer.ts'
+import type { Sessions } from '../../platform/ui/page.ts'
 import { createSingleUse, type SingleUse } from '../../platform/ui/page-access.ts'
-import type { Sessions } from '../../platform/ui/session.ts'
 import type { Accounts, FindAccount } from '../accounts/index.ts'
-import { confirmPages } from './confirm-pages.ts'
-import { passkeyPages } from './passkey-pages.ts'
+import { confirmPages, passkeyPages } from './passkey-pages.ts'
 import { createPasskeys } from './passkeys.ts'
 import { createPeople, type People } from './people.ts'
-import { sessionPages, timePages } from './session-pages.ts'
+import { sessionPages, staffPages, timePages } from './session-pages.ts'
 import { createSessions } from './sessions.ts'
 import type { ConsoleConfig } from './settings.ts'
 import {
@@ -20,7 +19,6 @@ import {
 } from './sign-in.ts'
 import { createCodes, createLinks } from './sign-in-links.ts'
 import { signInLinkPages, signInPages } from './sign-in-pages.ts'
-import { staffPages } from './staff-pages.ts'
 import { createVisitors } from './visitor.ts'
 
 type SignInFeature = Feature & {
@@ -47,14 +45,7 @@ export const open = (
     readonly findAccount: FindAccount
   },
 ): SignInFeature => {
-  const {
-    pool,
-    clock,
-    keys,
-    logger,
-    monotonicMs,
-    assets: { island },
-  } = core
+  const { pool, clock, keys, logger, monotonicMs } = core
   const { mail, limited, name, origin, accounts, findAccount } = needs
   const mailer = mail && createMailer({ ...mail, logger })
   if (mailer) core.closing.add(mailer.close)
@@ -76,9 +67,9 @@ export const open = (
     pages: [
       ...staffPages({ people, sessions, findAccount }),
       ...sessionPages({ people, sessions }),
-      ...passkeyPages({ passkeys, people, sessions, island }),
-      ...confirmPages({ passkeys, mailedCodes, people, sessions, signInLimits, island }),
-      ...signInPages({ name, sendLink, passkeys, signInByPasskey, signInLimits, island }),
+      ...passkeyPages({ passkeys, people, sessions }),
+      ...confirmPages({ passkeys, mailedCodes, people, sessions, signInLimits }),
+      ...signInPages({ name, sendLink, passkeys, signInByPasskey, signInLimits }),
       ...signInLinkPages({ name, links, signIn, signInLimits }),
       ...timePages,
     ],

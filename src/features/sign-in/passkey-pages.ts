@@ -1,24 +1,29 @@
 import { isStaff } from '../../domain/staff/lifetimes.ts'
-import type { Assets } from '../../platform/ui/assets.ts'
-import { dropCookie } from '../../platform/ui/cookies.ts'
-import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
+import { consolePath, dropCookie } from '../../platform/ui/cookies.ts'
+import { type FormInput, fieldOf, formOf, hiddenOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
-import { type Html, html } from '../../platform/ui/html.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type ConsolePage,
   goTo,
   type PersonVisit,
   personPage,
-  refusedView,
-  show,
+  refused,
+  type Sessions,
 } from '../../platform/ui/page.ts'
-import type { Sessions } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
-import { shownCode } from '../../platform/vault/secrets.ts'
+import { codeIn } from '../../platform/vault/secrets.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { People } from './people.ts'
-import { sessionCookie } from './sign-in.ts'
+import {
+  codeDelayS,
+  type MailedCodes,
+  type SignInLimits,
+  sessionCookie,
+  signInDelayS,
+  waitText,
+} from './sign-in.ts'
 
 /** A button that requests a passkey. The answer is submitted as the field `answer` of the form. */
 export const passkeyButton = (
@@ -28,12 +33,10 @@ export const passkeyButton = (
 ): Html =>
   html`<fbx-passkey data-options="${JSON.stringify(options)}"><input type="hidden" name="answer" value="">
 <button type="button" class="${buttonClass}" hidden>${label}</button>
-<noscript><p class="hint">Passkeys need script in this browser.</p></noscript>
+<noscript><p class="hint">Passkeys need JavaScript in this browser.</p></noscript>
 <p class="hint" role="status"></p></fbx-passkey>`
 
-/** A code in large digits. */
-export const codeText = (code: string): Html => html`<p class="figure"><code>${shownCode(code)}</code></p>`
-
+const passkeysPath = '/console/passkeys'
 const maxName = 60
 
 const isName = (text: string): boolean => text.length <= maxName && !/\p{C}/u.test(text)
@@ -43,79 +46,33 @@ export const passkeyPages = ({
   passkeys,
   people,
   sessions,
-  island,
 }: {
   readonly passkeys: Pick<Passkeys, 'list' | 'creationOptions' | 'create' | 'remove'>
   readonly people: Pick<People, 'read' | 'passkeyAdded' | 'passkeyRemoved'>
   readonly sessions: Pick<Sessions, 'renew'>
-  readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const purposeOf = ({ visitor }: PersonVisit): string => `add ${visitor.session.sessionId}`
-
-  const view = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
-    const { subjectId, method } = visit.visitor.session
-    const [rows, person] = await Promise.all([passkeys.list(subjectId), people.read(subjectId, visit.cause)])
-    const working = rows.filter(({ passkeyId }) => person.passkeys.has(passkeyId))
-    const options = await passkeys.creationOptions(
-      { subjectId, name: visit.visitor.name || subjectId },
-      purposeOf(visit),
-    )
-    const first = isStaff(subjectId) && method !== 'passkey'
-    return {
-      title: 'Passkeys',
-      scripts: [island('passkey')],
-      body: html`${problemsOf(problems)}
-${first ? html`<p class="said warn">Staff signs in by passkeys alone. Add one now, and a second one on another device: this link is used up.</p>` : html`<p>A passkey signs you in with your device, without mail. Two of them, on two devices, are safer than one.</p>`}
-${tableOf({
-  caption: 'Passkeys',
-  rows: working,
-  empty: html`<p>You have no passkey yet.</p>`,
-  columns: [
-    { title: 'Name', head: true, cell: ({ name }) => name },
-    { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
-    { title: 'Last used', cell: ({ usedAt }) => timeText(usedAt) },
-    {
-      title: 'Remove',
-      cell: ({ passkeyId, name }) =>
-        html`<a href="/console/passkeys/${passkeyId}/remove">Remove <span class="skip">${name}</span></a>`,
-    },
-  ],
-})}
-<h2>Add one</h2>
-<form method="post" action="/console/passkeys" class="stack">
-${fieldOf({ name: 'name', label: 'What you call it', hint: 'Such as the device that holds it.', maxlength: maxName }, typed, problems)}
-${passkeyButton(options, 'Add a passkey')}
-</form>`,
-    }
-  }
 
   const add = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId, method } = visit.visitor.session
     const name = typed.text('name') || 'passkey'
-    if (!isName(name))
-      return refusedView(await view(visit, typed, { name: `A name has at most ${maxName} characters.` }))
+    if (!isName(name)) return refused({ name: `A name has at most ${maxName} characters.` })
     // A person with a passkey adds another one with it. The first one can be added right after sign-in.
     const newPasskey = await passkeys.create({ subjectId }, name, typed.text('answer'), purposeOf(visit))
     if (newPasskey === null)
-      return refusedView(
-        await view(visit, typed, { form: 'The browser gave no passkey, or the page was open for too long.' }),
-      )
+      return refused({ form: 'The browser returned no passkey, or the page was open for too long.' })
     const added = await people.passkeyAdded({ subjectId, ...newPasskey }, visit.cause)
     if (added.outcome === 'refused') {
       await passkeys.remove(subjectId, newPasskey.passkeyId)
-      return refusedView(
-        await view(visit, typed, { form: 'There are ten passkeys, as many as there may be.' }),
-        409,
-      )
+      return refused({ form: 'You already have ten passkeys, the maximum.' }, 409)
     }
-    const done = goTo('/console/passkeys', 'The passkey is added.')
-    if (!isStaff(subjectId) || method === 'passkey') return done
+    const message = 'The passkey is added.'
+    if (!isStaff(subjectId) || method === 'passkey') return goTo(passkeysPath, message)
     // The passkey was just used, so the session becomes a passkey session, and the next page needs no second
     // confirmation.
     const renewed = await sessions.renew(sessionId, { method: 'passkey', act: null })
-    const to = visit.wanted === '/console' ? '/console/passkeys' : visit.wanted
     return {
-      ...goTo(to, 'The passkey is added.'),
+      ...goTo(visit.wanted === '/console' ? passkeysPath : visit.wanted, message),
       cookies: [sessionCookie(renewed, visit.nowMs), dropCookie('wanted')],
     }
   }
@@ -124,10 +81,51 @@ ${passkeyButton(options, 'Add a passkey')}
     personPage({
       path: '/console/passkeys',
       name: 'showPasskeys',
-      summary: 'Passkeys that sign in',
+      summary: 'The passkeys of the person',
       nav: { label: 'Passkeys', group: 'You' },
       confirmed: true,
-      show: async (visit) => show(await view(visit, emptyFormInput, {})),
+      show: async (visit) => {
+        const { subjectId, method } = visit.visitor.session
+        const [all, person] = await Promise.all([
+          passkeys.list(subjectId),
+          people.read(subjectId, visit.cause),
+        ])
+        const options = await passkeys.creationOptions(
+          { subjectId, name: visit.visitor.name || subjectId },
+          purposeOf(visit),
+        )
+        const nameField = {
+          name: 'name',
+          label: 'Name',
+          hint: 'Such as the name of the device.',
+          maxlength: maxName,
+        }
+        return {
+          title: 'Passkeys',
+          islands: ['passkey'],
+          body: html`${isStaff(subjectId) && method !== 'passkey' ? html`<p class="message warn">Staff can sign in only with a passkey, and your link is used. Add a passkey now, and a second one on another device.</p>` : html`<p>With a passkey you sign in with your device, without e-mail. Add two of them on two devices to be safe.</p>`}
+${tableOf({
+  caption: 'Passkeys',
+  rows: all.filter(({ passkeyId }) => person.passkeys.has(passkeyId)),
+  empty: 'You have no passkey yet.',
+  columns: [
+    { title: 'Name', head: true, cell: ({ name }) => name },
+    { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Last used', cell: ({ usedAt }) => timeText(usedAt) },
+    {
+      title: 'Action',
+      cell: ({ passkeyId, name }) =>
+        html`<a href="${passkeysPath}/${passkeyId}/remove">Remove <span class="skip">${name}</span></a>`,
+    },
+  ],
+})}
+<h2>Add a passkey</h2>
+<form method="post" action="${passkeysPath}" class="stack">
+${fieldOf(nameField, visit.form)}
+${passkeyButton(options, 'Add passkey')}
+</form>`,
+        }
+      },
       act: { run: add },
     }),
     personPage({
@@ -135,12 +133,11 @@ ${passkeyButton(options, 'Add a passkey')}
       name: 'removePasskey',
       summary: 'Removes a passkey',
       confirmed: true,
-      show: async ({ params }) =>
-        show({
-          title: 'Remove a passkey',
-          body: html`<p>The passkey signs nobody in any more. Remove it from your device as well.</p>
-<form method="post" action="/console/passkeys/${params.id ?? ''}/remove"><div class="acts"><button class="danger">Remove the passkey</button> <a href="/console/passkeys">Keep it</a></div></form>`,
-        }),
+      show: async ({ form }) => ({
+        title: 'Remove a passkey',
+        body: html`<p>The passkey can no longer sign in. Remove it from your device as well.</p>
+${formOf(form, { submit: 'Remove passkey', danger: true, back: passkeysPath, backLabel: 'Keep it' })}`,
+      }),
       act: {
         run: async ({ params, visitor, cause }) => {
           const { subjectId } = visitor.session
@@ -148,13 +145,134 @@ ${passkeyButton(options, 'Add a passkey')}
           const done = await people.passkeyRemoved(subjectId, passkeyId, cause)
           if (done.outcome === 'refused')
             return goTo(
-              '/console/passkeys',
-              'It is your last one, and staff needs one: add another one first.',
+              passkeysPath,
+              'This is your last passkey, and staff needs one. Add another one first.',
             )
           await passkeys.remove(subjectId, passkeyId)
-          return goTo('/console/passkeys', 'The passkey is removed.')
+          return goTo(passkeysPath, 'The passkey is removed.')
         },
       },
+    }),
+  ]
+}
+
+type ConfirmationRequest = { readonly act: string; readonly to: string }
+
+/**
+ * The action to confirm, and the page to continue to. Only console paths are accepted. An action is a path with its
+ * placeholders.
+ */
+const parseConfirmationRequest = ({ query }: PersonVisit, typed: FormInput): ConfirmationRequest => {
+  const act = typed.text('act') || (query.get('act') ?? '')
+  return {
+    act: /^\/console(?:\/[a-z{}-]+)*$/.test(act) ? act : '/console',
+    to: consolePath(typed.text('to') || query.get('to')),
+  }
+}
+
+/** Pages where people confirm their identity before a sensitive action. */
+export const confirmPages = ({
+  passkeys,
+  mailedCodes,
+  people,
+  sessions,
+  signInLimits,
+}: {
+  readonly passkeys: Pick<Passkeys, 'requestOptions' | 'verify'>
+  /** Null: no mail is sent. */
+  readonly mailedCodes: MailedCodes | null
+  readonly people: Pick<People, 'read' | 'confirmed'>
+  readonly sessions: Pick<Sessions, 'renew'>
+  /** Null: limits are off. */
+  readonly signInLimits: SignInLimits | null
+}): readonly ConsolePage[] => {
+  const purposeOf = ({ visitor }: PersonVisit, act: string): string =>
+    `confirm ${visitor.session.sessionId} ${act}`
+
+  /** Accounts without e-mail, and staff, get no codes. */
+  const codesFor = ({ visitor }: PersonVisit): MailedCodes | null =>
+    isStaff(visitor.session.subjectId) || visitor.name === '' ? null : mailedCodes
+
+  const view = async (visit: PersonVisit, sent: boolean): Promise<View> => {
+    const { form, visitor } = visit
+    const { subjectId } = visitor.session
+    const { act, to } = parseConfirmationRequest(visit, form.typed)
+    const hidden = html`${hiddenOf('act', act)}${hiddenOf('to', to)}`
+    const person = await people.read(subjectId, visit.cause)
+    const options = person.passkeys.isEmpty()
+      ? null
+      : await passkeys.requestOptions(subjectId, purposeOf(visit, act))
+    const codes = codesFor(visit)
+    const expectsCode = sent || form.problems.code !== undefined
+    const codeField = {
+      name: 'code',
+      label: 'Code',
+      inputmode: 'numeric',
+      autocomplete: 'one-time-code',
+      maxlength: 20,
+    } as const
+    return {
+      title: 'Confirm it’s you',
+      islands: options === null ? [] : ['passkey'],
+      body: html`<p>Valid for five minutes, for this page only.</p>
+${options === null ? nothing : html`<h2>With a passkey</h2><form method="post" action="/console/confirm" class="stack">${hidden}${passkeyButton(options, 'Use a passkey')}</form>`}
+${
+  codes === null
+    ? nothing
+    : html`<h2>With a code by e-mail</h2>
+${sent ? html`<p class="message" role="status">A code was sent to ${visitor.name}.</p>` : nothing}
+<form method="post" action="/console/confirm" class="stack" novalidate>${hidden}
+${expectsCode ? fieldOf(codeField, form) : nothing}
+<div class="actions">${expectsCode ? html`<button class="first" name="do" value="code">Confirm</button> ` : nothing}<button name="do" value="mail">${sent ? 'Send another code' : 'Send me a code'}</button></div></form>`
+}
+${options === null && codes === null ? html`<p class="message warn">You have no passkey and no e-mail address. Sign out and sign in again instead.</p>` : nothing}`,
+    }
+  }
+
+  const confirmed = async (
+    visit: PersonVisit,
+    { act, to }: ConfirmationRequest,
+    method: 'passkey' | 'code',
+  ) => {
+    const { subjectId, sessionId } = visit.visitor.session
+    await people.confirmed({ subjectId, sessionId, act, method }, visit.cause)
+    const renewed = await sessions.renew(sessionId, { act })
+    return { ...goTo(to), cookies: [sessionCookie(renewed, visit.nowMs)] }
+  }
+
+  const confirm = async (visit: PersonVisit, typed: FormInput) => {
+    const { subjectId, sessionId } = visit.visitor.session
+    const confirmation = parseConfirmationRequest(visit, typed)
+    const codes = codesFor(visit)
+    const requestsCode = typed.text('do') === 'mail' && codes !== null
+    const waitS =
+      signInDelayS(signInLimits, visit.browser.address) ||
+      (requestsCode ? codeDelayS(signInLimits, sessionId) : 0)
+    if (waitS > 0) return refused({ form: waitText(waitS) }, 429)
+    if (requestsCode) {
+      await codes.send(visit.visitor.name, sessionId, confirmation.act)
+      return view({ ...visit, form: { ...visit.form, typed } }, true)
+    }
+    if (typed.text('do') === 'code' && codes !== null) {
+      const code = codeIn(typed.text('code'))
+      return code !== null && (await codes.redeem(sessionId, confirmation.act, code))
+        ? confirmed(visit, confirmation, 'code')
+        : refused({ code: 'This code is not valid. A code is valid for ten minutes and five attempts.' })
+    }
+    const purpose = purposeOf(visit, confirmation.act)
+    const verified = await passkeys.verify(typed.text('answer'), purpose, visit.cause)
+    return verified?.subjectId === subjectId
+      ? confirmed(visit, confirmation, 'passkey')
+      : refused({ form: 'The browser returned none of your passkeys, or the page was open for too long.' })
+  }
+
+  return [
+    personPage({
+      path: '/console/confirm',
+      name: 'confirmPerson',
+      summary: 'Confirms the identity of the person for one action',
+      show: (visit) => view(visit, false),
+      act: { harmless: true, run: confirm },
     }),
   ]
 }

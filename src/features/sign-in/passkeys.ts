@@ -29,7 +29,7 @@ export const passkeyCommitment = (passkey: {
     saltedText(passkey.salt, passkey.credentialId, passkey.publicKey),
   )
 
-export type Passkey = {
+type Passkey = {
   readonly passkeyId: string
   readonly name: string
   readonly createdAt: string
@@ -37,7 +37,7 @@ export type Passkey = {
 }
 
 /** The purpose of a challenge: `sign-in`, `add ses_…`, `confirm ses_… /console/keys/new`. */
-export type Purpose = string
+type Purpose = string
 
 /** Passkeys (WebAuthn) of people. An answer is checked against its challenge, and each challenge is accepted once. */
 export type Passkeys = {

@@ -43,7 +43,7 @@ export const readConsoleAddress = async ({ pool, keys }: AddressDeps): Promise<s
 export const linkUrl = (origin: string, link: string): string => `${origin}/console/sign-in/link?link=${link}`
 
 /** A single-use sign-in link that works in any browser. */
-export type PrintedLink = {
+type PrintedLink = {
   readonly outcome: 'done'
   readonly url: string
   /** ISO 8601 UTC. */

@@ -1,37 +1,44 @@
 import { type StaffRole, staffRoles } from '../../domain/staff/roles.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
+import { type CliOutput, CliRefusal, notFound } from '../../platform/cli/output.ts'
 import { createAccounts } from '../accounts/index.ts'
 import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from './people.ts'
 import { printLink, readConsoleAddress } from './printed-link.ts'
 import { createLinks } from './sign-in-links.ts'
 
 /** A sign-in link in a command's output. */
-export const linkFor = async (
+const linkFor = async (
   context: CliContext,
   subjectId: string,
 ): Promise<{ readonly url: string; readonly expiresAt: string }> => {
   const { config } = context
   const origin =
     config.console.url ?? (await readConsoleAddress(context)) ?? `http://localhost:${config.port}`
-  const deps = { people: createPeople(context), links: createLinks(context), clock: context.clock, origin }
-  const linkResult = await printLink(deps, subjectId, context)
+  const dependencies = {
+    people: createPeople(context),
+    links: createLinks(context),
+    clock: context.clock,
+    origin,
+  }
+  const linkResult = await printLink(dependencies, subjectId, context)
   if (linkResult.outcome === 'refused')
     throw new CliRefusal('no_role', 'this member of the staff has no role; "staff grant" gives one')
   return { url: linkResult.url, expiresAt: linkResult.expiresAt }
 }
 
-export const linkText = (url: string, expiresAt: string): string =>
-  `${url}\n\nIt signs in once, in any browser, until ${expiresAt}. Hand it to its person alone.`
+const linkText = (url: string, expiresAt: string): string =>
+  `${url}\n\nIt signs in once, in any browser, until ${expiresAt}. Give it only to this person.`
 
-export const signInLink = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
+type Person = { readonly idOrEmail: string }
+
+export const signInLink = async (context: CliContext, { idOrEmail }: Person): Promise<CliOutput> => {
   const accounts = createAccounts(context)
   const accountId = idOrEmail.includes('@')
     ? ((await accounts.byEmail(idOrEmail, context))?.accountId ?? null)
     : (idOrEmail as AccountId)
   if (accountId === null || !(await accounts.read(accountId, context)))
-    throw new CliMisuse('no account has this id or e-mail; "accounts list" shows them', {}, 'not_found')
+    throw notFound('no account has this id or e-mail; "accounts list" shows them')
   const link = await linkFor(context, accountId)
   return { json: { accountId, ...link }, text: linkText(link.url, link.expiresAt) }
 }
@@ -39,7 +46,7 @@ export const signInLink = async (context: CliContext, idOrEmail: string): Promis
 const emailChanged = (staffId: string) =>
   new CliRefusal(
     'email_changed',
-    `the vault has another e-mail for ${staffId} than its events commit to: somebody changed the table vault.staff; restore it from a backup`,
+    `the vault has another e-mail for ${staffId} than its events commit to: the table vault.staff was changed; restore it from a backup`,
   )
 
 /** The staff member with this id or e-mail. @throws CliRefusal when the e-mail does not match the committed one */
@@ -51,29 +58,23 @@ const requireStaff = async (context: CliContext, idOrEmail: string): Promise<Sta
       throw emailChanged(found.staffId)
     return found
   }
-  throw new CliMisuse(
-    'no member of the staff has this id or e-mail; "staff list" shows them',
-    {},
-    'not_found',
-  )
+  throw notFound('no member of the staff has this id or e-mail; "staff list" shows them')
 }
 
 export const grant = async (
   context: CliContext,
-  options: { readonly email: string; readonly role: StaffRole },
+  { email, role }: { readonly email: string; readonly role: StaffRole },
 ): Promise<CliOutput> => {
-  const claimed = await claimStaff(context.pool, options.email)
+  const claimed = await claimStaff(context.pool, email)
   const { staffId } = claimed
   const people = createPeople(context)
-  const granted = await people.grant(claimed, options.role, context)
+  const granted = await people.grant(claimed, role, context)
   if (granted.outcome === 'refused') throw emailChanged(staffId)
   const { passkeys } = await people.read(staffId, context)
   const link = passkeys.isEmpty() ? await linkFor(context, staffId) : null
-  const grantText = granted.changed
-    ? `granted ${options.role} to ${staffId}`
-    : `${staffId} had ${options.role} already`
+  const grantText = granted.changed ? `granted ${role} to ${staffId}` : `${staffId} had ${role} already`
   return {
-    json: { staffId, email: options.email, role: options.role, changed: granted.changed, ...link },
+    json: { staffId, email, role, changed: granted.changed, ...link },
     text:
       link === null
         ? grantText
@@ -83,8 +84,7 @@ export const grant = async (
 
 export const revoke = async (
   context: CliContext,
-  idOrEmail: string,
-  { role }: { readonly role?: StaffRole },
+  { idOrEmail, role }: Person & { readonly role?: StaffRole },
 ): Promise<CliOutput> => {
   const { staffId } = await requireStaff(context, idOrEmail)
   const people = createPeople(context)
@@ -102,7 +102,7 @@ export const revoke = async (
   }
 }
 
-export const list = async (context: CliContext): Promise<CliOutput> => {
+export const list = async (context: CliContext) => {
   const people = createPeople(context)
   const staff = await Promise.all(
     (await listStaff(context.pool)).map(async (each) => {
@@ -110,23 +110,10 @@ export const list = async (context: CliContext): Promise<CliOutput> => {
       return { ...each, roles: [...roles].sort(), passkeys: passkeys.size }
     }),
   )
-  return {
-    json: { staff },
-    text: table(
-      staff,
-      [
-        { title: 'STAFF', value: ({ staffId }) => staffId },
-        { title: 'E-MAIL', value: (row) => row.email },
-        { title: 'ROLES', value: ({ roles }) => roles.join(',') || 'none' },
-        { title: 'PASSKEYS', value: ({ passkeys }) => passkeys, align: 'right' },
-        { title: 'SINCE', value: ({ createdAt }) => createdAt },
-      ],
-      'no staff; "staff grant" makes the first member',
-    ),
-  }
+  return { json: { staff }, rows: staff }
 }
 
-export const staffSignInLink = async (context: CliContext, idOrEmail: string) => {
+export const staffSignInLink = async (context: CliContext, { idOrEmail }: Person) => {
   const { staffId } = await requireStaff(context, idOrEmail)
   const link = await linkFor(context, staffId)
   return { json: { staffId, ...link }, text: linkText(link.url, link.expiresAt) }

@@ -1,18 +1,28 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { consolePath, dropCookie, setCookie } from '../../platform/ui/cookies.ts'
+import {
+  choicesFrom,
+  fieldOf,
+  formOf,
+  hiddenOf,
+  postButton,
+  problemsIn,
+  selectOf,
+} from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
 import {
   type ConsolePage,
   goTo,
   openPage,
-  type PersonVisit,
+  operatorPage,
   personPage,
-  show,
-  type Visit,
+  refused,
+  type Session,
+  type Sessions,
 } from '../../platform/ui/page.ts'
-import type { Session, Sessions } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { countText, textInZone, timeText, zoneOf, zones } from '../../platform/ui/text.ts'
+import { countText, oneOf, textInZone, timeText, zoneOf, zones } from '../../platform/ui/text.ts'
+import type { FindAccount } from '../accounts/index.ts'
 import type { People } from './people.ts'
 import { endSession } from './sign-in.ts'
 
@@ -21,7 +31,7 @@ const yearS = 365 * 86_400
 const methodText: Readonly<Record<Session['method'], string>> = {
   link: 'e-mailed link',
   passkey: 'passkey',
-  'cli-link': 'link of the operator',
+  'cli-link': 'link from the operator',
 }
 
 /** Identifies a browser for people: the first words of its user agent. */
@@ -31,6 +41,8 @@ const browserText = ({ userAgent }: Session): string => {
   return [name, system].filter((part) => part !== undefined).join(', ') || userAgent.slice(0, 60) || 'unknown'
 }
 
+const sessionsPath = '/console/sessions'
+
 /** Sign-out, the sessions of a person, and the colour scheme of the pages. */
 export const sessionPages = ({
   people,
@@ -38,17 +50,18 @@ export const sessionPages = ({
 }: {
   readonly people: Pick<People, 'sessionEnded'>
   readonly sessions: Pick<Sessions, 'list' | 'end' | 'endOthers'>
-}): readonly ConsolePage[] => {
-  const list = async ({ visitor }: PersonVisit) => {
-    const { session } = visitor
-    const rows = await sessions.list(session.subjectId)
-    return show({
+}): readonly ConsolePage[] => [
+  personPage({
+    path: '/console/sessions',
+    name: 'showSessions',
+    summary: 'Signed-in browsers',
+    nav: { label: 'Sessions', group: 'You' },
+    show: async ({ visitor: { session }, form }) => ({
       title: 'Sessions',
-      body: html`<p>Browsers that are signed in. One that you do not know is to be ended, and your mail looked after.</p>
+      body: html`<p>Signed-in browsers. If you don't recognise one, end its session and check that your e-mail account is safe.</p>
 ${tableOf({
   caption: 'Sessions',
-  rows,
-  empty: html`<p>No session.</p>`,
+  rows: await sessions.list(session.subjectId),
   columns: [
     {
       title: 'Browser',
@@ -65,110 +78,184 @@ ${tableOf({
     { title: 'Last seen', cell: ({ seenAt }) => timeText(seenAt) },
     { title: 'Ends', cell: ({ endsAt }) => timeText(endsAt) },
     {
-      title: 'End it',
-      cell: ({ sessionId }) =>
-        html`<form method="post" action="/console/sessions"><button name="end" value="${sessionId}" class="plain">End</button></form>`,
+      title: 'Action',
+      cell: (row) =>
+        postButton(form, { name: 'end', value: row.sessionId, label: 'End', of: browserText(row) }),
     },
   ],
 })}
-<form method="post" action="/console/sessions" class="stack"><div class="acts"><button name="end" value="others" class="danger">End all others</button></div></form>`,
-    })
-  }
-
-  const end = async ({ visitor, cause }: PersonVisit, sessionChoice: string) => {
-    const { session } = visitor
-    if (sessionChoice === 'others') {
-      const endedIds = await sessions.endOthers(session.subjectId, session.sessionId)
-      for (const sessionId of endedIds)
-        await people.sessionEnded({ subjectId: session.subjectId, sessionId, reason: 'revoked' }, cause)
-      return goTo('/console/sessions', `${countText(endedIds.length, 'session')} ended.`)
-    }
-    await endSession(
-      { people, sessions },
-      { subjectId: session.subjectId, sessionId: sessionChoice },
-      'revoked',
-      cause,
-    )
-    return sessionChoice === session.sessionId
-      ? { ...goTo('/console/sign-in'), cookies: [dropCookie('session')] }
-      : goTo('/console/sessions', 'The session is over.')
-  }
-
-  return [
-    personPage({
-      path: '/console/sessions',
-      name: 'showSessions',
-      summary: 'Browsers that are signed in',
-      nav: { label: 'Sessions', group: 'You' },
-      show: list,
-      act: { harmless: true, run: (visit, typed) => end(visit, typed.text('end')) },
+<form method="post" class="stack"><div class="actions"><button name="end" value="others" class="danger">End all others</button></div></form>`,
     }),
-    personPage({
-      path: '/console/sign-out',
-      name: 'signOut',
-      summary: 'Ends the session of this browser',
-      act: {
-        harmless: true,
-        run: async ({ visitor, cause }) => {
-          await endSession({ people, sessions }, visitor.session, 'signed_out', cause)
-          return { ...goTo('/console/sign-in', 'You are signed out.'), cookies: [dropCookie('session')] }
-        },
+    act: {
+      harmless: true,
+      run: async ({ visitor: { session }, cause }, typed) => {
+        const { subjectId } = session
+        const choice = typed.text('end')
+        if (choice === 'others') {
+          const endedIds = await sessions.endOthers(subjectId, session.sessionId)
+          for (const sessionId of endedIds)
+            await people.sessionEnded({ subjectId, sessionId, reason: 'revoked' }, cause)
+          return goTo(sessionsPath, `${countText(endedIds.length, 'session')} ended.`)
+        }
+        await endSession({ people, sessions }, { subjectId, sessionId: choice }, 'revoked', cause)
+        return choice === session.sessionId
+          ? { ...goTo('/console/sign-in'), cookies: [dropCookie('session')] }
+          : goTo(sessionsPath, 'The session is ended.')
       },
-    }),
-    openPage({
-      path: '/console/theme',
-      name: 'setTheme',
-      summary: 'Sets the colours of the pages in this browser',
-      act: {
-        harmless: true,
-        run: async (_visit, typed) => {
-          const theme = typed.text('theme')
-          const cookie =
-            theme === 'light' || theme === 'dark'
-              ? setCookie('theme', theme, 'Lax', yearS)
-              : dropCookie('theme')
-          return { ...goTo(consolePath(typed.text('to'))), cookies: [cookie] }
-        },
+    },
+  }),
+  personPage({
+    path: '/console/sign-out',
+    name: 'signOut',
+    summary: 'Ends the session of this browser',
+    act: {
+      harmless: true,
+      run: async ({ visitor, cause }) => {
+        await endSession({ people, sessions }, visitor.session, 'signed_out', cause)
+        return { ...goTo('/console/sign-in', 'You are signed out.'), cookies: [dropCookie('session')] }
       },
-    }),
-  ]
-}
-
-const path = '/console/times'
-
-const form = ({ zone, query, nowMs }: Visit) =>
-  show({
-    title: 'Times',
-    body: html`<p>It is ${timeText(isoTime(nowMs))}. Pages say times in UTC, as files and the API do, or in a time zone of yours. Days and months, by which money and traffic are added up, stay those of UTC.</p>
-<form method="post" action="${path}" class="stack">
-<input type="hidden" name="to" value="${consolePath(query.get('back') ?? '/console')}">
-<div class="field"><label for="zone">Time zone</label><select id="zone" name="zone"><option value="UTC">UTC</option>${zones.map(
-      (each) =>
-        html`<option value="${each}"${each === zone ? { html: ' selected' } : null}>${each.replaceAll('_', ' ')}</option>`,
-    )}</select></div>
-<div class="acts"><button class="first">Show times so</button></div>
-</form>`,
-  })
+    },
+  }),
+  openPage({
+    path: '/console/theme',
+    name: 'setTheme',
+    summary: 'Sets the colours of the pages in this browser',
+    act: {
+      harmless: true,
+      run: async (_visit, typed) => {
+        const theme = oneOf(['light', 'dark'], typed.text('theme'))
+        const cookie = theme ? setCookie('theme', theme, 'Lax', yearS) : dropCookie('theme')
+        return { ...goTo(consolePath(typed.text('to'))), cookies: [cookie] }
+      },
+    },
+  }),
+]
 
 /** The time zone of times on pages in this browser. */
 export const timePages: readonly ConsolePage[] = [
   openPage({
-    path,
+    path: '/console/times',
     name: 'setZone',
-    summary: 'The time zone of times on pages, in this browser',
-    show: async (visit) => form(visit),
+    summary: 'Sets the time zone of times on pages in this browser',
+    show: async ({ zone, query, nowMs, form }) => ({
+      title: 'Times',
+      body: html`<p>It is ${timeText(isoTime(nowMs))}. Pages show times in UTC, like files and the API, or in your time zone. Daily and monthly totals always use UTC.</p>
+${formOf(form, {
+  fields: [
+    hiddenOf('to', consolePath(query.get('back') ?? '/console')),
+    selectOf(
+      {
+        name: 'zone',
+        label: 'Time zone',
+        choices: choicesFrom(['UTC', ...zones]),
+        value: zone ?? 'UTC',
+      },
+      form,
+    ),
+  ],
+  submit: 'Set time zone',
+  action: '/console/times',
+})}`,
+    }),
     act: {
       harmless: true,
       run: async ({ nowMs }, typed) => {
         const zone = zoneOf(typed.text('zone'))
-        const confirmationText =
-          zone === null
-            ? 'Times are in UTC.'
-            : `Times are those of ${zone}: ${textInZone(isoTime(nowMs), zone)}.`
+        const message =
+          zone === null ? 'Times are in UTC.' : `Times are in ${zone}: ${textInZone(isoTime(nowMs), zone)}.`
         return {
-          ...goTo(consolePath(typed.text('to')), confirmationText),
+          ...goTo(consolePath(typed.text('to')), message),
           cookies: [zone === null ? dropCookie('zone') : setCookie('zone', zone, 'Lax', yearS)],
         }
+      },
+    },
+  }),
+]
+
+const maxReason = 200
+const onlyOperators = 'Only operators can view the pages of an account.'
+
+/** The start page of staff, and read access to an account's pages. */
+export const staffPages = ({
+  people,
+  sessions,
+  findAccount,
+}: {
+  readonly people: Pick<People, 'viewed'>
+  readonly sessions: Pick<Sessions, 'view'>
+  readonly findAccount: FindAccount
+}): readonly ConsolePage[] => [
+  personPage({
+    path: '/console/staff',
+    name: 'showStaff',
+    summary: 'The first page of staff, where operators can view accounts',
+    for: ['finance', 'operator'],
+    nav: { label: 'Staff', group: 'Staff' },
+    show: async ({ visitor: { roles }, query, form }) => ({
+      title: 'Staff',
+      body: html`<p>Your roles: ${[...roles].join(', ')}.</p>
+${
+  roles.has('operator')
+    ? html`<h2>View an account</h2>
+<p>You see its pages as it sees them, but cannot change anything. The log records the view and its reason.</p>
+${formOf(form, {
+  fields: [
+    fieldOf(
+      {
+        name: 'account',
+        label: 'Account',
+        hint: 'Its id or e-mail address.',
+        required: true,
+        maxlength: 254,
+        value: (query.get('account') ?? '').slice(0, 254),
+      },
+      form,
+    ),
+    fieldOf(
+      {
+        name: 'reason',
+        label: 'Reason',
+        hint: 'It stays in the log: do not include personal data.',
+        required: true,
+        maxlength: maxReason,
+      },
+      form,
+    ),
+  ],
+  submit: 'View account',
+})}`
+    : html`<p class="soft">${onlyOperators}</p>`
+}`,
+      cliEquivalents: ['npx farebox accounts show ACCOUNT', 'npx farebox staff list'],
+    }),
+    act: {
+      run: async ({ visitor, cause }, typed) => {
+        const reason = typed.text('reason')
+        const accountId = await findAccount(typed.text('account'))
+        const problems = problemsIn({
+          account: accountId === null && 'No account has this id or e-mail address.',
+          reason:
+            (reason === '' || reason.length > maxReason || /\p{C}/u.test(reason)) &&
+            `Give a reason of at most ${maxReason} characters.`,
+        })
+        if (accountId === null || problems) return refused(problems ?? {})
+        const { subjectId: staffId, sessionId } = visitor.session
+        const result = await people.viewed({ staffId, sessionId, accountId, reason }, cause)
+        if (result.outcome === 'refused') return refused({ form: onlyOperators }, 409)
+        await sessions.view(sessionId, accountId)
+        return goTo('/console')
+      },
+    },
+  }),
+  operatorPage({
+    path: '/console/view/stop',
+    name: 'stopViewing',
+    summary: 'Ends the view of an account',
+    act: {
+      harmless: true,
+      run: async ({ visitor }) => {
+        await sessions.view(visitor.session.sessionId, null)
+        return goTo('/console/staff', 'You no longer view an account.')
       },
     },
   }),

@@ -35,7 +35,7 @@ const createAttemptCount = () => {
  * The result of opening a link: a session, or a code if another browser than the requesting one opened it. Null: the
  * link was used, ended or never existed.
  */
-export type OpenedLink =
+type OpenedLink =
   | { readonly kind: 'session'; readonly subjectId: string; readonly printed: boolean }
   | { readonly kind: 'code'; readonly code: string }
   | null

@@ -1,12 +1,25 @@
 import { isEmail } from '../../kernel/formats.ts'
-import type { Assets } from '../../platform/ui/assets.ts'
 import { consolePath, dropCookie, setCookie, wantedCookie } from '../../platform/ui/cookies.ts'
-import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
+import {
+  type FormInput,
+  type FormState,
+  fieldOf,
+  formOf,
+  hiddenOf,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
-import { html } from '../../platform/ui/html.ts'
-import { type ConsolePage, goTo, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
-import { codeIn, hashOfSecret, newSecret } from '../../platform/vault/secrets.ts'
-import { codeText, passkeyButton } from './passkey-pages.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import {
+  type ConsolePage,
+  goTo,
+  openPage,
+  refused,
+  type Visit,
+  viewWithStatus,
+} from '../../platform/ui/page.ts'
+import { codeIn, hashOfSecret, newSecret, shownCode } from '../../platform/vault/secrets.ts'
+import { passkeyButton } from './passkey-pages.ts'
 import type { Passkeys } from './passkeys.ts'
 import {
   type SendLink,
@@ -15,16 +28,25 @@ import {
   type SignInLimits,
   signInDelayS,
   signInPurpose,
+  waitText,
 } from './sign-in.ts'
 import { type Links, linkMs } from './sign-in-links.ts'
 
-const waitText = (seconds: number): string =>
-  `That was tried too often. Wait ${Math.ceil(seconds)} seconds and try again.`
-
-const homeOf = (visit: Visit, typed: FormInput = emptyFormInput): string =>
+const homeOf = (visit: Visit, typed: FormInput): string =>
   consolePath(typed.text('to') || visit.query.get('to'))
 
-const noMailNotice = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
+const codeField = (form: FormState): Html =>
+  fieldOf(
+    {
+      name: 'code',
+      label: 'Code',
+      inputmode: 'numeric',
+      autocomplete: 'one-time-code',
+      required: true,
+      maxlength: 20,
+    },
+    form,
+  )
 
 /** Sign-in by e-mail or passkey. The answer is the same for known and unknown addresses. */
 export const signInPages = ({
@@ -33,7 +55,6 @@ export const signInPages = ({
   passkeys,
   signInByPasskey,
   signInLimits,
-  island,
 }: {
   /** The name of the service. */
   readonly name: string
@@ -43,62 +64,38 @@ export const signInPages = ({
   readonly signInByPasskey: SignInByPasskey
   /** Null: limits are off. */
   readonly signInLimits: SignInLimits | null
-  readonly island: Assets['island']
 }): readonly ConsolePage[] => {
-  const signInView = async (visit: Visit, typed: FormInput, problems: Problems): Promise<View> => {
-    const returnPath = homeOf(visit, typed)
+  const signInView = async (visit: Visit): Promise<View> => {
+    const { form } = visit
+    const to = hiddenOf('to', homeOf(visit, form.typed))
     const options = await passkeys.requestOptions(null, signInPurpose)
+    const emailField = {
+      name: 'email',
+      label: 'E-mail',
+      type: 'email',
+      autocomplete: 'email',
+      required: true,
+      maxlength: 254,
+    } as const
     return {
-      alone: true,
+      standalone: true,
       title: `Sign in to ${name}`,
-      scripts: [island('passkey')],
-      body: html`${problemsOf(problems)}
-${
-  sendLink === null
-    ? noMailNotice
-    : html`<form method="post" action="/console/sign-in" class="stack" novalidate>
-<input type="hidden" name="to" value="${returnPath}">
-${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email', required: true, maxlength: 254 }, typed, problems)}
-<div class="acts"><button class="first">Send me a link</button></div>
-</form>`
-}
+      islands: ['passkey'],
+      body: html`${
+        sendLink === null
+          ? html`<p class="message warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
+          : formOf(form, {
+              fields: [to, fieldOf(emailField, form)],
+              submit: 'Send me a link',
+              action: '/console/sign-in',
+            })
+      }
 <h2>With a passkey</h2>
 <form method="post" action="/console/sign-in/passkey" class="stack">
-<input type="hidden" name="to" value="${returnPath}">
+${to}
 ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' : 'second')}
 </form>`,
     }
-  }
-
-  const askForLink = async (visit: Visit, typed: FormInput) => {
-    const email = typed.text('email')
-    if (sendLink === null)
-      return refusedView(await signInView(visit, typed, { form: 'This service sends no mail.' }))
-    if (!isEmail(email))
-      return refusedView(
-        await signInView(visit, typed, { email: 'Type an e-mail address such as name@example.com.' }),
-      )
-    const waitS = signInDelayS(signInLimits, visit.browser.address, email)
-    if (waitS > 0) return refusedView(await signInView(visit, typed, { form: waitText(waitS) }), 429)
-    // Mails may be late, so the secret is reused: every link that this browser requested works in it.
-    const existingSecret = visit.signInRequestSecret
-    const requestSecret = hashOfSecret(existingSecret) === null ? newSecret() : existingSecret!
-    await sendLink(email, requestSecret)
-    const cookies = [
-      setCookie('asking', requestSecret, 'Strict', linkMs / 1000),
-      wantedCookie(homeOf(visit, typed)),
-    ]
-    return { ...goTo('/console/sign-in/sent'), cookies }
-  }
-
-  const byPasskey = async (visit: Visit, typed: FormInput) => {
-    const waitS = signInDelayS(signInLimits, visit.browser.address)
-    const cookies = waitS > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
-    if (cookies !== null)
-      return { ...goTo(homeOf(visit, typed)), cookies: [...cookies, dropCookie('wanted')] }
-    const text =
-      waitS > 0 ? waitText(waitS) : 'This passkey opens nothing here, or the page was open for too long.'
-    return refusedView(await signInView(visit, emptyFormInput, { form: text }), waitS > 0 ? 429 : 400)
   }
 
   return [
@@ -106,17 +103,53 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
       path: '/console/sign-in',
       name: 'signIn',
       summary: 'Sign in by e-mail or passkey',
-      show: async (visit) =>
-        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, emptyFormInput, {})),
-      act: { harmless: true, run: askForLink },
+      show: async (visit) => (visit.visitor ? goTo(homeOf(visit, visit.form.typed)) : signInView(visit)),
+      act: {
+        harmless: true,
+        run: async (visit, typed) => {
+          const email = typed.text('email')
+          if (sendLink === null) return refused({ form: 'This service sends no mail.' })
+          if (!isEmail(email)) return refused({ email: 'Type an e-mail address such as name@example.com.' })
+          const waitS = signInDelayS(signInLimits, visit.browser.address, email)
+          if (waitS > 0) return refused({ form: waitText(waitS) }, 429)
+          // Mails may be late, so the secret is reused: every link that this browser requested works in it.
+          const existingSecret = visit.signInRequestSecret
+          const requestSecret = hashOfSecret(existingSecret) === null ? newSecret() : existingSecret!
+          await sendLink(email, requestSecret)
+          const cookies = [
+            setCookie('asking', requestSecret, 'Strict', linkMs / 1000),
+            wantedCookie(homeOf(visit, typed)),
+          ]
+          return { ...goTo('/console/sign-in/sent'), cookies }
+        },
+      },
     }),
     openPage({
       path: '/console/sign-in/passkey',
       name: 'signInPasskey',
       summary: 'Signs in with a passkey',
-      act: { harmless: true, run: byPasskey },
+      act: {
+        harmless: true,
+        run: async (visit, typed) => {
+          const waitS = signInDelayS(signInLimits, visit.browser.address)
+          const cookies = waitS > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
+          if (cookies !== null)
+            return { ...goTo(homeOf(visit, typed)), cookies: [...cookies, dropCookie('wanted')] }
+          const text =
+            waitS > 0 ? waitText(waitS) : 'This passkey is not known here, or the page was open for too long.'
+          const view = await signInView(visit)
+          const body = html`${problemsOf({ form: text })}${view.body}`
+          return viewWithStatus({ ...view, body }, waitS > 0 ? 429 : 400)
+        },
+      },
     }),
   ]
+}
+
+const deadLink: View = {
+  standalone: true,
+  title: 'This link is not valid',
+  body: html`<p>It was already used, or it is older than ten minutes. <a href="/console/sign-in">Request another one</a>.</p>`,
 }
 
 /** Signs in by a mailed link, or by the code that the link shows in another browser. */
@@ -133,83 +166,71 @@ export const signInLinkPages = ({
   /** Null: limits are off. */
   readonly signInLimits: SignInLimits | null
 }): readonly ConsolePage[] => {
-  const sentView = (typed: FormInput, problems: Problems): View => ({
-    alone: true,
-    title: 'Look into your mail',
-    body: html`${problemsOf(problems)}
-<p>If an account has this address, a link is on its way. It is good for ten minutes, and once.</p>
-<p>Open it in this browser. If it opens in another one, that one shows a code: type it here.</p>
-<form method="post" action="/console/sign-in/sent" class="stack" novalidate>
-${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'one-time-code', required: true, maxlength: 20 }, typed, problems)}
-<div class="acts"><button class="first">Sign in</button> <a href="/console/sign-in">Ask again</a></div>
-</form>`,
+  const signedIn = (visit: Visit, cookies: readonly string[]) => ({
+    ...goTo(visit.wanted),
+    cookies: [...cookies, dropCookie('wanted')],
   })
-
-  const redeemCode = async (visit: Visit, typed: FormInput) => {
-    const code = codeIn(typed.text('code'))
-    if (code === null)
-      return refusedView(sentView(typed, { code: 'A code has eight digits, such as 1234 5678.' }))
-    const waitS = signInDelayS(signInLimits, visit.browser.address)
-    if (waitS > 0) return refusedView(sentView(typed, { form: waitText(waitS) }), 429)
-    const redeemed = await links.redeem(code, visit.signInRequestSecret)
-    const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
-    if (!cookies)
-      return refusedView(
-        sentView(typed, {
-          code: 'This code does not fit. It is good for ten minutes and five tries, in the browser that asked.',
-        }),
-      )
-    return { ...goTo(visit.wanted), cookies: [...cookies, dropCookie('wanted')] }
-  }
-
-  const linkView = (visit: Visit): View => ({
-    alone: true,
-    title: `Sign in to ${name}`,
-    body: html`<p>Press the button to sign in. The link is good once.</p>
-<form method="post" action="/console/sign-in/link" class="stack">
-<input type="hidden" name="link" value="${visit.query.get('link') ?? ''}">
-<div class="acts"><button class="first">Sign in</button></div>
-</form>`,
-  })
-
-  const deadLink: View = {
-    alone: true,
-    title: 'This link is over',
-    body: html`<p>It was used, or ten minutes have passed. <a href="/console/sign-in">Ask for another one</a>.</p>`,
-  }
-
-  const openLink = async (visit: Visit, typed: FormInput) => {
-    const waitS = signInDelayS(signInLimits, visit.browser.address)
-    if (waitS > 0)
-      return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(waitS)}</p>` }, 429)
-    const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
-    if (opened === null) return refusedView(deadLink, 409)
-    if (opened.kind === 'code')
-      return show({
-        alone: true,
-        title: 'Type this code where you asked for the link',
-        body: html`${codeText(opened.code)}
-<p>The link was asked for in another browser, so nobody is signed in here. If you did not ask for it, close this page.</p>`,
-      })
-    const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
-    if (cookies === null) return refusedView(deadLink, 409)
-    return { ...goTo(visit.wanted), cookies: [...cookies, dropCookie('wanted')] }
-  }
 
   return [
     openPage({
       path: '/console/sign-in/sent',
       name: 'signInSent',
       summary: 'A link was sent; the code of another browser',
-      show: async () => show(sentView(emptyFormInput, {})),
-      act: { harmless: true, run: redeemCode },
+      show: async ({ form }) => ({
+        standalone: true,
+        title: 'Check your e-mail',
+        body: html`<p>If this address has an account, we sent a link to it. The link works once, for ten minutes.</p>
+<p>Open it in this browser. In another browser it shows a code, which you type here.</p>
+${formOf(form, { fields: [codeField(form)], submit: 'Sign in', back: '/console/sign-in', backLabel: 'Send another link' })}`,
+      }),
+      act: {
+        harmless: true,
+        run: async (visit, typed) => {
+          const code = codeIn(typed.text('code'))
+          if (code === null) return refused({ code: 'A code has eight digits, such as 1234 5678.' })
+          const waitS = signInDelayS(signInLimits, visit.browser.address)
+          if (waitS > 0) return refused({ form: waitText(waitS) }, 429)
+          const redeemed = await links.redeem(code, visit.signInRequestSecret)
+          const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
+          return cookies
+            ? signedIn(visit, cookies)
+            : refused({
+                code: 'This code is not valid. A code is valid for ten minutes and five attempts, in the browser that requested the link.',
+              })
+        },
+      },
     }),
     openPage({
       path: '/console/sign-in/link',
       name: 'signInLink',
-      summary: 'A link was opened: looking at it does nothing, its button signs in',
-      show: async (visit) => show(linkView(visit)),
-      act: { harmless: true, run: openLink },
+      summary: 'The page of a sign-in link: only its button signs in',
+      show: async ({ form, query }) => ({
+        standalone: true,
+        title: `Sign in to ${name}`,
+        body: html`<p>Press the button to sign in. The link works once.</p>
+${formOf(form, { fields: [hiddenOf('link', query.get('link') ?? '')], submit: 'Sign in', action: '/console/sign-in/link' })}`,
+      }),
+      act: {
+        harmless: true,
+        run: async (visit, typed) => {
+          const waitS = signInDelayS(signInLimits, visit.browser.address)
+          if (waitS > 0) {
+            const body = html`<p>${waitText(waitS)}</p>`
+            return viewWithStatus({ ...deadLink, title: 'Too many attempts', body }, 429)
+          }
+          const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
+          if (opened === null) return viewWithStatus(deadLink, 409)
+          if (opened.kind === 'code')
+            return {
+              standalone: true,
+              title: 'Type this code where you requested the link',
+              body: html`<p class="figure"><code>${shownCode(opened.code)}</code></p>
+<p>You requested the link in another browser, so you are not signed in here. If you did not request it, close this page.</p>`,
+            }
+          const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
+          return cookies === null ? viewWithStatus(deadLink, 409) : signedIn(visit, cookies)
+        },
+      },
     }),
   ]
 }

@@ -7,7 +7,7 @@ import { createRateLimiter, type RateLimiter } from '../../platform/http/rate-li
 import type { Mailer, MailMessage } from '../../platform/outgoing/mailer.ts'
 import { dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import type { Visit } from '../../platform/ui/page.ts'
-import { type Opened, type Sessions, sessionCause } from '../../platform/ui/session.ts'
+import { type Opened, type Sessions, sessionCause } from '../../platform/ui/page.ts'
 import { shownCode } from '../../platform/vault/secrets.ts'
 import type { Accounts } from '../accounts/index.ts'
 import type { Passkeys } from './passkeys.ts'
@@ -19,7 +19,10 @@ import type { Codes, Links } from './sign-in-links.ts'
 /** The purpose of sign-in challenges. Answers to other challenges do not sign in. */
 export const signInPurpose = 'sign-in'
 
-const closingText = `If it was not you, do nothing: nobody gets in without this letter.`
+export const waitText = (seconds: number): string =>
+  `Too many attempts. Wait ${Math.ceil(seconds)} seconds and try again.`
+
+const closingText = `If you did not request it, ignore this e-mail. Nobody can sign in without it.`
 
 /** The link has its own line and is short enough not to be wrapped. */
 const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
@@ -29,7 +32,7 @@ const signInMail = (to: string, merchant: string, link: string): MailMessage => 
 
 ${link}
 
-It is good once, for ten minutes, in the browser in which it was asked for.
+The link works once, for ten minutes, in the browser that requested it.
 ${closingText}
 `,
 })
@@ -37,12 +40,12 @@ ${closingText}
 const confirmationMail = (to: string, merchant: string, code: string): MailMessage => ({
   to,
   subject: `Your code for ${merchant}`,
-  text: `Type this code to confirm what you are about to do in ${merchant}:
+  text: `Type this code to confirm your action in ${merchant}:
 
     ${code}
 
-It is good once, for ten minutes.
-If it was not you, end your sessions in the console: somebody uses one of them.
+The code works once, for ten minutes.
+If you did not request it, end your sessions in the console: somebody else is using one of them.
 `,
 })
 

@@ -3,7 +3,7 @@ import { isStaff } from '../../domain/staff/lifetimes.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'
-import { type Role, type Session, sessionCause } from '../../platform/ui/session.ts'
+import { type Role, type Session, sessionCause } from '../../platform/ui/page.ts'
 import type { Accounts } from '../accounts/index.ts'
 import { findStaff, type People } from './people.ts'
 

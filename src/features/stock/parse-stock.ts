@@ -58,7 +58,7 @@ export type StockingInput = {
 }
 
 /** An address to stock. The login of its endpoint goes to the vault. */
-export type AddressToStock = Omit<StockedAddress, 'endpoint'> & {
+type AddressToStock = Omit<StockedAddress, 'endpoint'> & {
   readonly endpoint?: Omit<StockedEndpoint, 'credentialId'> & { readonly login: Login | null }
 }
 
@@ -69,7 +69,7 @@ export type ParsedStock = {
   readonly addresses: readonly AddressToStock[]
 }
 
-export type ParsedStocking =
+type ParsedStocking =
   | { readonly ok: true; readonly stocks: readonly ParsedStock[] }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 

@@ -2,25 +2,16 @@ import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts
 import type { Product } from '../../domain/catalog/product.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { readText } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
+import { type InputOf, readText } from '../../platform/cli/input.ts'
+import { CliMisuse, type CliOutput, CliRefusal } from '../../platform/cli/output.ts'
 import { createCatalogService } from '../catalog/index.ts'
 import { addAddresses, type StockingReport } from './add-stock.ts'
+import type { addInput } from './commands.ts'
 import { type ParsedStock, parseStocking } from './parse-stock.ts'
-import { countStock, type PoolCount } from './stock-counts.ts'
+import { countStock } from './stock-counts.ts'
 import { createStockLogins } from './stock-logins.ts'
 
-type AddOptions = {
-  readonly product?: string
-  readonly country?: string
-  readonly file?: string
-  readonly addresses?: string
-  readonly city?: string
-  readonly asn?: number
-  readonly asnOrg?: string
-  readonly carrier?: string
-  readonly service?: string
-}
+type AddInput = InputOf<typeof addInput>
 
 const productOf = async (context: CliContext, id: string): Promise<Product> => {
   const catalog = await createCatalogService(context.runner).read(context)
@@ -30,7 +21,7 @@ const productOf = async (context: CliContext, id: string): Promise<Product> => {
   return product
 }
 
-const textOf = async ({ file, addresses }: AddOptions): Promise<string> => {
+const textOf = async ({ file, addresses }: AddInput): Promise<string> => {
   if ((file === undefined) === (addresses === undefined))
     throw new CliMisuse('give either --file or --addresses', {}, 'invalid_addresses')
   return file === undefined ? (addresses ?? '') : readText(file, 'invalid_file')
@@ -77,13 +68,7 @@ const added = (stocks: readonly Added[]): CliOutput => {
   return { json, text: lines.join('\n') }
 }
 
-const number = (title: string, value: (row: PoolCount) => number) => ({
-  title,
-  value,
-  align: 'right' as const,
-})
-
-export const add = async (context: CliContext, options: AddOptions) => {
+export const add = async (context: CliContext, options: AddInput) => {
   if (options.product !== undefined) await productOf(context, options.product)
   const catalog = await createCatalogService(context.runner).read(context)
   const parsed = parseStocking((id) => catalog.resolve(id), {
@@ -109,30 +94,13 @@ export const add = async (context: CliContext, options: AddOptions) => {
   return added(stocks)
 }
 
-export const list = async (context: CliContext, options: { product?: string; country?: string }) => {
+export const list = async (
+  context: CliContext,
+  { product, country }: { readonly product?: string; readonly country?: string },
+) => {
   const catalog = await createCatalogService(context.runner).read(context)
-  const onlyProduct = options.product === undefined ? undefined : await productOf(context, options.product)
-  const pools = await countStock(
-    context.runner,
-    catalog,
-    { productId: onlyProduct?.id, country: options.country?.toUpperCase() },
-    context,
-  )
-  return {
-    json: { stock: pools },
-    text: table(
-      pools,
-      [
-        { title: 'PRODUCT', value: (row) => row.productId },
-        { title: 'COUNTRY', value: (row) => row.country },
-        { title: 'CARRIER', value: (row) => row.carrierId ?? '-' },
-        { title: 'SERVICE', value: (row) => row.service ?? '-' },
-        number('TOTAL', (row) => row.total),
-        number('AVAILABLE', (row) => row.available),
-        number('RENTED', (row) => row.rented),
-        number('RESTING', (row) => row.resting),
-      ],
-      'no addresses',
-    ),
-  }
+  const productId = product === undefined ? undefined : (await productOf(context, product)).id
+  const filter = { productId, country: country?.toUpperCase() }
+  const stock = await countStock(context.runner, catalog, filter, context)
+  return { json: { stock }, rows: stock }
 }

@@ -138,7 +138,7 @@ export const createRenewalOrders = (deps: {
       const orderId = orderIdOfPeriod(subscriptionId, currentPeriodEnd, failedBefore)
       const existing = await readOrder(log, orderId)
       if (!existing || existing.failureReason === null || failedBefore + 1 === maxOrdersOfPeriod)
-        return { orderId, standing: existing }
+        return { orderId, existing }
     }
   }
 
@@ -197,7 +197,7 @@ export const createRenewals = (deps: {
   /** Null: the period is paid, its order is under way, or another process has decided it. */
   const pay = async (
     state: Subscription,
-    { orderId, standing: existing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
+    { orderId, existing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
   ): Promise<Refused | null> => {
     if (existing) {
       if (existing.failureReason !== null) return failed(existing)

@@ -70,7 +70,7 @@ export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
     before: refresh,
     work: ({ subscription_id: subscriptionId }) =>
       renewals.renew(subscriptionId).catch((error) => {
-        logger.error({ err: error, subscriptionId }, 'a subscription could not be looked at')
+        logger.error({ err: error, subscriptionId }, 'a subscription could not be checked')
         throw error
       }),
   })

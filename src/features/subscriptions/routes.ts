@@ -14,9 +14,10 @@ import type { SubscriptionId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { idempotentAnswer } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { idempotentAnswer, idempotentResponses, type Route, route } from '../../platform/http/route.ts'
+import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/index.ts'
@@ -84,8 +85,8 @@ export const subscriptionRoutes = (deps: {
       },
       examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
       responses: idempotentResponses(SubscriptionRecord, subscriptionExample, {
-        made: 'The subscription, its first period paid.',
-        stood: 'The subscription that stands under this Idempotency-Key, as it is now.',
+        created: 'The subscription, its first period paid.',
+        existing: 'The earlier subscription with this Idempotency-Key, in its current state.',
       }),
       errors: [
         'unknown_product',

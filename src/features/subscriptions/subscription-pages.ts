@@ -12,15 +12,19 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, accountPage, type ConsolePage, goTo, show } from '../../platform/ui/page.ts'
-import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { formOf } from '../../platform/ui/form.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type AccountVisit, accountPage, type ConsolePage, goTo } from '../../platform/ui/page.ts'
+import { detailsOf, listOf } from '../../platform/ui/table.ts'
 import {
-  afterOf,
   afterText,
   amountText,
+  type BadgeTone,
+  buttonLink,
   dollarText,
   idText,
+  oneOf,
+  queryText,
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
@@ -29,7 +33,7 @@ import type { Subscriptions } from './subscription-service.ts'
 
 const root = '/console/subscriptions'
 
-const subscriptionBadges: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad' | 'off']>> = {
+const subscriptionBadges: Readonly<Record<SubscriptionStatus, readonly [string, BadgeTone]>> = {
   active: ['active', 'good'],
   past_due: ['past due', 'bad'],
   canceled: ['canceled', 'off'],
@@ -57,64 +61,6 @@ export const subscriptionPages = ({
 }): readonly ConsolePage[] => {
   const productName = (id: string): string => catalog.current().resolve(id)?.name ?? id
 
-  const list = async ({ account, query, nowMs }: AccountVisit) => {
-    const status = subscriptionStatuses.find((each) => each === query.get('status'))
-    const before = query.get('before')
-    const after = afterOf(before)
-    await reads.settled(account.accountId)
-    const page = { status, after, limit: pageRows + 1 }
-    const subscriptionRows = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
-    const { rows, next } = pagedOf(subscriptionRows, (row) => afterText(row.startedAt, row.subscriptionId))
-    const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
-    return show({
-      title: 'Subscriptions',
-      body: html`${filtersOf(root, [
-        {
-          name: 'status',
-          label: 'State',
-          value: status ?? '',
-          choices: [
-            { value: '', label: 'any' },
-            ...subscriptionStatuses.map((value) => ({ value, label: subscriptionBadges[value][0] })),
-          ],
-        },
-      ])}
-${tableOf({
-  caption: 'Subscriptions, newest first',
-  rows: rows.map((row) => subscriptionRecord(row, nowMs)),
-  empty:
-    status !== undefined || after !== null
-      ? html`<p>No subscription fits. <a href="${root}">Show all</a></p>`
-      : html`<p>Nothing is ordered again by itself.</p>`,
-  columns: [
-    {
-      title: 'Subscription',
-      head: true,
-      cell: ({ subscriptionId, productId }) =>
-        html`<a href="${root}/${subscriptionId}">${productName(productId)}</a>`,
-    },
-    { title: 'Quantity', number: true, cell: ({ quantity }) => String(quantity) },
-    { title: 'Every', cell: ({ interval }) => interval },
-    { title: 'State', cell: subscriptionState },
-    { title: 'This period, USD', number: true, cell: ({ amountCents }) => amountText(amountCents) },
-    {
-      title: 'Next charge',
-      cell: ({ status: each, cancelAtPeriodEnd, currentPeriodEnd }) =>
-        timeText(
-          (each === 'active' || each === 'past_due') && !cancelAtPeriodEnd ? currentPeriodEnd : null,
-          'none',
-        ),
-    },
-    { title: 'Since', cell: ({ startedAt }) => timeText(startedAt) },
-  ],
-})}
-${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
-      same: [
-        `curl "$API/subscriptions${status === undefined ? '' : `?status=${status}`}" -H "X-API-Key: $KEY"`,
-      ],
-    })
-  }
-
   /** The account's subscription of the path, including a cancellation by another process. @throws not_found */
   const ownSubscription = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
     const id = params.id ?? ''
@@ -125,80 +71,118 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
     return subscriptionRecord(row, nowMs)
   }
 
-  const isOver = ({ status }: SubscriptionRecord): boolean => status === 'canceled' || status === 'expired'
-
-  const oneView = (subscription: SubscriptionRecord) => {
-    const path = `${root}/${subscription.subscriptionId}`
-    const detailRow = (name: string, value: Html | string | null): Html =>
-      value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
-    return {
-      title: `Subscription to ${productName(subscription.productId)}`,
-      acts:
-        isOver(subscription) || subscription.cancelAtPeriodEnd
-          ? html`<a href="${root}">All subscriptions</a>`
-          : html`<a class="button danger" href="${path}/cancel">Cancel it</a>`,
-      body: html`<dl class="facts">
-${detailRow('State', subscriptionState(subscription))}
-${detailRow('Subscription', idText(subscription.subscriptionId))}
-${detailRow('Quantity', String(subscription.quantity))}
-${detailRow('Every', subscription.interval)}
-${detailRow('This period cost', dollarText(subscription.amountCents))}
-${detailRow('Period began', timeText(subscription.currentPeriodStart))}
-${detailRow('Period ends', timeText(subscription.currentPeriodEnd))}
-${detailRow('Paid by', html`<a href="/console/orders/${subscription.orderId}">${idText(subscription.orderId)}</a>`)}
-${detailRow('Plan', subscription.planId === null ? null : html`<a href="/console/plans/${subscription.planId}">${idText(subscription.planId)}</a>`)}
-${detailRow('Country', subscription.fulfillmentMeta?.country ?? null)}
-${detailRow(
-  'Addresses',
-  subscription.proxyIds.length === 0
-    ? null
-    : html`${subscription.proxyIds.map((id) => html`<a href="/console/addresses/${id}">${idText(id)}</a><br>`)}`,
-)}
-${detailRow('Tried again until', subscription.graceEndsAt === null ? null : timeText(subscription.graceEndsAt))}
-${detailRow('Why', subscription.reason?.replaceAll('_', ' ') ?? null)}
-${detailRow('Ended', subscription.endedAt === null ? null : timeText(subscription.endedAt))}
-${detailRow('Since', timeText(subscription.startedAt))}
-</dl>
-<p class="soft">The next period costs what the product costs then.</p>`,
-      same: [
-        `curl $API/subscriptions/${subscription.subscriptionId} -H "X-API-Key: $KEY"`,
-        `curl -X DELETE $API/subscriptions/${subscription.subscriptionId} -H "X-API-Key: $KEY"`,
-      ],
-    }
-  }
-
   return [
     accountPage({
       path: '/console/subscriptions',
       name: 'showSubscriptions',
       summary: 'The subscriptions of the account',
       nav: { label: 'Subscriptions' },
-      show: list,
+      show: async (visit) => {
+        const { account, query, nowMs } = visit
+        const scope = wholeAccount(account.accountId)
+        const status = oneOf(subscriptionStatuses, query.get('status'))
+        await reads.settled(account.accountId)
+        return {
+          title: 'Subscriptions',
+          body: await listOf(visit, {
+            caption: 'Subscriptions, newest first',
+            filters: [{ name: 'status', label: 'State', value: status, choices: subscriptionStatuses }],
+            load: async (page) => {
+              const rows = await subscriptionsAfter(db, scope, { status, ...page }, nowMs)
+              return rows.map((row) => subscriptionRecord(row, nowMs))
+            },
+            keyOf: ({ startedAt, subscriptionId }) => afterText(startedAt, subscriptionId),
+            empty: 'There are no subscriptions yet.',
+            columns: [
+              {
+                title: 'Subscription',
+                head: true,
+                cell: ({ subscriptionId, productId }) =>
+                  html`<a href="${root}/${subscriptionId}">${productName(productId)}</a>`,
+              },
+              { title: 'Quantity', number: true, cell: ({ quantity }) => quantity },
+              { title: 'Every', cell: ({ interval }) => interval },
+              { title: 'State', cell: subscriptionState },
+              { title: 'This period, USD', number: true, cell: ({ amountCents }) => amountText(amountCents) },
+              {
+                title: 'Next charge',
+                cell: ({ status: each, cancelAtPeriodEnd, currentPeriodEnd }) =>
+                  timeText(
+                    (each === 'active' || each === 'past_due') && !cancelAtPeriodEnd
+                      ? currentPeriodEnd
+                      : null,
+                    'none',
+                  ),
+              },
+              { title: 'Since', cell: ({ startedAt }) => timeText(startedAt) },
+            ],
+          }),
+          cliEquivalents: [
+            `curl "$API/subscriptions${queryText(status ? { status } : {})}" -H "X-API-Key: $KEY"`,
+          ],
+        }
+      },
     }),
     accountPage({
       path: '/console/subscriptions/{id}',
       name: 'showSubscription',
       summary: 'One subscription and its period',
-      show: async (visit) => show(oneView(await ownSubscription(visit))),
+      show: async (visit) => {
+        const subscription = await ownSubscription(visit)
+        const { subscriptionId, orderId, planId, proxyIds, graceEndsAt, endedAt } = subscription
+        const isOver = subscription.status === 'canceled' || subscription.status === 'expired'
+        return {
+          title: `Subscription to ${productName(subscription.productId)}`,
+          actions:
+            isOver || subscription.cancelAtPeriodEnd
+              ? html`<a href="${root}">All subscriptions</a>`
+              : buttonLink(`${visit.path}/cancel`, 'Cancel subscription', 'danger'),
+          body: html`${detailsOf([
+            ['State', subscriptionState(subscription)],
+            ['Subscription', idText(subscriptionId)],
+            ['Quantity', String(subscription.quantity)],
+            ['Every', subscription.interval],
+            ['Price of this period', dollarText(subscription.amountCents)],
+            ['Period started', timeText(subscription.currentPeriodStart)],
+            ['Period ends', timeText(subscription.currentPeriodEnd)],
+            ['Paid by', html`<a href="/console/orders/${orderId}">${idText(orderId)}</a>`],
+            ['Plan', planId && html`<a href="/console/plans/${planId}">${idText(planId)}</a>`],
+            ['Country', subscription.fulfillmentMeta?.country],
+            [
+              'Addresses',
+              proxyIds.length === 0
+                ? null
+                : html`${proxyIds.map((id) => html`<a href="/console/addresses/${id}">${idText(id)}</a><br>`)}`,
+            ],
+            ['Retried until', graceEndsAt && timeText(graceEndsAt)],
+            ['Reason', subscription.reason?.replaceAll('_', ' ')],
+            ['Ended', endedAt && timeText(endedAt)],
+            ['Since', timeText(subscription.startedAt)],
+          ])}
+<p class="soft">Each period is charged at the product's current price.</p>`,
+          cliEquivalents: [
+            `curl $API/subscriptions/${subscriptionId} -H "X-API-Key: $KEY"`,
+            `curl -X DELETE $API/subscriptions/${subscriptionId} -H "X-API-Key: $KEY"`,
+          ],
+        }
+      },
     }),
     accountPage({
       path: '/console/subscriptions/{id}/cancel',
       name: 'cancelSubscriptionPage',
       summary: 'Cancels a subscription',
       show: async (visit) => {
-        const subscription = await ownSubscription(visit)
-        const { subscriptionId, productId, status, currentPeriodEnd } = subscription
-        const path = `${root}/${subscriptionId}`
-        return show({
+        const { subscriptionId, productId, status, currentPeriodEnd } = await ownSubscription(visit)
+        return {
           title: `Cancel ${productName(productId)}`,
-          body: html`<p>Nothing more is charged. ${
+          body: html`<p>You will not be charged again. ${
             status === 'past_due'
-              ? 'Its period is over: it ends at once.'
-              : html`What is paid lasts until ${timeText(currentPeriodEnd)}.`
+              ? 'The paid period is over, so it ends at once.'
+              : html`The paid period lasts until ${timeText(currentPeriodEnd)}.`
           }</p>
-<form method="post" action="${path}/cancel"><div class="acts"><button class="danger">Cancel the subscription</button> <a href="${path}">Keep it</a></div></form>`,
-          same: [`curl -X DELETE $API/subscriptions/${subscriptionId} -H "X-API-Key: $KEY"`],
-        })
+${formOf(visit.form, { submit: 'Cancel subscription', danger: true, back: `${root}/${subscriptionId}`, backLabel: 'Keep it' })}`,
+          cliEquivalents: [`curl -X DELETE $API/subscriptions/${subscriptionId} -H "X-API-Key: $KEY"`],
+        }
       },
       act: {
         run: async ({ account, params, cause }) => {
@@ -211,8 +195,8 @@ ${detailRow('Since', timeText(subscription.startedAt))}
           return goTo(
             `${root}/${params.id}`,
             canceled.subscription.ended === null
-              ? 'Nothing more is charged: it ends with its period.'
-              : 'The subscription is over.',
+              ? 'The subscription ends with its period.'
+              : 'The subscription has ended.',
           )
         },
       },

@@ -1,21 +1,33 @@
 import { InvalidArgumentError } from 'commander'
-import { wholeNumber } from '../../platform/cli/cli-context.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { id, option, required, wholeNumber } from '../../platform/cli/input.ts'
 import { isReference, maxCents } from './input-forms.ts'
 
 export { maxCents } from './input-forms.ts'
 
-export const parseReference = (text: string): string => {
+export const referenceText = (text: string): string => {
   if (isReference(text)) return text
   throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
 }
 
-export const parseGatewayName = (text: string): string => {
+const gatewayName = (text: string): string => {
   if (/^[a-z0-9-]{1,32}$/.test(text)) return text
   throw new InvalidArgumentError('It must be 1 to 32 of a-z, 0-9 and "-", e.g. stripe.')
 }
 
-export const parseSignedCents = (text: string): number => {
+const signedCents = (text: string): number => {
   const value = wholeNumber(-maxCents, maxCents)(text)
   if (value === 0) throw new InvalidArgumentError('It must not be 0.')
   return value
 }
+
+/** The options of movements by hand. */
+export const account = required('<id>', 'the account', id<AccountId>)
+export const reference = required(
+  '<text>',
+  'the same reference moves money once; stored in the log permanently: name no person',
+  referenceText,
+)
+export const creditCents = required('<n>', 'whole cents above 0', wholeNumber(1, maxCents))
+export const adjustmentCents = required('<n>', 'whole cents; below 0 to debit', signedCents)
+export const chargebackGateway = option('<name>', 'the gateway of the chargeback, e.g. stripe', gatewayName)

@@ -1,11 +1,12 @@
-import type { AdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import type { ApprovalAnswer, ApprovalRefusal } from '../../domain/ledger/decide-approval.ts'
 import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
+import type { InputOf } from '../../platform/cli/input.ts'
+import { CliMisuse, type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
+import type { adjustInput } from './commands.ts'
 import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
 
 /** The largest amount of a wallet or a customer, whole cents: micro-dollars are safe integers. */
@@ -15,7 +16,7 @@ const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): CliRefusal => {
   switch (refusal.code) {
     case 'unknown_account':
-      return new CliMisuse('no account has this id; "accounts create" makes one', {}, 'not_found')
+      return notFound('no account has this id; "accounts create" makes one')
     case 'not_a_reseller':
       return new CliMisuse('this account is no reseller, it has no customers', {}, 'reseller_forbidden')
     case 'already_applied': {
@@ -44,7 +45,7 @@ export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): Cl
     case 'unconfirmed':
       return new CliRefusal(
         'unconfirmed',
-        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; look for it in the wallet's transactions, and use another reference if it is not there`,
+        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; search the wallet's transactions for it, and use another reference if it is not there`,
       )
     default:
       return refusal satisfies never
@@ -63,7 +64,7 @@ export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusa
     )
   return new CliRefusal(
     'approval_needed',
-    `nothing moved yet: this is above what one operator may move alone, and stands as proposal ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
+    `nothing moved yet: this is above the limit of one operator, and was proposed as ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
     extra,
   )
 }
@@ -75,14 +76,13 @@ const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
     'you proposed it: another operator approves or declines it; "proposals withdraw" withdraws it',
   not_own_proposal: 'only its proposer withdraws it; "proposals decline" declines it',
   proposal_closed: 'it cannot be approved any more',
-  proposal_outdated:
-    'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
+  proposal_outdated: 'the amount has changed since it was proposed; propose it again',
 }
 
 /** The refusal to approve, decline or withdraw a proposal. */
 export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
   const { code } = refusal
-  if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')
+  if (code === 'unknown_proposal') return notFound(approvalRefusals[code])
   const status = code === 'proposal_closed' ? { status: refusal.status } : {}
   const statusText = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
   return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${statusText}`, status)
@@ -99,20 +99,18 @@ const output = (accountId: AccountId, reference: string, answer: ManualMovementA
   }
 }
 
-type Given = { readonly account: AccountId; readonly cents: number; readonly reference: string }
-
-export const credit = async (context: CliContext, { account, cents, reference }: Given) => {
+export const credit = async (
+  context: CliContext,
+  { account, cents, reference }: Pick<InputOf<typeof adjustInput>, 'account' | 'cents' | 'reference'>,
+) => {
   const credit = { accountId: account, amountCents: cents, reference }
   return output(account, reference, await createWallets(context).credit(credit, context))
 }
 
 export const adjust = async (
   context: CliContext,
-  { account, cents, reference, reason, gateway }: Given & { reason: AdjustmentReason; gateway?: string },
+  { account, cents, reference, reason, gateway }: InputOf<typeof adjustInput>,
 ) => {
-  const chargeback = reason === 'chargeback'
-  if (chargeback !== (gateway !== undefined))
-    throw new CliRefusal('invalid_parameter', 'give --gateway with --reason chargeback, and only then')
   const adjustment = {
     accountId: account,
     amountCents: cents,

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { createAvailableMicros } from '../../../projections/balances.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
@@ -22,9 +23,11 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Appends, Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
-import { centsToMicros } from '../../kernel/money.ts'
+import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/command.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
@@ -225,5 +228,22 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       const { availableMicros, heldMicros, receivableMicros } = answer
       return { availableMicros, heldMicros, receivableMicros }
     },
+  }
+}
+
+/** The spendable balance of an account, whole cents rounded down, including the account's own latest changes. */
+export type ReadBalance = (account: AccountId) => Promise<number>
+
+export const createReadBalance = ({
+  db,
+  reads,
+}: {
+  readonly db: Db
+  readonly reads: Pick<Reads, 'settled'>
+}): ReadBalance => {
+  const availableMicros = createAvailableMicros(db)
+  return async (account) => {
+    await reads.settled(account)
+    return microsToCentsFloor(await availableMicros(account))
   }
 }

@@ -1,18 +1,16 @@
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { cancellationOf, type WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
-import type { DeliveryCanceled, EndpointEvent } from '../../domain/webhooks/events.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { EndpointEvent } from '../../domain/webhooks/events.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { isolateFailures } from '../../kernel/failures.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
-import { isolateFailures } from '../../kernel/isolate-failures.ts'
-import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
+import { noticeStream } from '../../kernel/streams.ts'
 import { isTemporary } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
-import { appendEvents, type DeliveryRef, type EventAppend, recordedOutcomes } from './append-outcomes.ts'
-import { firstRetryMs } from './missed-webhooks.ts'
+import { type EnqueueDependencies, firstRetryMs } from './enqueue.ts'
+import { appendEvents, appendOutcomes, type DeliveryRef, type EventAppend, outcomeAppend } from './settle.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -22,9 +20,9 @@ const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): s
   const since = isoTime(Date.parse(failingSince) - hourMs)
   return [
     `The webhook endpoint ${endpointId} was disabled at ${disabledAt}: every attempt to deliver to it since ${failingSince} failed.`,
-    'Nothing is sent to it any more, and what waited was canceled.',
-    `Mend the receiver, then enable the endpoint: PATCH /api/v1/webhooks/${endpointId} with {"status":"active"}.`,
-    `After that, have what it missed sent again: POST /api/v1/webhooks/${endpointId}/redeliver?since=${since} (at most 30 days back).`,
+    'Nothing more is sent to it, and pending deliveries were canceled.',
+    `Repair the receiver, then enable the endpoint: PATCH /api/v1/webhooks/${endpointId} with {"status":"active"}.`,
+    `After that, send the missed deliveries again: POST /api/v1/webhooks/${endpointId}/redeliver?since=${since} (at most 30 days back).`,
   ].join('\n')
 }
 
@@ -71,49 +69,38 @@ export const noticeOfDisabling = (
 /** Deliveries in one round trip. */
 const chunk = 500
 
-type Cancelable = DeliveryRef & { readonly attempts: number; readonly queued_at: string }
+type Cancelable = DeliveryRef & { readonly attempts: number }
 
 /** A row of `read.webhooks_stale`. */
-type StaleDelivery = DeliveryRef &
+type StaleDelivery = Omit<DeliveryRef, 'queued_at'> &
   Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id' | 'caused_at' | 'position'>
 
-const cancelWrite = (
-  row: Cancelable,
+const cancelAppend = (
+  delivery: Cancelable,
   cause: Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id'>,
   nowMs: number,
-): EventAppend => ({
-  stream: deliveryStream(row.endpoint_id, row.event, row.resource),
-  expected: row.revision,
-  events: [
+): EventAppend =>
+  outcomeAppend(
+    delivery,
     {
       type: 'DeliveryCanceled',
       data: {
-        deliveryId: row.delivery_id,
-        endpointId: row.endpoint_id,
-        attempts: row.attempts,
+        deliveryId: delivery.delivery_id,
+        endpointId: delivery.endpoint_id,
+        attempts: delivery.attempts,
         reason: cause.reason,
       },
-    } satisfies DeliveryCanceled,
-  ],
-  correlationId: cause.correlation_id,
-  causationId: cause.cause_id,
-  nowMs,
-  afterMs: Date.parse(row.queued_at),
-})
-
-type Deps = {
-  readonly pool: pg.Pool
-  readonly log: EventLog
-  readonly clock: Clock
-  readonly logger: Logger
-}
+    },
+    { correlationId: cause.correlation_id, causationId: cause.cause_id },
+    nowMs,
+  )
 
 /**
  * Cancels the pending deliveries of an endpoint that were queued before a position. The outcome is appended first, so
  * that a crash before the update of the rows is safe to repeat.
  */
 const cancelPending = async (
-  { pool, log }: Pick<Deps, 'pool' | 'log'>,
+  { pool, log }: Pick<EnqueueDependencies, 'pool' | 'log'>,
   cause: WebhookCancellation,
   nowMs: number,
 ): Promise<void> => {
@@ -130,13 +117,10 @@ const cancelPending = async (
       values: [cause.endpoint_id, cause.position, since],
     })
     if (rows.length === 0) return
-    const outcomes = await appendEvents(
+    const statuses = await appendOutcomes(
       log,
-      rows.map((row) => cancelWrite(row, cause, nowMs)),
+      rows.map((delivery) => ({ delivery, append: cancelAppend(delivery, cause, nowMs) })),
     )
-    const conflicting = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
-    // If a worker appended its outcome just before, that outcome counts.
-    const recordedStatuses = await recordedOutcomes(log, conflicting)
     await pool.query({
       name: 'webhooks-canceled',
       text: `update work.webhook_deliveries d set status = s.status, finished_at = $3::timestamptz
@@ -144,7 +128,7 @@ const cancelPending = async (
               where d.delivery_id = s.delivery_id and d.status = 'pending'`,
       values: [
         rows.map(({ delivery_id }) => delivery_id),
-        rows.map(({ delivery_id }) => recordedStatuses.get(delivery_id) ?? 'canceled'),
+        rows.map(({ delivery_id }) => statuses.get(delivery_id)),
         isoTime(nowMs),
       ],
     })
@@ -156,14 +140,14 @@ const cancelPending = async (
  * Cancels deliveries that were enqueued after their endpoint was disabled or removed, because the enqueuer did not see
  * the change yet. A delivery with another outcome keeps it. A failed cancellation is repeated a minute later.
  */
-export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<boolean>) => {
+export const openStale = ({ pool, log, clock, logger }: EnqueueDependencies): (() => Promise<boolean>) => {
   let after = 0
   /** When failed cancellations are repeated, milliseconds; null: there are none. */
   let retryAtMs: number | null = null
   const cancel = async (rows: readonly StaleDelivery[]): Promise<void> => {
     await appendEvents(
       log,
-      rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
+      rows.map((row) => cancelAppend({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
     )
   }
   return async () => {
@@ -190,8 +174,8 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
  * endpoint, and creates the notice for an endpoint that failed for days. Each call processes one endpoint and returns
  * whether there may be more. A failing endpoint does not block the others.
  */
-export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
-  const { pool, log, clock, logger } = deps
+export const openCancellations = (dependencies: EnqueueDependencies): (() => Promise<boolean>) => {
+  const { pool, log, clock, logger } = dependencies
   /** Position of the last failed endpoint. It is skipped until the others are done. */
   let after = 0
 
@@ -208,12 +192,15 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
   const finish = async (position: number): Promise<void> => {
     const next = await readCancellation(position)
     if (next === null) {
-      logger.error({ position }, 'nothing is canceled for an endpoint that no event disabled or removed')
+      logger.error(
+        { position },
+        'deliveries of an endpoint are not canceled: no event disabled or removed it',
+      )
       return deleteCancellation(position)
     }
     const isRemoved = next.reason === 'endpoint_removed'
     if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
-    await cancelPending(deps, next, clock())
+    await cancelPending(dependencies, next, clock())
     await appendEvents(log, noticeOfDisabling(next, clock()))
     if (isRemoved)
       await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
@@ -237,7 +224,10 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
       await finish(next.position)
     } catch (err) {
       if (isTemporary(err)) throw err
-      logger.error({ err, endpointId: next.endpoint_id }, 'what waits for an endpoint cannot be canceled yet')
+      logger.error(
+        { err, endpointId: next.endpoint_id },
+        'the pending deliveries of an endpoint cannot be canceled yet',
+      )
       after = next.position
     }
     return true

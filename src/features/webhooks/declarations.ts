@@ -5,8 +5,8 @@ import { thresholdPct } from '../../domain/plans/fold.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
 import { orderExample } from '../orders/index.ts'
+import { signedRequest } from './deliver.ts'
 import { secretExample } from './webhook-record.ts'
-import { signedRequest } from './webhook-signature.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 

@@ -3,13 +3,17 @@ import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
 import { payloadOf } from '../../../projections/webhook-queue.ts'
 import type { WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
-import type { Endpoint as EndpointState } from '../../domain/webhooks/fold.ts'
-import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
+import {
+  type Endpoint as EndpointState,
+  type EndpointsState,
+  endpointsFold,
+} from '../../domain/webhooks/fold.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { deliveryStream, type StreamName, webhooksStream } from '../../kernel/streams.ts'
+import { createLogStates, type LogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
-import type { Db } from '../../platform/work/queue-leases.ts'
-import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { createEndpointStates } from './endpoint-states.ts'
+import type { Db, QueueTable } from '../../platform/work/queue-table.ts'
 import type { WebhookValues } from './webhook-vault.ts'
 
 /** A due delivery, as stored in its row. */
@@ -153,7 +157,7 @@ export const createDestinations = (deps: {
       }
     } catch (error) {
       // A damaged value affects its own endpoint only, not all deliveries of the batch.
-      logger.error({ err: error, endpointId }, 'what is kept of a webhook endpoint cannot be opened')
+      logger.error({ err: error, endpointId }, 'the URL or secret of a webhook endpoint cannot be decrypted')
       return 'unreadable'
     }
   }
@@ -184,3 +188,17 @@ export const createDestinations = (deps: {
     return (endpointId) => byId.get(endpointId) ?? removed
   }
 }
+
+/** Accounts whose state is cached. */
+const maxCachedStates = 5_000
+
+/**
+ * The endpoints of accounts, folded from the log. The ids of an endpoint's URL and secrets are read here, because SQL
+ * can change `read.webhook_endpoints`.
+ */
+export const createEndpointStates = (log: Pick<EventLog, 'readStreams'>): LogStates<EndpointsState> =>
+  createLogStates(
+    log,
+    (account) => ({ stream: webhooksStream(account as AccountId), fold: endpointsFold }),
+    maxCachedStates,
+  )

@@ -24,8 +24,8 @@ import { type AccountId, newId } from '../../kernel/ids.ts'
 import { deliveryStream, webhooksStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result } from '../../platform/commands/command.ts'
-import { deliveryIdOf } from './enqueue-deliveries.ts'
-import { newSecret } from './webhook-signature.ts'
+import { newSecret } from './deliver.ts'
+import { deliveryIdOf } from './enqueue.ts'
 import type { StoredValue, WebhookValues } from './webhook-vault.ts'
 
 export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>

@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Logger } from 'pino'
+import { webhookDue } from '../../../projections/groups.ts'
 import type { WebhookAnnouncementRow } from '../../../projections/webhook-causes.ts'
 import type { Audience } from '../../domain/notices/audiences.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type DueEvent, enqueue, staleSql } from './enqueue-deliveries.ts'
-import { readEnqueueProgress, saveAnnouncementProgress } from './enqueue-state.ts'
+import {
+  type AnnouncementProgress,
+  type DueEvent,
+  type EnqueueDependencies,
+  enqueue,
+  readEnqueueProgress,
+  staleSql,
+} from './enqueue.ts'
 
 /**
  * SQL conditions on `read.webhook_subscriptions` for each audience (as src/domain/notices/events.ts does for a caller).
@@ -52,6 +56,21 @@ const pageSql = `
 
 type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'causeId'>
 
+const saveAnnouncementProgress = async (
+  pool: pg.Pool,
+  { position, endpoint }: AnnouncementProgress,
+): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-announced',
+    text: `insert into work.webhook_enqueuing as e (lineage, due_after, announced_position, announced_endpoint)
+           select lineage, 0, $2::bigint, $3::text from engine.checkpoints where name = $1::text
+           on conflict (single) do update set lineage = excluded.lineage,
+             due_after = case when e.lineage = excluded.lineage then e.due_after else 0 end,
+             announced_position = excluded.announced_position, announced_endpoint = excluded.announced_endpoint`,
+    values: [webhookDue.name, position, endpoint],
+  })
+}
+
 /**
  * Enqueues announcements for the endpoints of their audiences, as of each announcement, one announcement after the
  * other. Endpoints are read in pages by id and enqueued in pieces. After a crash a page is enqueued again, which
@@ -59,15 +78,10 @@ type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'causeId'>
  * there may be more.
  */
 export const openFanOuts = async (
-  deps: {
-    readonly pool: pg.Pool
-    readonly log: EventLog
-    readonly clock: Clock
-    readonly logger: Logger
-  },
+  dependencies: EnqueueDependencies,
   signal: AbortSignal,
 ): Promise<() => Promise<boolean>> => {
-  const { pool, clock } = deps
+  const { pool, clock } = dependencies
   let { announced } = await readEnqueueProgress(pool)
 
   /** Reports each piece, so that a restart after an error continues after the last piece. */
@@ -78,7 +92,7 @@ export const openFanOuts = async (
     for (let offset = 0; offset < dueEvents.length && !signal.aborted; offset += pieceSize) {
       const startedMs = performance.now()
       const part = dueEvents.slice(offset, offset + pieceSize)
-      await enqueue(deps, part, clock())
+      await enqueue(dependencies, part, clock())
       onPiece(part.at(-1) as DueEvent)
       const tookMs = performance.now() - startedMs
       await sleep(Math.max(pieceEveryMs - tookMs, tookMs * pauseFactor), undefined, { signal }).catch(

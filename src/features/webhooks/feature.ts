@@ -10,10 +10,9 @@ import { createWebhookService } from './webhook-service.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
 // For the list of workers (src/app/worker-list.ts).
-export { webhookDelivery } from './delivery-worker.ts'
-export { webhookEnqueue } from './enqueue-worker.ts'
-export { webhookEnqueueRetry } from './retry-enqueue.ts'
-export { webhookRetention } from './start-webhooks.ts'
+export { webhookDelivery } from './deliver.ts'
+export { webhookEnqueue } from './enqueue.ts'
+export { webhookEnqueueRetry, webhookRetention } from './start-webhooks.ts'
 
 export const open = (
   core: ServerCore,

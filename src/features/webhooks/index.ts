@@ -1,6 +1,6 @@
 export { webhookDeclarations } from './declarations.ts'
 export { deliveryQueue } from './delivery-queue.ts'
 export { createWebhooks } from './endpoint-service.ts'
-export { missedQueue } from './missed-webhooks.ts'
+export { missedQueue } from './enqueue.ts'
 export { retryDeliveries } from './redeliver.ts'
 export { createWebhookValues } from './webhook-vault.ts'

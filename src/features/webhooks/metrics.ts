@@ -2,9 +2,9 @@ import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { sharedPerScrape } from '../../platform/http/gauges.ts'
-import { enqueueProgressSql } from './enqueue-state.ts'
+import { enqueueProgressSql } from './enqueue.ts'
 import { isSubscribedSql } from './fan-out.ts'
-import type { DeliveryResult } from './settle-delivery.ts'
+import type { DeliveryResult } from './settle.ts'
 
 /** Outcomes of an attempt: acknowledged, retried, given up after the tenth, or 410 Gone. */
 const outcomes = ['acknowledged', 'retry', 'exhausted', 'gone'] as const
@@ -29,7 +29,7 @@ type EndpointCounts = {
 /** One statement for all gauges: the first gauge of a scrape runs it and the others share its result. */
 const readEndpointCounts = async (pool: pg.Pool): Promise<EndpointCounts> => {
   const { rows } = await pool.query<EndpointCounts>({
-    name: 'webhooks-standing',
+    name: 'webhooks-endpoint-counts',
     text: `select (select count(*) from read.webhook_announcements n
                      cross join (${enqueueProgressSql}) w
                      join read.webhook_subscriptions e

@@ -268,7 +268,7 @@ export const migrations: Migrations = {
     drop sequence work.webhook_workers;
     select work.tell_queue_of('webhooks', 'work.webhook_deliveries', 'endpoint_id');
   `,
-  // Webhooks that could not be enqueued (missed-webhooks.ts).
+  // Webhooks that could not be enqueued (enqueue.ts).
   '1820_webhook_enqueue_retries': `
     create table work.webhook_enqueue_retries (
       endpoint_id text not null,

@@ -8,8 +8,8 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import { decode, streamTimeMs } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
+import { appendEvents, type EventAppend } from './settle.ts'
 
 /**
  * SQL: a delivery counts as waiting when it is due later than this. One that is due within a second counts as in
@@ -29,8 +29,8 @@ export const deliverNow = async (
   deliveryIds: readonly string[],
   nowMs: number,
 ): Promise<number> => {
-  const { rows } = await pool.query<{ hastened: number }>({
-    name: 'webhooks-hasten',
+  const { rows } = await pool.query<{ changed: number }>({
+    name: 'webhooks-deliver-now',
     text: `with waiting as (
              select delivery_id from work.webhook_deliveries
               where delivery_id = any ($2::text[]) and endpoint_id = $1::text
@@ -40,10 +40,10 @@ export const deliverNow = async (
              update work.webhook_deliveries d set due_at = $3::timestamptz
                from waiting where d.delivery_id = waiting.delivery_id returning d.delivery_id
            )
-           select count(*) as hastened from due`,
+           select count(*) as changed from due`,
     values: [endpointId, deliveryIds, isoTime(nowMs)],
   })
-  return rows[0]?.hastened ?? 0
+  return rows[0]?.changed ?? 0
 }
 
 /** The most deliveries of one call. */
@@ -149,9 +149,9 @@ export const createRedeliverSince = (deps: {
     // Due with the others, or after the ones that the other call queued.
     const dueMs = requeuedCount === finished.length ? nowMs : clock()
     const pendingIds = pendingDeliveries.map(({ delivery_id }) => delivery_id)
-    const hastened =
+    const advancedCount =
       pendingDeliveries.length === 0 ? 0 : await deliverNow(pool, endpointId, pendingIds, dueMs)
-    return { count: requeuedCount + hastened, more: matchingDeliveries.length > maxRedelivered }
+    return { count: requeuedCount + advancedCount, more: matchingDeliveries.length > maxRedelivered }
   }
 }
 

@@ -34,18 +34,13 @@ export const webhooks: ListedResource<WebhookRecord> = {
       },
     }
   },
-  columns: [
-    { title: 'webhook', value: (row) => row.id },
-    { title: 'created', value: (row) => row.createdAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'url', value: (row) => row.url },
-  ],
-  show: (row) => ({
-    webhook: row.id,
-    status: row.status,
-    'disabled because': row.disabledReason,
-    url: row.url,
-    events: row.events.join(' '),
-    'created at': row.createdAt,
-  }),
+  fields: {
+    webhook: 'id',
+    status: 'status',
+    'disabled because': 'disabledReason',
+    url: 'url',
+    events: (row) => row.events.join(' '),
+    'created at': 'createdAt',
+  },
+  columns: ['webhook', 'status', 'url', 'created at'],
 }

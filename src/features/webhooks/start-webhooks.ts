@@ -1,21 +1,107 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
+import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Projecting, ServerCore } from '../../platform/feature/core.ts'
 import { createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
+import type { Progress } from '../../platform/projections/progress.ts'
 import { createVault } from '../../platform/vault/seal.ts'
+import type { RunningQueue } from '../../platform/work/queue.ts'
+import type { QueueItem } from '../../platform/work/queue-table.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { RunningWorker } from '../../platform/work/scheduler.ts'
+import { exponentialBackoff } from '../../platform/work/standard-queue.ts'
 import { worker } from '../../platform/work/worker.ts'
-import { deleteExpiredAllowances } from './allowance.ts'
-import { startDeliveryWorker } from './delivery-worker.ts'
+import { openCancellations, openStale } from './cancel-deliveries.ts'
+import { startDeliveryWorker } from './deliver.ts'
 import { createWebhooks } from './endpoint-service.ts'
-import { onWebhooks, startEnqueuer } from './enqueue-worker.ts'
+import {
+  type DueEvent,
+  deleteOldMissed,
+  dueColumnsSql,
+  type EnqueueDependencies,
+  type EnqueuerDependencies,
+  enqueueTogether,
+  firstRetryMs,
+  leadEnqueuer,
+  maxRetryMs,
+  missedQueue,
+  openDueEvents,
+  staleSql,
+  type WebhookRef,
+} from './enqueue.ts'
+import { announcedColumnsSql, isSubscribedSql, openFanOuts } from './fan-out.ts'
 import { createWebhookMetrics } from './metrics.ts'
-import { deleteOldMissed } from './missed-webhooks.ts'
-import { startEnqueueRetries } from './retry-enqueue.ts'
 import { createSender } from './webhook-sender.ts'
+import { deleteExpiredAllowances } from './webhook-service.ts'
 import { createWebhookValues, deleteOldDeliveries, eraseSuperseded, retentionMs } from './webhook-vault.ts'
+
+/**
+ * Calls back when webhooks may be due in the read tables, and when the queue has changed. Returns the unsubscribe
+ * function.
+ */
+export const onWebhooks = (
+  { watch }: Pick<Progress, 'watch'>,
+  { due, queued }: { readonly due: readonly (() => void)[]; readonly queued: readonly (() => void)[] },
+): (() => void) => {
+  const dueTables = watch(webhookDue.name, ['webhooks_due', 'webhooks_stale', 'webhook_announcements'])
+  const queueTable = watch(webhookDeliveries.name, [webhookQueue.name])
+  const unsubscribers = [...due.map(dueTables.onChange), ...queued.map(queueTable.onChange)]
+  return () => {
+    for (const unsubscribe of unsubscribers) unsubscribe()
+  }
+}
+
+/**
+ * Appends what the read tables list as due: events for subscribed endpoints, announcements to audiences, and
+ * cancellations for disabled or removed endpoints. It stores only the progress of announcements, and all of its work is
+ * idempotent. One process at a time runs it, to save the others the work.
+ */
+export const startEnqueuer = (dependencies: EnqueuerDependencies): ReturnType<typeof leadEnqueuer> =>
+  leadEnqueuer(dependencies, [openDueEvents, openFanOuts, openCancellations, openStale])
+
+export const webhookEnqueueRetry = worker({
+  name: missedQueue.name,
+  about: 'Writes webhooks to the log that could not be written before',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
+const missedSql = `
+  select ${dueColumnsSql}, ${staleSql} as stale
+    from read.webhooks_due e left join read.webhook_accounts a on a.account_id = e.account_id
+   where not e.enqueued and e.endpoint_id = $1::text and e.event = $2::text and e.resource = $3::text
+  union all
+  select ${announcedColumnsSql}, ${staleSql} as stale
+    from read.webhook_announcements n
+    join read.webhook_subscriptions e on e.endpoint_id = $1::text and ${isSubscribedSql}
+    left join read.webhook_accounts a on a.account_id = e.account_id
+   where n.position = $4::bigint and n.event = $2::text and n.resource = $3::text`
+
+/** Retries failed webhooks, each endpoint on its own, until they are in the log. */
+const startEnqueueRetries = (
+  dependencies: EnqueueDependencies & { readonly workers: Workers },
+): RunningQueue => {
+  const { workers, pool, clock } = dependencies
+  return workers.start<QueueItem & WebhookRef>({
+    worker: webhookEnqueueRetry,
+    queue: missedQueue,
+    atOnce: { total: 4, each: 1 },
+    longestMs: 30_000,
+    schedule: exponentialBackoff(firstRetryMs, maxRetryMs),
+    work: async ({ endpoint_id, event, resource, position }) => {
+      const { rows } = await pool.query<DueEvent>({
+        name: 'webhooks-missed-due',
+        text: missedSql,
+        values: [endpoint_id, event, resource, position],
+      })
+      if (rows.length === 0) return { kind: 'done', result: 'nothing is due' }
+      await enqueueTogether(dependencies, rows, clock())
+      return { kind: 'done', result: 'enqueued' }
+    },
+  })
+}
 
 export const webhookRetention = worker({
   name: 'webhook-retention',
@@ -84,11 +170,8 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   const enqueuer = startEnqueuer({ scheduler, pool, log, clock, logger })
   const retries = startEnqueueRetries({ workers: parts.workers, pool, log, clock, logger })
   const unsubscribe = onWebhooks(projecting.progress, {
-    due: enqueuer.wake,
-    queued: () => {
-      worker.wake()
-      enqueuer.wake()
-    },
+    due: [enqueuer.wake],
+    queued: [worker.wake, enqueuer.wake],
   })
   const retention = scheduler.start(webhookRetention, async () => {
     await deleteOldDeliveries(pool, clock())

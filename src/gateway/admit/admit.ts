@@ -84,13 +84,13 @@ const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answ
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
 export const startAccess = (
-  parts: AccessDependencies,
+  dependencies: AccessDependencies,
 ): Access & {
   /** Writes the recorded statistics. */
   flush(): Promise<void>
   stop(): Promise<void>
 } => {
-  const { credentials, passwords, budgets, clock, monotonicMs, logger } = parts
+  const { credentials, passwords, budgets, clock, monotonicMs, logger } = dependencies
   const openTunnels = createOpenTunnels()
   const stopping = new AbortController()
   /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
@@ -120,7 +120,7 @@ export const startAccess = (
       credentialRotated,
     )
   }
-  const directory = parts.directory(applyPlan)
+  const directory = dependencies.directory(applyPlan)
 
   /**
    * Refuses credentials only after a read that began after the attempt. So plans and passwords that were bought, rotated
@@ -134,12 +134,12 @@ export const startAccess = (
     if (givenCredentials === null || !first.denied || first.status !== 407) return first
     const second = await admitBy(
       attempt,
-      await parts.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
+      await dependencies.logins.waitForNewLogins(baseOf(givenCredentials.username), attemptedMs),
     )
     if (second !== wrongCredentials) return second
     const remainingMs = Math.max(0, attemptedMs + wrongCredentialsMs - monotonicMs())
     await Promise.all([
-      parts.throttle.delay(source, stopping.signal),
+      dependencies.throttle.delay(source, stopping.signal),
       sleep(remainingMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
     ])
     return wrongCredentials
@@ -148,11 +148,11 @@ export const startAccess = (
   /** The rental of the dialled address. On the gateway's own address: the plan or the rental of the username. */
   const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
     const { credentials: givenCredentials, dialled } = attempt
-    const dialledRental = await parts.rentals.at(dialled, sinceMs)
+    const dialledRental = await dependencies.rentals.at(dialled, sinceMs)
     if (dialledRental !== null) return admitToRental(attempt, dialledRental)
-    const owner = givenCredentials && (await parts.logins.of(baseOf(givenCredentials.username)))
+    const owner = givenCredentials && (await dependencies.logins.of(baseOf(givenCredentials.username)))
     if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null, sinceMs)
-    const rental = await parts.rentals.find(owner.proxyId, sinceMs)
+    const rental = await dependencies.rentals.find(owner.proxyId, sinceMs)
     return rental === null ? admitToPlan(attempt, null, sinceMs) : admitToRental(attempt, rental)
   }
 
@@ -168,13 +168,13 @@ export const startAccess = (
     const denial = denialOf(plan, planEnded)
     if (denial) return denial
     const fail = (answer: Denied): Denied => {
-      parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
+      dependencies.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
       return answer
     }
     const line = await lineOf(attempt, planAccess)
     if (isDenied(line)) return fail(line)
-    const releaseSlot = openTunnels.reserveSlot(planId, parts.maxTunnels)
-    if (releaseSlot === null) return fail(tooManyConnections(parts.maxTunnels))
+    const releaseSlot = openTunnels.reserveSlot(planId, dependencies.maxTunnels)
+    if (releaseSlot === null) return fail(tooManyConnections(dependencies.maxTunnels))
     try {
       const answer = await openTunnel(plan, generation, line)
       return answer.denied ? fail(answer) : answer
@@ -194,7 +194,7 @@ export const startAccess = (
   ): Promise<PlanAccess | Denied> => {
     const { credentials: givenCredentials, source } = attempt
     if (givenCredentials === null) {
-      const fromWhitelist = await parts.whitelisted(source)
+      const fromWhitelist = await dependencies.whitelisted(source)
       const plan = fromWhitelist && (await directory.find(fromWhitelist.planId, sinceMs))
       if (!plan) return noCredentials
       return { plan, generation: plan.generation, targeting: fromWhitelist.targeting }
@@ -221,7 +221,7 @@ export const startAccess = (
     const parsed = parseUsername(fromWhitelist === null ? (attempt.credentials?.username ?? base) : base)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
-    const setTargeting = line.set === null ? null : await parts.targetingOfSet(plan.planId, line.set)
+    const setTargeting = line.set === null ? null : await dependencies.targetingOfSet(plan.planId, line.set)
     if (line.set !== null && setTargeting === null)
       return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
     const targeting = fromWhitelist ?? setTargeting ?? line.targeting
@@ -264,15 +264,15 @@ export const startAccess = (
         openTunnels.remove(planId, tunnel)
         closeBudget()
         const { up, down } = tunnel.countUnreported()
-        if (up + down !== 0) parts.usage.traffic(planId, up, down)
-        parts.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
+        if (up + down !== 0) dependencies.usage.traffic(planId, up, down)
+        dependencies.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
       },
     }
   }
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {
     if (line.limitMegabytes === null || line.session === null) return null
-    return parts.sessionCaps.open({
+    return dependencies.sessionCaps.open({
       planId,
       sessionId: line.session.id,
       limitBytes: line.limitMegabytes * bytesPerMegabyte,
@@ -294,12 +294,12 @@ export const startAccess = (
     const denial = denialOf(rental, rentalEnded)
     if (denial) return denial
     const key = `${proxyId} ${ip}`
-    const releaseSlot = openTunnels.reserveSlot(key, parts.maxTunnels)
-    if (releaseSlot === null) return tooManyConnections(parts.maxTunnels)
+    const releaseSlot = openTunnels.reserveSlot(key, dependencies.maxTunnels)
+    if (releaseSlot === null) return tooManyConnections(dependencies.maxTunnels)
     const tunnel = createTunnel(unmeteredSpending(), null)
     let exit: Exit
     try {
-      exit = await parts.exitOf(rental)
+      exit = await dependencies.exitOf(rental)
       openTunnels.add(key, 0, tunnel)
     } finally {
       releaseSlot()
@@ -325,7 +325,7 @@ export const startAccess = (
   /** Cuts the tunnels of rentals that ended. */
   const watchRentals = async (): Promise<void> => {
     for (const [key, { proxyId, ip, sinceMs }] of openRentals) {
-      const rental = await parts.rentals.find(proxyId, sinceMs)
+      const rental = await dependencies.rentals.find(proxyId, sinceMs)
       // The rental got another address.
       const denial = rental?.ip === ip ? denialOf(rental, rentalEnded) : rentalEnded
       if (denial) openTunnels.terminate(key, () => true, denial)
@@ -333,12 +333,12 @@ export const startAccess = (
   }
 
   const round = async (): Promise<void> => {
-    openTunnels.report(parts.usage)
+    openTunnels.report(dependencies.usage)
     const tasks = [
       directory.refresh(budgets.openPlans()),
       watchRentals(),
-      parts.sessionCaps.flush(),
-      parts.usage.flush(),
+      dependencies.sessionCaps.flush(),
+      dependencies.usage.flush(),
     ]
     const failed = (await Promise.allSettled(tasks)).find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
@@ -354,7 +354,7 @@ export const startAccess = (
       logger.warn({ err }, 'plans and rentals cannot be read: cached ones are used for up to half a minute')
     isFailing = true
   }
-  const refreshWorker = parts.scheduler.start(refreshAccess, runRound, {
+  const refreshWorker = dependencies.scheduler.start(refreshAccess, runRound, {
     onError: (error) => {
       failed(error)
       return refreshAccess.trigger.everyMs

@@ -45,7 +45,7 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
 export type Bucket = ReturnType<typeof createBucket>
 
 /** Consumed bytes of one plan since the last report. */
-export type UnreportedBytes = {
+type UnreportedBytes = {
   /** Negative for bytes that are given back. */
   add(bytes: number): void
   /** The new bytes, never negative. Bytes that are given back after their report reduce later reports. */
@@ -56,7 +56,7 @@ export type UnreportedBytes = {
   clear(): void
 }
 
-export const createUnreportedBytes = (): UnreportedBytes => {
+const createUnreportedBytes = (): UnreportedBytes => {
   let unreportedBytes = 0
   return {
     add: (bytes) => {
@@ -82,12 +82,12 @@ export type LeaseRequest = {
    * while this process passes its traffic, else 0.
    */
   readonly reserved: number
-  /** Additional bytes; -1 ends the lease, with `held` 0. */
+  /** Additional bytes; -1 ends the lease, with `reserved` 0. */
   readonly requested: number
 }
 
 export type LeaseAnswer = {
-  /** At most `wanted`. */
+  /** At most `requested`. */
   readonly granted: number
   /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
   readonly free: number | null
@@ -98,7 +98,7 @@ export type LeaseAnswer = {
 }
 
 /** A process consumes a lease up to this long after it was requested, milliseconds. It renews twice a second. */
-export const leaseValidMs = 30_000
+const leaseValidMs = 30_000
 
 /** The terms of a plan that its budget depends on. */
 export type BudgetTerms = {
@@ -174,7 +174,7 @@ export class PlanBudget {
   #stopRefilling: (() => void) | null = null
   #isClosing = false
 
-  /** @param need requests a lease before the next regular round */
+  /** @param deps `requestLease` requests a lease before the next regular round */
   constructor(
     terms: BudgetTerms,
     deps: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
@@ -331,15 +331,15 @@ export class PlanBudget {
       (this.#isClosing || idleForMs > idleMs || this.#unleasedBytes < nearlyUsedUp || this.#denied !== null)
     if (isUnused || this.#isPaused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
     const consumedBytes = this.#unreported.report()
-    const held = this.#bucket
+    const reserved = this.#bucket
       ? this.#activeFlag(isUnused)
       : Math.max(0, this.#slab - this.#unreported.prepaid())
-    const wanted = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
+    const requested = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
     this.#recentBytes = 0
     return {
-      consumedBytes: consumedBytes,
-      isUnused: isUnused,
-      request: { planId: this.planId, reserved: held, requested: isUnused && held === 0 ? -1 : wanted },
+      consumedBytes,
+      isUnused,
+      request: { planId: this.planId, reserved, requested: isUnused && reserved === 0 ? -1 : requested },
     }
   }
 

@@ -63,7 +63,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
 }
 
 /** The open tunnels of this process, by plan. */
-export type OpenTunnels = {
+type OpenTunnels = {
   /**
    * Reserves a slot for a tunnel that is about to open, so that concurrent attempts do not all find the last slot free.
    * @returns a function that releases the slot: call it when the tunnel is added or fails; null: `maxSlots` slots are

@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 
 /** How one connection ended, for the statistics of its plan. */
-export type ConnectionOutcome = {
+type ConnectionOutcome = {
   readonly planId: string
   /** The error code; null: no error. */
   readonly error: Failure | null

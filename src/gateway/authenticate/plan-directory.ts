@@ -57,7 +57,7 @@ const bitsPerMegabit = 1_000_000
 /**
  * The speed of one unit of a product, bytes per second, from a unit such as `100 Mbps` or `1 Gbps`. Default: 100 Mbps.
  */
-export const unitSpeed = (unit: string): number => {
+const unitSpeed = (unit: string): number => {
   const unitMatch = /^(\d{1,6}) ?(Mbps|Gbps)$/i.exec(unit)
   const megabits = unitMatch
     ? Number(unitMatch[1]) * (unitMatch[2]?.toLowerCase() === 'gbps' ? 1_000 : 1)

@@ -28,7 +28,7 @@ export type Rotation = {
 }
 
 /** The supplier's proxy that carries the traffic of a rental. */
-export type RentalEndpoint = {
+type RentalEndpoint = {
   readonly protocol: EndpointProtocol
   readonly host: string
   readonly port: number

@@ -18,7 +18,7 @@ export type Whitelisted = {
   readonly targeting: Targeting | null
 }
 
-export type WhitelistLookup = {
+type WhitelistLookup = {
   /**
    * The access of an address, from the entry with the narrowest network; null: none. As of at most a second ago, or of
    * half a minute while Postgres does not answer.

@@ -26,7 +26,7 @@ import {
 } from './via-exit.ts'
 
 /** A connection to the target, and the route facts for the client. */
-export type OpenedRoute = {
+type OpenedRoute = {
   readonly denied: false
   readonly wire: BufferedSocket
   readonly fallback: boolean

@@ -14,7 +14,7 @@ import { hostText, type Target } from '../targets.ts'
 export type Connected = { readonly denied: false; readonly wire: BufferedSocket }
 
 /** No connection. `fault` is its cause; only `exit` counts against the exit. */
-export type NotConnected = { readonly denied: true; readonly fault: 'exit' | 'target'; readonly why: Denied }
+type NotConnected = { readonly denied: true; readonly fault: 'exit' | 'target'; readonly why: Denied }
 
 export type Dialled = Connected | NotConnected
 

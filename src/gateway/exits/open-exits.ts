@@ -31,7 +31,7 @@ import type { Exit } from '../gateway-ports.ts'
 import { exitProbes, followExits, machineExitProbes } from '../workers.ts'
 import { createExitPool, type ExitPool } from './exit-pool.ts'
 
-export type ExitDependencies = {
+type ExitDependencies = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly vault: Vault
@@ -68,8 +68,8 @@ export type OpenedExits = {
  * Rejects when Postgres does not answer.
  * @throws StartRefused for `allowLoopback` with exits other than the sandbox's
  */
-export const openExits = async (parts: ExitDependencies): Promise<OpenedExits> => {
-  const { scheduler, pool, vault, sandbox, clock, logger } = parts
+export const openExits = async (dependencies: ExitDependencies): Promise<OpenedExits> => {
+  const { scheduler, pool, vault, sandbox, clock, logger } = dependencies
   const table = createHealthTable(pool)
   const onError = (error: unknown): void =>
     logger.warn(
@@ -81,15 +81,15 @@ export const openExits = async (parts: ExitDependencies): Promise<OpenedExits> =
   const logins = createExitLogins({ pool, vault })
   const live = createLiveExits({ pool, logins, health, sticky, sandbox })
   await live.refresh()
-  if (parts.allowLoopback && live.hasOwn())
+  if (dependencies.allowLoopback && live.hasOwn())
     throw new StartRefused(
       "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits, but own exits are imported: unset it, or remove the exits with farebox exits remove",
     )
   let isReported = false
-  const allowsLoopback = (): boolean => parts.allowLoopback && !live.hasOwn()
+  const allowsLoopback = (): boolean => dependencies.allowLoopback && !live.hasOwn()
   const exitFollower = scheduler.start(followExits, async () => {
     await live.refresh()
-    if (isReported || !parts.allowLoopback || allowsLoopback()) return
+    if (isReported || !dependencies.allowLoopback || allowsLoopback()) return
     isReported = true
     logger.error(
       "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is only for the sandbox's exits and has no effect any more; unset it before the next start",
@@ -101,13 +101,13 @@ export const openExits = async (parts: ExitDependencies): Promise<OpenedExits> =
     live,
     health,
     table,
-    machine: createMachineHealth(pool, parts.machine ?? hostname()),
-    probe: parts.probe ?? probe,
+    machine: createMachineHealth(pool, dependencies.machine ?? hostname()),
+    probe: dependencies.probe ?? probe,
     clock,
     logger,
   })
   return {
-    exits: createExitPool({ ...parts, live, health, sticky }),
+    exits: createExitPool({ ...dependencies, live, health, sticky }),
     live,
     allowsLoopback,
     counts: () => {
@@ -134,7 +134,7 @@ const probeTwice = async (probeExit: ProbeExit, { terms: { via }, login }: Candi
 }
 
 /** Probes one exit. */
-export type ProbeExit = typeof probe
+type ProbeExit = typeof probe
 
 const inParallel = async <Item>(
   items: readonly Item[],
@@ -153,7 +153,7 @@ const inParallel = async <Item>(
  * machine does not apply to them. A dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
  * two attempts without an answer.
  */
-export const startProbes = (deps: {
+const startProbes = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>

@@ -33,7 +33,7 @@ const withoutField = (fields: readonly Field[], name: string): readonly Field[] 
   fields.filter((field) => field.name !== name)
 
 /** The framing of a response body, and the forwarded fields, which state that framing once. */
-export type ResponseFraming = {
+type ResponseFraming = {
   readonly framing: Framing
   readonly fields: readonly Field[]
   /** The target's connection must not be reused, because its framing is unreliable (RFC 9112 section 6.1). */

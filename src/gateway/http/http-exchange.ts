@@ -32,7 +32,7 @@ const isBodyless = (status: number, method: string): boolean =>
   method === 'HEAD' || isInterim(status) || status === 204 || status === 304
 
 /** @throws BadMessage */
-export const parseResponse = (head: Head, method: string): Response => {
+const parseResponse = (head: Head, method: string): Response => {
   const line = statusLine.exec(head.startLine)
   if (line === null) throw new BadMessage('the first line is no status line')
   const version = line[1] === '0' ? 0 : 1
@@ -55,7 +55,7 @@ export const parseResponse = (head: Head, method: string): Response => {
  * @param connectionOption the `Connection` field: `close`, `keep-alive`, or null for none
  * @param routeHeaders lines of the gateway, each with its line end
  */
-export const responseHead = (
+const responseHead = (
   { code, reason, connection }: Response,
   connectionOption: 'close' | 'keep-alive' | null,
   routeHeaders: string,

@@ -32,7 +32,7 @@ const maxFields = 200
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /** Collects the chunks of a head. */
-export type HeadCollector = {
+type HeadCollector = {
   /** @returns null: the head is incomplete. `rest` is the part after the head. @throws BadMessage */
   add(chunk: Buffer): { readonly head: Head; readonly rest: Buffer } | null
   /** Whether a part of a head was received. */
@@ -84,7 +84,7 @@ const checkCharacters = (bytes: Buffer, from: number, endsWithLine: boolean): vo
 }
 
 /** The parsing rules of a head. */
-export type HeadGrammar = {
+type HeadGrammar = {
   /** Removes the bytes that may precede the first line. */
   withoutPrefix(bytes: Buffer): Buffer
   /** The end of the first head; -1: the head is incomplete. @param from the number of bytes at the last call */
@@ -106,7 +106,7 @@ export const splitRequestLine = (line: string): readonly string[] => {
 }
 
 /** The rules for requests. They refuse input that two parsers may read differently. */
-export const strictHeads: HeadGrammar = {
+const strictHeads: HeadGrammar = {
   withoutPrefix: (bytes) => bytes,
   endOf: (bytes, from) => {
     const at = bytes.indexOf(endOfHead, Math.max(0, from - endOfHead.length + 1))

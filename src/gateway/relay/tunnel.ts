@@ -217,7 +217,7 @@ class Side implements ConnectionHandler {
   }
 }
 
-export type PumpOptions = {
+type PumpOptions = {
   readonly from: BufferedSocket
   readonly to: BufferedSocket
   readonly spending: Spending

@@ -29,7 +29,7 @@ export const encodeTarget = ({ host, family, port }: Target): Buffer => {
 }
 
 /** The result of decoding ATYP, address and port. */
-export type DecodedTarget =
+type DecodedTarget =
   | { readonly kind: 'more' }
   | { readonly kind: 'unknown_type' }
   /** `target` is null if the text is neither a name nor an address, or if the port is 0. */

@@ -1,6 +1,6 @@
-import { fixedText } from '../http/answer.ts'
+import { fixedText, jsonText } from '../http/answer.ts'
 import { onDemand } from '../http/json-schema.ts'
-import { jsonText, type Route, route } from '../http/route.ts'
+import { type Route, route } from '../http/route.ts'
 import { pageRoute } from '../ui/bare-page.ts'
 import { docsPage } from './docs-page.ts'
 import { guideRoutes, readGuides } from './guides.ts'

@@ -1,4 +1,3 @@
-import { type Command, InvalidArgumentError } from 'commander'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
@@ -10,7 +9,7 @@ import type { StoreSettings } from '../outgoing/open-object-store.ts'
 import type { Db } from '../postgres/kysely.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
-import type { CliOutput } from './output.ts'
+import { CliRefusal } from './output.ts'
 
 /** The settings that the commands of features need. */
 export type CliSettings = KeySettings & {
@@ -78,77 +77,43 @@ export type OpenContext = (
   options?: OpenOptions,
 ) => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
-/**
- * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which
- * `src/app/commands.ts` lists.
- *
- * @example
- * ```ts
- * export const registerWallet = (program: Command, cli: Cli): void => {
- *   const wallet = program.command('wallet')
- *   wallet
- *     .command('credit')
- *     .description('credit a wallet by hand')
- *     .requiredOption('--account <id>', 'the account')
- *     .requiredOption('--cents <n>', 'whole cents, above 0', wholeNumber(1, 500_000_000))
- *     .requiredOption('--reference <text>', 'what it is for; the same reference is credited once')
- *     .action(cli.action(async () => (await import('./run-commands.ts')).credit))
- * }
- *
- * // run-commands.ts
- * export const credit = async (context: CliContext, options: { account: string; cents: number }): Promise<CliOutput> => {
- *   const { answer } = await creditWallet(…)
- *   if (answer.status === 'refused') throw new CliMisuse(`no account has the id ${options.account}`, {}, 'not_found')
- *   return { json: { accountId, balanceCents }, text: `credited ${dollars(cents)}` }
- * }
- * ```
- */
-export type Cli<Settings extends CliSettings = CliSettings> = {
-  /** The system's clock, for work without a context. */
+/** What a command has before a Farebox is open. */
+export type BareContext<Settings extends CliSettings = CliSettings> = {
+  /** The system's clock, without FAREBOX_CLOCK_OFFSET_MS. */
   readonly clock: Clock
-  /**
-   * Creates the action of a command. It loads the work, opens the context, does the work, prints the output (every
-   * command has `--json`) and closes the context. The work is in a separate file, because help must not load its
-   * imports. The work receives the arguments in the order of commander: positional ones first, then the options.
-   *
-   * Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses wrong use (exit code 2). If the
-   * settings point to no Farebox, the command is refused, unless `makes` is set. A command with `copies` appends events
-   * of another log unchanged, so it signs nothing.
-   */
-  action<Arguments extends readonly unknown[]>(
-    load: () => Promise<(context: CliContext, ...inputs: Arguments) => Promise<CliOutput>>,
-    options?: OpenOptions,
-  ): (...inputs: readonly unknown[]) => Promise<void>
-  /** Like `action`, for work before the database exists. The work receives the settings and opens what it needs. */
-  bareAction<Arguments extends readonly unknown[]>(
-    load: () => Promise<(config: Settings, ...inputs: Arguments) => Promise<CliOutput>>,
-  ): (...inputs: readonly unknown[]) => Promise<void>
-  /** Like `bareAction`, for work that opens the context itself, because it reports why that fails. */
-  openingAction<Arguments extends readonly unknown[]>(
-    load: () => Promise<(config: Settings, open: OpenContext, ...inputs: Arguments) => Promise<CliOutput>>,
-  ): (...inputs: readonly unknown[]) => Promise<void>
+  readonly environment: NodeJS.ProcessEnv
+  /** The width of the terminal; undefined: no terminal. */
+  readonly columns: number | undefined
+  /** @throws SettingsRefused */
+  readSettings(): Promise<Settings>
+  readonly open: OpenContext
 }
 
-/** The parent command of several features, such as `ledger`. The first of them creates it. */
-export const groupCommand = (parent: Command, name: string): Command =>
-  parent.commands.find((command) => command.name() === name) ?? parent.command(name)
-
-/** Parses an option that is a whole number from `min` to `max`. */
-export const wholeNumber =
-  (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
-  (text: string): number => {
-    const value = Number(text)
-    if (!/^-?\d{1,16}$/.test(text) || !Number.isSafeInteger(value) || value < min || value > max)
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
-    return value
+/** Opens the context, does the work and closes the context. */
+export const withContext = async <Value>(
+  { open }: Pick<BareContext, 'open'>,
+  work: (context: CliContext) => Promise<Value>,
+): Promise<Value> => {
+  const { context, close } = await open()
+  try {
+    return await work(context)
+  } finally {
+    await close()
   }
+}
 
-/** Parses an option that is a list of some of `values`, separated by commas. */
-export const listOf =
-  <const Value extends string>(values: readonly Value[]) =>
-  (text: string): readonly Value[] => {
-    const inputs = text.split(',').map((item) => item.trim())
-    const invalid = inputs.filter((item) => !values.includes(item as Value))
-    if (invalid.length > 0) throw new InvalidArgumentError(`It must be some of ${values.join(', ')}.`)
-    return [...new Set(inputs)] as Value[]
-  }
+/**
+ * For commands that show read models. Events of the last moments may be missing.
+ * @throws CliRefusal overloaded if no server has created the tables yet
+ */
+export const requireReadTable = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
+  const { rows } = await pool.query<{ exists: boolean }>(
+    'select to_regclass($1::text) is not null as exists',
+    [table],
+  )
+  if (rows[0]?.exists !== true)
+    throw new CliRefusal(
+      'overloaded',
+      'the read tables do not exist yet; start the server, which creates them, and run the command again',
+    )
+}

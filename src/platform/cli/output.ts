@@ -3,7 +3,7 @@ export type CliOutput = {
   /** Printed by `--json`, alone on standard output. Field names are those of the API (`accountId`, `balanceCents`). */
   readonly json: unknown
   /**
-   * Printed without `--json`: lines, `table(…)` or `fields(…)`. Null if the command wrote to standard output itself.
+   * Printed without `--json`: lines, `fields(…)`. Null if the command wrote to standard output itself.
    */
   readonly text: string | null
   /** The result reports a problem: exit code 1, and no text on standard error. */
@@ -36,28 +36,49 @@ export class CliMisuse extends CliRefusal {
   }
 }
 
-export type Column<Row> = {
-  readonly title: string
-  readonly value: (row: Row) => string | number
-  /** Numbers are right-aligned by `right`. */
-  readonly align?: 'left' | 'right'
+/** The refusal of an id or name that does not exist. */
+export const notFound = (message: string): CliMisuse => new CliMisuse(message, {}, 'not_found')
+
+/** Output that is printed as a table, by the columns that the command declares. */
+export type ListOutput<Row> = Pick<CliOutput, 'json' | 'failed'> & {
+  readonly rows: readonly Row[]
+  /** The text of a list without rows, if the command's own does not fit. */
+  readonly empty?: string
+  /** Printed below the table. */
+  readonly note?: string
 }
 
-const pad = (text: string, width: number, align: 'left' | 'right' = 'left'): string =>
-  align === 'right' ? text.padStart(width) : text.padEnd(width)
+/** A cell: the name of a field, or its value. Null is shown as `-`. */
+type Cell<Row> = (keyof Row & string) | ((row: Row) => string | number | null | undefined)
 
-/** An aligned table with a heading in capitals. `empty` is its text if there are no rows. */
-export const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty = 'none'): string => {
+/** The columns of a table by their titles. */
+export type Columns<Row> = Readonly<Record<string, Cell<Row>>>
+
+const cellText = <Row>(row: Row, cell: Cell<Row>): string =>
+  String((typeof cell === 'function' ? cell(row) : row[cell]) ?? '-')
+
+/** The texts of one row by their titles. */
+export const cellsOf = <Row>(row: Row, columns: Columns<Row>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(columns).map(([title, cell]) => [title, cellText(row, cell)]))
+
+/** A number, with `$` or a unit: `1,000`, `-$0.05`, `12 ms`. */
+const isNumeric = (text: string): boolean => /^-?\$?\d[\d,]*(\.\d+)?( [A-Za-z%]+)?$/.test(text)
+
+/** An aligned table with a heading in capitals. Numbers are right-aligned. `empty` is its text if there are no rows. */
+export const table = <Row>(rows: readonly Row[], columns: Columns<Row>, empty = 'none'): string => {
   if (rows.length === 0) return empty
-  const lines = [
-    columns.map(({ title }) => title.toUpperCase()),
-    ...rows.map((row) => columns.map(({ value }) => String(value(row)))),
-  ]
-  const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
-  return lines
-    .map((line) =>
-      line
-        .map((cell, at) => pad(cell, widths[at] ?? 0, columns[at]?.align))
+  const aligned = Object.entries(columns).map(([title, cell]) => {
+    const cells = rows.map((row) => cellText(row, cell))
+    const isRight =
+      cells.some(isNumeric) && cells.every((text) => text === '-' || text === '' || isNumeric(text))
+    const all = [title.toUpperCase(), ...cells]
+    const width = Math.max(...all.map((text) => text.length))
+    return all.map((text) => (isRight ? text.padStart(width) : text.padEnd(width)))
+  })
+  return ['', ...rows]
+    .map((_, at) =>
+      aligned
+        .map((cells) => cells[at])
         .join('  ')
         .trimEnd(),
     )
@@ -70,6 +91,20 @@ export const fields = (values: Readonly<Record<string, string | number | boolean
   return Object.entries(values)
     .map(([name, value]) => `${name.padEnd(width)}  ${value ?? '-'}`)
     .join('\n')
+}
+
+export type Format = 'table' | 'csv' | 'json'
+
+/** The output of a command in the chosen format. The texts of the other formats are not generated. */
+export const inFormat = (
+  format: Format,
+  make: { readonly json: () => unknown; readonly csv: () => string; readonly table: () => string },
+): CliOutput => {
+  const json = make.json()
+  // The printer adds the last newline.
+  const csv = () => make.csv().replace(/\n$/, '')
+  const text = format === 'table' ? make.table() : format === 'csv' ? csv() : JSON.stringify(json)
+  return { json, text }
 }
 
 /** Breaks a text between words into lines of at most `width` characters. A longer word has a line of its own. */

@@ -68,6 +68,16 @@ export const createProgressBar = (stream: Stream): ProgressBar => {
   }
 }
 
+/** Does work with a progress bar on standard error. */
+export const withProgress = async <Value>(work: (bar: ProgressBar) => Promise<Value>): Promise<Value> => {
+  const bar = createProgressBar(process.stderr)
+  try {
+    return await work(bar)
+  } finally {
+    bar.end()
+  }
+}
+
 /**
  * Shows work with a known `total` step by step. The rate and the remaining time are based on the work since the first
  * step, because earlier work took no time in this run.

@@ -15,7 +15,7 @@ export type Answers = {
   open(): number
 }
 
-export const overloadOf = (
+const overloadOf = (
   metrics: RunnerMetrics | undefined,
   reason: OverloadReason,
   message: string,
@@ -100,7 +100,7 @@ export const pointOf = (slot: Slot): FoldPoint => slot.point ?? emptyPoint(slot.
 export const isBusy = (pending: PendingCommand): boolean => pending.uses.some(({ slot }) => slot.busy)
 export const isBlocked = (pending: PendingCommand): boolean => pending.uses.some(({ slot }) => slot.blocked)
 
-type AdmissionDeps = {
+type AdmissionDependencies = {
   readonly limits: RunnerLimits
   readonly metrics: RunnerMetrics | undefined
   readonly slots: Slots
@@ -131,20 +131,20 @@ const acquireAll = (slots: Slots, command: AnyCommand): readonly StreamUse[] => 
 
 /** Adds commands to the queue. A full queue and a closed runner reject with CommandOverload at once. */
 export const createAdmission =
-  (deps: AdmissionDeps) =>
+  (dependencies: AdmissionDependencies) =>
   (command: AnyCommand): Promise<CommandOutcome<unknown>> =>
     new Promise((resolve, reject) => {
-      const { limits, metrics, queue } = deps
-      if (deps.isClosed()) throw overloadOf(metrics, 'closed', 'the service is stopping')
+      const { limits, metrics, queue } = dependencies
+      if (dependencies.isClosed()) throw overloadOf(metrics, 'closed', 'the service is stopping')
       if (queue.length() >= limits.queueLength)
         throw overloadOf(metrics, 'queue-full', 'too many commands are waiting')
-      const uses = acquireAll(deps.slots, command)
-      deps.answers.opened()
+      const uses = acquireAll(dependencies.slots, command)
+      dependencies.answers.opened()
       queue.push({
         command,
         uses,
-        arrival: deps.nextTick(),
-        arrivedMs: deps.monotonicMs(),
+        arrival: dependencies.nextTick(),
+        arrivedMs: dependencies.monotonicMs(),
         attempts: 0,
         verify: false,
         exclusive: false,
@@ -152,11 +152,11 @@ export const createAdmission =
         resolve,
         reject,
       })
-      deps.onAdmitted()
+      dependencies.onAdmitted()
     })
 
 /** Delays a batch for a short time, so that commands which are about to arrive share it. */
-export type BatchWindow = {
+type BatchWindow = {
   /** A batch of `commands` was appended after `tookMs`. `waiting` others were in the queue. */
   batchAppended(batch: { readonly commands: number; readonly waiting: number; readonly tookMs: number }): void
   /** Whether the batch should wait for more commands. `onOver` is called at the end of the wait. */
@@ -164,7 +164,7 @@ export type BatchWindow = {
   stop(): void
 }
 
-type BatchWindowDeps = {
+type BatchWindowDependencies = {
   readonly limits: Pick<RunnerLimits, 'batchWindowMs' | 'batchCommands'>
   readonly monotonicMs: MonotonicClock
   readonly onOver: () => void
@@ -181,7 +181,7 @@ const maxGrowth = 1.5
  * commands are there as were open. It waits no longer than the last append took, and at most `batchWindowMs`. A single client
  * never waits.
  */
-export const createBatchWindow = ({ limits, monotonicMs, onOver }: BatchWindowDeps): BatchWindow => {
+export const createBatchWindow = ({ limits, monotonicMs, onOver }: BatchWindowDependencies): BatchWindow => {
   let targetCommands = 0
   let untilMs = 0
   let timer: NodeJS.Timeout | null = null
@@ -272,25 +272,25 @@ export const createExclusivity = (): ((pending: PendingCommand) => boolean) => {
 
 const sweepMs = 100
 
-export type Sweeper = {
+type Sweeper = {
   /** Checks the queue for late commands until it is empty. */
   watch(): void
   stop(): void
 }
 
 /** Rejects commands that wait too long. */
-export const createSweeper = (deps: {
+export const createSweeper = (dependencies: {
   readonly limits: RunnerLimits
   readonly queue: Queue
   readonly answers: Answers
   readonly monotonicMs: MonotonicClock
 }): Sweeper => {
-  const { limits, queue, answers } = deps
+  const { limits, queue, answers } = dependencies
   let timer: NodeJS.Timeout | undefined
 
   const sweep = (): void => {
     timer = undefined
-    const now = deps.monotonicMs()
+    const now = dependencies.monotonicMs()
     const lateCommands = queue.take(queue.length(), (pending) => {
       const waitedMs = now - pending.arrivedMs
       return waitedMs > limits.queueWaitMs || (waitedMs > limits.unknownOutcomeWaitMs && isBlocked(pending))

@@ -84,11 +84,11 @@ export type RunnerPositions = {
 
 /** `close()` leaves the log, the snapshot store and the locks open: the caller opened them. */
 export const createCommandRunner = (
-  deps: CommandRunnerDependencies,
+  dependencies: CommandRunnerDependencies,
 ): CommandRunner & RunnerHealth & RunnerWarmup & RunnerPositions => {
-  const { logger, metrics, hooks } = deps
-  const limits = { ...defaultLimits, ...deps.limits }
-  // For durations. The time of day comes from `deps.clock`.
+  const { logger, metrics, hooks } = dependencies
+  const limits = { ...defaultLimits, ...dependencies.limits }
+  // For durations. The time of day comes from `dependencies.clock`.
   const monotonicMs = (): number => performance.now()
   let tick = 0
   const nextTick = (): number => ++tick
@@ -100,11 +100,17 @@ export const createCommandRunner = (
   const slots = createSlots(limits)
   const answers = createAnswers(slots, metrics, () => noteIdle())
   const onIdle = (): void => noteIdle()
-  const snapshotter = createSnapshotter({ ...deps, store: deps.snapshots, limits, monotonicMs, onIdle })
-  const contention = createContention({ ...deps, limits, monotonicMs, onHeld: () => pump() })
-  deps.streamLocks?.onAnnounced(contention.noteAnnounced)
+  const snapshotter = createSnapshotter({
+    ...dependencies,
+    store: dependencies.snapshots,
+    limits,
+    monotonicMs,
+    onIdle,
+  })
+  const contention = createContention({ ...dependencies, limits, monotonicMs, onHeld: () => pump() })
+  dependencies.streamLocks?.onAnnounced(contention.noteAnnounced)
   const loader = createLoader({
-    ...deps,
+    ...dependencies,
     limits,
     nextTick,
     onLoaded: snapshotter.consider,
@@ -113,7 +119,7 @@ export const createCommandRunner = (
       pump()
     },
   })
-  const send = createSend(deps, limits)
+  const send = createSend(dependencies, limits)
   const unknownOutcomes = createUnknownOutcomes({
     limits,
     logger,
@@ -138,12 +144,12 @@ export const createCommandRunner = (
       onUnknown: unknownOutcomes.block,
       onPublished: snapshotter.consider,
     }),
-    deps,
+    dependencies,
     answers,
     nextTick,
   )
   const processBatch = createBatchProcessor({
-    ...deps,
+    ...dependencies,
     limits,
     answers,
     queue,
@@ -301,7 +307,7 @@ export const createCommandRunner = (
 
   return {
     run: async (command) => {
-      const problem = deps.problem?.() ?? null
+      const problem = dependencies.problem?.() ?? null
       if (problem !== null) throw new CommandOverload(problem, 5)
       const outcome = await admit(command as unknown as AnyCommand)
       if (command.account !== undefined && outcome.position !== null)

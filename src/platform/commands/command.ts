@@ -175,7 +175,7 @@ export type Snapshot = {
   readonly state: string
 }
 
-export type SnapshotKey = Pick<Snapshot, 'stream' | 'logId' | 'fold' | 'version'>
+type SnapshotKey = Pick<Snapshot, 'stream' | 'logId' | 'fold' | 'version'>
 
 /** Stores the newest snapshot of each stream and fold. Snapshots of another log or version are not used. */
 export type SnapshotStore = {
@@ -281,10 +281,10 @@ const causeOf = ({ name, actor, correlationId, account }: CommandContext): Comma
 })
 
 /** The stream that the decision reads and writes, and other streams that it only reads. */
-export type Decider<State, Others extends StreamRefs> = StreamRef<State> & { readonly others?: Others }
+type Decider<State, Others extends StreamRefs> = StreamRef<State> & { readonly others?: Others }
 
 /** The result type of `handle` for a decision. A decision that never refuses gives only `Done`. */
-export type HandleResult<Made> =
+type HandleResult<Made> =
   Made extends Refused<infer Refusal>
     ? Refused<Refusal>
     : Made extends Decided<DomainEvent>

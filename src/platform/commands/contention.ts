@@ -12,7 +12,7 @@ export type ContendedGroup = {
   lease: StreamLease | null
 }
 
-export type Contention = {
+type Contention = {
   /** Reports a conflict: another process wrote to the stream. */
   note(stream: StreamName): void
   /** Another process announced a conflict on the stream. */
@@ -30,7 +30,7 @@ export type Contention = {
   groups(): number
 }
 
-type ContentionDeps = Pick<CommandRunnerDependencies, 'streamLocks' | 'logger'> & {
+type ContentionDependencies = Pick<CommandRunnerDependencies, 'streamLocks' | 'logger'> & {
   readonly limits: RunnerLimits
   readonly monotonicMs: MonotonicClock
   readonly onHeld: () => void
@@ -40,15 +40,15 @@ type ContentionDeps = Pick<CommandRunnerDependencies, 'streamLocks' | 'logger'> 
  * Streams with a recent conflict. Their commands leave the ordinary batches and use locks to take turns with other
  * processes, so that no process starves. Correctness does not depend on it: the expected revision decides.
  */
-export const createContention = (deps: ContentionDeps): Contention => {
-  const { limits, logger, streamLocks } = deps
+export const createContention = (dependencies: ContentionDependencies): Contention => {
+  const { limits, logger, streamLocks } = dependencies
   const contendedUntil = new Map<StreamName, number>()
   const contendedGroups = new Set<ContendedGroup>()
 
   const isContended = (stream: StreamName): boolean => {
     const until = contendedUntil.get(stream)
     if (until === undefined) return false
-    if (deps.monotonicMs() < until) return true
+    if (dependencies.monotonicMs() < until) return true
     contendedUntil.delete(stream)
     return false
   }
@@ -67,13 +67,13 @@ export const createContention = (deps: ContentionDeps): Contention => {
       )
     }
     contendedGroup.state = 'held'
-    deps.onHeld()
+    dependencies.onHeld()
   }
 
   const markContended = (stream: StreamName): void => {
     // Only streams with a conflict within the last `contendedMs` stay in the map.
     for (const contendedStream of contendedUntil.keys()) isContended(contendedStream)
-    contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
+    contendedUntil.set(stream, dependencies.monotonicMs() + limits.contendedMs)
   }
 
   return {

@@ -1,6 +1,6 @@
-import { asError } from '../../kernel/as-error.ts'
 import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { DomainEvent, EventMetadata } from '../../kernel/event.ts'
+import { asError } from '../../kernel/failures.ts'
 import { isStorableJson } from '../../kernel/json-text.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-guards.ts'
@@ -19,10 +19,10 @@ export type Decided = {
   readonly events: number
 }
 
-export type DecideDeps = Pick<CommandRunnerDependencies, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
+type DecideDependencies = Pick<CommandRunnerDependencies, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
 
 /** The states after the earlier decisions of the batch. They are dropped if the batch is not appended. */
-export type Overlay = ReadonlyMap<Slot, FoldPoint>
+type Overlay = ReadonlyMap<Slot, FoldPoint>
 
 /** Finds a slot of the command by its stream. An index is slower for few streams. */
 const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) => Slot) => {
@@ -45,7 +45,7 @@ const latestAt = (atMs: number): string => {
 type Writing = { readonly append: Append; readonly point: FoldPoint; readonly bytes: number }
 
 const write = (
-  { newEventId, codec, laterThan }: DecideDeps,
+  { newEventId, codec, laterThan }: DecideDependencies,
   slot: Slot,
   from: FoldPoint,
   events: readonly DomainEvent[],
@@ -92,10 +92,14 @@ const write = (
  * @throws the error of `decide`; Error if `decide` breaks its contract; AppendRejected for an append above 1 MiB, a
  *   text that no read table can store, or a future time in a field for past times
  */
-export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay: Overlay): Decided => {
+export const decideCommand = (
+  dependencies: DecideDependencies,
+  pending: PendingCommand,
+  overlay: Overlay,
+): Decided => {
   const { command, uses } = pending
   const states: Record<string, unknown> = {}
-  const clockMs = deps.clock()
+  const clockMs = dependencies.clock()
   let nowMs = clockMs
   for (const { key, slot } of uses) {
     const point = overlay.get(slot) ?? pointOf(slot)
@@ -119,7 +123,7 @@ export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay
     if (events.length === 0) throw new Error(`command ${command.name} appends no events to ${stream}`)
     const slot = slotOf(stream)
     const from = points.get(slot) ?? overlay.get(slot) ?? pointOf(slot)
-    const writing = write(deps, slot, from, events, metadata, nowMs)
+    const writing = write(dependencies, slot, from, events, metadata, nowMs)
     points.set(slot, writing.point)
     appends.push(anyOrder ? { ...writing.append, anyOrder } : writing.append)
     bytes += writing.bytes
@@ -129,7 +133,7 @@ export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay
 }
 
 /** Joins the commands of a batch by the streams that they write: union-find over their indexes. */
-export const createGroups = () => {
+const createGroups = () => {
   const parents: number[] = []
   const rootOf = (at: number): number => {
     let root = at
@@ -183,7 +187,7 @@ export type Batch = {
   readonly events: number
 }
 
-type BatchDeps = DecideDeps & { readonly limits: Pick<RunnerLimits, 'batchBytes'> }
+type BatchDependencies = DecideDependencies & { readonly limits: Pick<RunnerLimits, 'batchBytes'> }
 
 type PlacedCommand = { readonly group: number; readonly member: DecidedCommand; readonly decided: Decided }
 
@@ -211,7 +215,7 @@ const formItems = (
  * Decides commands in the given order, each on the states that the earlier ones leave, and forms the items to append.
  * The cached states do not change.
  */
-export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]): Batch => {
+export const decideBatch = (dependencies: BatchDependencies, pendings: readonly PendingCommand[]): Batch => {
   const overlay = new Map<Slot, FoldPoint>()
   const lastWriter = new Map<Slot, number>()
   const groups = createGroups()
@@ -227,12 +231,12 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]
   for (const [at, pending] of pendings.entries()) {
     let decided: Decided
     try {
-      decided = decideCommand(deps, pending, overlay)
+      decided = decideCommand(dependencies, pending, overlay)
     } catch (thrown) {
       failed.push({ pending, error: asError(thrown) })
       continue
     }
-    if (bytes > 0 && bytes + decided.bytes > deps.limits.batchBytes) {
+    if (bytes > 0 && bytes + decided.bytes > dependencies.limits.batchBytes) {
       left = pendings.slice(at)
       break
     }

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import { asError } from '../../kernel/as-error.ts'
 import type { Fold, StreamRef } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import { withTimeout } from '../../kernel/every.ts'
+import { asError } from '../../kernel/failures.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import { LogUnavailable } from '../eventstore/errors.ts'
@@ -10,7 +10,7 @@ import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import type { CommandRunnerDependencies, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the runner treats states as opaque
-export type AnyFold = Fold<any, any>
+type AnyFold = Fold<any, any>
 
 /** A stream's state as of one of its events: an immutable value. Revision -1 is a stream that does not exist. */
 export type FoldPoint = {
@@ -163,7 +163,7 @@ export const createSlots = (
 /** `log`: the log did not answer. `fold`: the events could not be folded. */
 export type LoadFailure = { readonly slot: Slot; readonly kind: 'log' | 'fold'; readonly error: Error }
 
-export type Loader = {
+type Loader = {
   /** Reads the slot in the background, in one query with other waiting slots. */
   want(slot: Slot): void
   /** Reads the tails of the slots now. Returns the failures; all other slots are up to date. */
@@ -172,7 +172,7 @@ export type Loader = {
   underWay(): number
 }
 
-type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
+type LoaderDependencies = Pick<CommandRunnerDependencies, 'logger'> & {
   readonly log: Pick<EventLog, 'readStreams' | 'logId'>
   readonly codec: Pick<EventCodec, 'decode'>
   readonly snapshots?: SnapshotStore | undefined
@@ -188,8 +188,8 @@ type LoaderDeps = Pick<CommandRunnerDependencies, 'logger'> & {
 type Reading = { readonly slot: Slot; readonly snapshot?: FoldPoint | undefined; readonly from: FoldPoint }
 
 /** Reads slots: a snapshot if the state is unknown, then the events after it, one page of each stream at a time. */
-export const createLoader = (deps: LoaderDeps): Loader => {
-  const { log, codec, limits, logger, snapshots } = deps
+export const createLoader = (dependencies: LoaderDependencies): Loader => {
+  const { log, codec, limits, logger, snapshots } = dependencies
   const requestedSlots = new Set<Slot>()
   const reading = new Set<Slot>()
   let readsUnderWay = 0
@@ -325,7 +325,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
         }
         publish(slot, point, tick)
         if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
-        deps.onLoaded(slot)
+        dependencies.onLoaded(slot)
       } catch (thrown) {
         if (snapshot) ignoreSnapshot(slot, 'a snapshot that contradicts the events is ignored', thrown)
         else failures.push({ slot, kind: 'fold', error: asError(thrown) })
@@ -340,7 +340,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
         return { slot, snapshot, from: slot.point ?? snapshot ?? emptyPoint(slot.fold) }
       })
       while (pendingReads.length > 0) {
-        const tick = deps.nextTick()
+        const tick = dependencies.nextTick()
         const tails = pendingReads.map(({ slot: { stream }, snapshot, from }) => ({
           stream,
           from: snapshot === from ? from.revision : from.revision + 1,
@@ -364,7 +364,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     const failures = await read(slots)
     readsUnderWay--
     for (const slot of slots) reading.delete(slot)
-    deps.onRead(failures)
+    dependencies.onRead(failures)
     pump()
   }
 

@@ -10,7 +10,7 @@ import { pointOf } from './command-queue.ts'
 import { createLoader, newSlot, type Slot } from './fold-cache.ts'
 
 /** The state of a stream, and the revision of its last event; -1 without events. */
-export type LogState<State> = { readonly state: State; readonly revision: number }
+type LogState<State> = { readonly state: State; readonly revision: number }
 /** `owner`: the id that names the stream, e.g. `acc_…`. */
 export type LogStates<State> = (owner: string) => Promise<LogState<State>>
 

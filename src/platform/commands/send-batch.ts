@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { asError } from '../../kernel/as-error.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { withTimeout } from '../../kernel/every.ts'
+import { asError } from '../../kernel/failures.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { AppendRejected, DecidedInFuture } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'
@@ -52,7 +52,7 @@ export const createSafeSettle =
     }
   }
 
-type BatchProcessorDeps = Pick<
+type BatchProcessorDependencies = Pick<
   CommandRunnerDependencies,
   'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'backgroundScheduler'
 > & {
@@ -70,32 +70,37 @@ type BatchProcessorDeps = Pick<
  * decisions. The streams that the batch writes are busy until its outcome is settled.
  */
 export const createBatchProcessor =
-  (deps: BatchProcessorDeps) =>
+  (dependencies: BatchProcessorDependencies) =>
   async (pendings: readonly PendingCommand[]): Promise<void> => {
-    const { answers, hooks, metrics, backgroundScheduler } = deps
-    const batch = decideBatch(deps, pendings)
+    const { answers, hooks, metrics, backgroundScheduler } = dependencies
+    const batch = decideBatch(dependencies, pendings)
     for (const { pending, error } of batch.failed) answers.reject(pending, error)
     for (const { pending, answer } of batch.answered) answers.resolve(pending, answer, null)
     for (const pending of batch.unverified) pending.verify = true
-    deps.queue.requeue([...batch.unverified, ...batch.left])
+    dependencies.queue.requeue([...batch.unverified, ...batch.left])
     if (batch.items.length === 0) return
 
     for (const item of batch.items) for (const slot of item.points.keys()) slot.busy = true
-    const sentTick = deps.nextTick()
-    const sentMs = deps.monotonicMs()
+    const sentTick = dependencies.nextTick()
+    const sentMs = dependencies.monotonicMs()
     hooks?.at('before-append')
     backgroundScheduler?.begin()
-    const outcomes = await deps.send(batch.items)
+    const outcomes = await dependencies.send(batch.items)
     backgroundScheduler?.end()
     hooks?.at('after-append')
     const { commands, events } = batch
-    metrics?.onBatch?.({ commands, items: batch.items.length, events, ms: deps.monotonicMs() - sentMs })
-    for (const [at, item] of batch.items.entries()) deps.settle(item, outcomes[at]!, sentTick)
+    metrics?.onBatch?.({
+      commands,
+      items: batch.items.length,
+      events,
+      ms: dependencies.monotonicMs() - sentMs,
+    })
+    for (const [at, item] of batch.items.entries()) dependencies.settle(item, outcomes[at]!, sentTick)
   }
 
 type Outcome<Status extends ItemOutcome['status']> = Extract<ItemOutcome, { status: Status }>
 
-type SettleDeps = {
+type SettleDependencies = {
   readonly limits: RunnerLimits
   readonly logger: RunnerLogger
   readonly metrics: RunnerMetrics | undefined
@@ -111,15 +116,15 @@ type SettleDeps = {
 export type Settle = (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
 
 /** Applies the outcome of an item to its streams and its commands. */
-export const createSettle = (deps: SettleDeps): Settle => {
-  const { answers, limits } = deps
+export const createSettle = (dependencies: SettleDependencies): Settle => {
+  const { answers, limits } = dependencies
 
   const publish = (item: BatchItem, sentTick: number): void => {
     for (const [slot, point] of item.points) {
       if (slot.point === null || point.revision > slot.point.revision) slot.point = point
       // The expected revision matched after the send, so the stream ended there at that time.
       slot.verifiedAt = Math.max(slot.verifiedAt, sentTick)
-      deps.onPublished(slot)
+      dependencies.onPublished(slot)
     }
   }
 
@@ -129,7 +134,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
         `the log reported ${appended.length} appends of an item that has ${item.appends.length}`,
       )
     publish(item, sentTick)
-    deps.hooks?.at('before-answer')
+    dependencies.hooks?.at('before-answer')
     const requeued: PendingCommand[] = []
     for (const { pending, answer, lastAppend, unverified } of item.members) {
       if (lastAppend >= 0) answers.resolve(pending, answer, appended[lastAppend]!.position)
@@ -139,7 +144,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
         requeued.push(pending)
       }
     }
-    deps.requeue(requeued)
+    dependencies.requeue(requeued)
   }
 
   /** Answers the commands whose appends are all in the appended prefix. Returns the others. */
@@ -151,7 +156,8 @@ export const createSettle = (deps: SettleDeps): Settle => {
       else answers.resolve(member.pending, member.answer, position)
     }
     const written = new Set(item.appends.slice(0, prefix.length).map(({ stream }) => stream))
-    for (const slot of item.points.keys()) if (written.has(slot.stream)) slot.readAfter = deps.nextTick()
+    for (const slot of item.points.keys())
+      if (written.has(slot.stream)) slot.readAfter = dependencies.nextTick()
     return others
   }
 
@@ -163,32 +169,32 @@ export const createSettle = (deps: SettleDeps): Settle => {
         answers.overload(pending, 'redecisions', `${pending.command.name} had too many conflicts`)
       else requeued.push(pending)
     }
-    deps.requeue(requeued)
+    dependencies.requeue(requeued)
   }
 
   const conflict = (item: BatchItem, outcome: Outcome<'conflict'>): void => {
-    deps.metrics?.onConflict?.(outcome.stream)
+    dependencies.metrics?.onConflict?.(outcome.stream)
     const others = answerPrefix(item, outcome.landed)
     const slot = [...item.points.keys()].find(({ stream }) => stream === outcome.stream)
     if (slot === undefined) throw new Error(`conflict on ${outcome.stream}, which the item does not write`)
     const wasAssumedAbsent = slot.point === null
     // A stream that was only assumed absent is not contended: this is a repeated command.
-    if (!wasAssumedAbsent) deps.noteConflict(outcome.stream)
+    if (!wasAssumedAbsent) dependencies.noteConflict(outcome.stream)
     const actual = outcome.actual === 'noStream' ? -1 : outcome.actual
     if (slot.point !== null && actual < slot.point.revision && outcome.landed.length === 0) {
       // The log lost events that this process has read: an older log was restored.
-      deps.logger.error(
+      dependencies.logger.error(
         { stream: slot.stream, actual, known: slot.point.revision },
         'the log lost events of a stream',
       )
       slot.point = null
       slot.ignoreSnapshots = true
     }
-    slot.readAfter = deps.nextTick()
+    slot.readAfter = dependencies.nextTick()
     // After a restart clients repeat their commands, so other streams of this item probably exist, too.
     for (const { pending } of others)
       for (const use of pending.uses)
-        if (use.slot.point !== null || wasAssumedAbsent) use.slot.readAfter = deps.nextTick()
+        if (use.slot.point !== null || wasAssumedAbsent) use.slot.readAfter = dependencies.nextTick()
     decideAgain(others)
   }
 
@@ -223,7 +229,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       case 'unavailable':
         return unavailable(item, outcome)
       case 'unknown':
-        return deps.onUnknown(item, outcome.cause, sentTick)
+        return dependencies.onUnknown(item, outcome.cause, sentTick)
       default: {
         const impossible: never = outcome
         throw new Error(`unknown outcome ${JSON.stringify(impossible)}`)
@@ -232,7 +238,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
   }
 }
 
-export type UnknownOutcomes = {
+type UnknownOutcomes = {
   /** Blocks the streams of the item and sends the same bytes again until the outcome is known. */
   block(item: BatchItem, cause: Error, sentTick: number): void
   /** Items whose outcome is unknown. */
@@ -241,7 +247,7 @@ export type UnknownOutcomes = {
   stop(): void
 }
 
-type UnknownOutcomesDeps = {
+type UnknownOutcomesDependencies = {
   readonly limits: RunnerLimits
   readonly logger: RunnerLogger
   readonly slots: Slots
@@ -256,8 +262,8 @@ type Unknown = Extract<ItemOutcome, { status: 'unknown' | 'unavailable' }>
 const isUnknown = (outcome: ItemOutcome): outcome is Unknown =>
   outcome.status === 'unknown' || outcome.status === 'unavailable'
 
-export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcomes => {
-  const { limits, logger, slots, answers } = deps
+export const createUnknownOutcomes = (dependencies: UnknownOutcomesDependencies): UnknownOutcomes => {
+  const { limits, logger, slots, answers } = dependencies
   const stopped = new AbortController()
   let count = 0
 
@@ -274,7 +280,7 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
     // No limit but the end of the process: only the log knows the outcome, and a guess could lose money.
     for (let waitMs = limits.resendFirstMs; ; waitMs = Math.min(2 * waitMs, limits.resendMaxMs)) {
       await pause(waitMs, undefined, { signal: stopped.signal })
-      const [outcome] = await deps.send([item])
+      const [outcome] = await dependencies.send([item])
       if (!isUnknown(outcome!)) return outcome!
       const { status, cause: err } = outcome
       // The log does not have these events and refuses them: decide again at the present time.
@@ -296,7 +302,7 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
       logger.warn({ status: outcome.status, streams }, 'the outcome of an append is known')
       count--
       setBlocked(item, false)
-      deps.onResolved(item, outcome, sentTick)
+      dependencies.onResolved(item, outcome, sentTick)
       for (const slot of item.points.keys()) slots.release(slot)
     } catch (error) {
       if (!stopped.signal.aborted) throw error

@@ -142,7 +142,7 @@ export const createPostgresSnapshots = ({
   }
 }
 
-export type Snapshotter = {
+type Snapshotter = {
   /** Requests a snapshot if one is due. */
   consider(slot: Slot): void
   /** Writes snapshots of the slots with the most new events, until the time limit. */
@@ -151,7 +151,7 @@ export type Snapshotter = {
   underWay(): number
 }
 
-type SnapshotterDeps = Pick<CommandRunnerDependencies, 'log' | 'logger' | 'hooks'> & {
+type SnapshotterDependencies = Pick<CommandRunnerDependencies, 'log' | 'logger' | 'hooks'> & {
   readonly store: SnapshotStore | undefined
   readonly limits: RunnerLimits
   readonly monotonicMs: MonotonicClock
@@ -161,8 +161,8 @@ type SnapshotterDeps = Pick<CommandRunnerDependencies, 'log' | 'logger' | 'hooks
 type Due = { readonly slot: Slot; readonly point: FoldPoint }
 
 /** Writes snapshots one after another. No append waits for a snapshot, and a failed one is only logged. */
-export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
-  const { limits, store } = deps
+export const createSnapshotter = (dependencies: SnapshotterDependencies): Snapshotter => {
+  const { limits, store } = dependencies
   const waiting: Due[] = []
   /** Slots with a snapshot in the queue or in progress. */
   const requested = new Set<Slot>()
@@ -177,7 +177,7 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     const { everyEvents } = fold.snapshot
     const events = newEvents(slot)
     if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
-    const isSoon = deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs
+    const isSoon = dependencies.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs
     if (everyEvents !== undefined) return !isSoon
     // The cost of a snapshot grows with its state. A snapshot is due after new events for half of the entries: each
     // order adds an entry, so a larger factor might never be reached. A large state gets one after an eighth of its
@@ -193,8 +193,8 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     const { stream, fold } = slot
     try {
       const state = fold.snapshot!.toText(point.state)
-      const logId = await deps.log.logId()
-      deps.hooks?.at('before-snapshot')
+      const logId = await dependencies.log.logId()
+      dependencies.hooks?.at('before-snapshot')
       const { revision, eventId, recordedAtMs } = point
       await to.save({
         stream,
@@ -206,10 +206,10 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
         recordedAtMs,
         state,
       })
-      deps.hooks?.at('after-snapshot')
+      dependencies.hooks?.at('after-snapshot')
       slot.snapshotRevision = Math.max(slot.snapshotRevision, revision)
     } catch (err) {
-      deps.logger.warn({ err, stream }, 'a snapshot could not be written')
+      dependencies.logger.warn({ err, stream }, 'a snapshot could not be written')
     }
   }
 
@@ -222,14 +222,14 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
       requested.delete(due.slot)
     }
     running = false
-    deps.onIdle()
+    dependencies.onIdle()
   }
 
   return {
     consider(slot) {
       if (store === undefined || waiting.length >= limits.snapshotQueue) return
       if (requested.has(slot) || !isDue(slot)) return
-      slot.snapshotAtMs = deps.monotonicMs()
+      slot.snapshotAtMs = dependencies.monotonicMs()
       slot.snapshotAskedRevision = slot.point!.revision
       requested.add(slot)
       waiting.push({ slot, point: slot.point! })
@@ -237,12 +237,12 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     },
     async finish(slots) {
       if (store === undefined) return
-      const endMs = deps.monotonicMs() + limits.snapshotCloseMs
+      const endMs = dependencies.monotonicMs() + limits.snapshotCloseMs
       const due = slots
         .filter((slot) => newEvents(slot) > limits.snapshotCloseEvents)
         .sort((a, b) => newEvents(b) - newEvents(a))
       for (const slot of due) {
-        if (deps.monotonicMs() >= endMs) return
+        if (dependencies.monotonicMs() >= endMs) return
         await write(store, { slot, point: slot.point! })
       }
     },

@@ -12,7 +12,7 @@ export class LogUnreachable extends LogUnavailable {
 const pauseMs = 250
 const reportIntervalMs = 5_000
 
-export type LogWaitOptions = {
+type LogWaitOptions = {
   /** Time limit of the retries, milliseconds. An attempt in progress at the limit is completed. */
   readonly withinMs: number
   /** The address of the log for the error message; without secrets. */

@@ -84,7 +84,7 @@ export const latestDecision = (items: readonly AppendItem[]): number => {
 }
 
 /** Finds the events of an item in the log. Returns null unless the log has all of them. */
-export const findStanding = async (
+const findStanding = async (
   log: Pick<EventLog, 'readStream'>,
   { appends }: AppendItem,
 ): Promise<readonly Appended[] | null> => {

@@ -114,15 +114,13 @@ export const streamTimeMs = ({ metadata }: { readonly metadata: EventMetadata })
   Date.parse(metadata.continuesAt ?? metadata.recordedAt)
 
 /** Converts metadata to their stored form. The stored `recordedAt` never decreases within a stream. */
-export const storedMetadata = ({ continuesAt, ...metadata }: EventMetadata): object =>
+const storedMetadata = ({ continuesAt, ...metadata }: EventMetadata): object =>
   continuesAt === undefined
     ? metadata
     : { ...metadata, recordedAt: continuesAt, decidedAt: metadata.recordedAt }
 
 /** The inverse of `storedMetadata`. Unknown fields of a stored text are unchanged. */
-export const readMetadata = (
-  stored: (EventMetadata & { readonly decidedAt?: string }) | null,
-): EventMetadata => {
+const readMetadata = (stored: (EventMetadata & { readonly decidedAt?: string }) | null): EventMetadata => {
   if (stored?.decidedAt === undefined) return stored as EventMetadata
   const { decidedAt, ...metadata } = stored
   return { ...metadata, recordedAt: decidedAt, continuesAt: stored.recordedAt }

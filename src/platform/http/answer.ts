@@ -20,7 +20,7 @@ import { ApiError, refuse, refuseWithRetryAfter, unsupportedMediaType } from './
 import type { HttpReply } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { Limits } from './rate-limit.ts'
-import { type Answer, JsonBytes, jsonText, type PrebuiltAnswer, type Route } from './route.ts'
+import { type Answer, type IdempotentResult, JsonBytes, type PrebuiltAnswer, type Route } from './route.ts'
 
 /** A new request id, e.g. `req_0199…`. */
 export const newRequestId = (): string => newId('req')
@@ -51,7 +51,7 @@ const printable = /^[\x20-\x7e]{1,128}$/
 /**
  * Headers of every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own).
  */
-export const securityHeaders = {
+const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -165,10 +165,7 @@ const isAbort = (error: unknown): boolean =>
 const outage = (error: unknown, logger: Logger): ApiError => {
   const dependency = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
-    logger.error(
-      { err: error },
-      'a table is not as this version made it: a newer version may have made it anew',
-    )
+    logger.error({ err: error }, 'a table differs from this version: a newer version may have rebuilt it')
   else logger.warn({ err: error }, `the ${dependency} does not answer`)
   return refuseWithRetryAfter('overloaded', `the service cannot reach its ${dependency}; try again`, 1)
 }
@@ -266,7 +263,7 @@ export const fixedText = (text: string) => {
 /** A new request id, e.g. `req_0199…`. */
 
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
-export type PrebuiltAnswerParts = {
+type PrebuiltAnswerDependencies = {
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly trusted: TrustedProxies
@@ -332,7 +329,10 @@ const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): re
  *
  * @returns the listener of requests that replaces `next`
  */
-export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestListener): RequestListener => {
+export const servePrebuiltAnswers = (
+  parts: PrebuiltAnswerDependencies,
+  next: RequestListener,
+): RequestListener => {
   const { limits, trusted, connections, metrics, logger } = parts
   const nextId = createIdGenerator()
   const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()
@@ -390,3 +390,19 @@ export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestLi
     answer(request, response, route, ready)
   }
 }
+
+/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
+export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
+
+/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
+export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
+  ({
+    status: made.replayed ? 200 : 201,
+    body,
+    headers: keyHeader(made),
+    position: made.position,
+  }) as const
+
+/** The response header that shows whether the answer is a replay. */
+export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
+  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }

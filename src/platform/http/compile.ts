@@ -205,7 +205,7 @@ const single = (request: IncomingMessage, name: string): string | undefined | nu
  * `Idempotency-Key`: 1 to 255 printable ASCII characters, or null when left out.
  * @throws invalid_idempotency_key
  */
-export const idempotencyKeyOf = (request: IncomingMessage): string | null => {
+const idempotencyKeyOf = (request: IncomingMessage): string | null => {
   const value = single(request, 'idempotency-key')
   if (value === undefined) return null
   if (value === null || !printableAscii.test(value))
@@ -229,7 +229,7 @@ const badCustomer = (source: string) =>
  * `X-Reseller-Customer-Id`: 1 to 128 printable characters, or null when left out.
  * @throws invalid_customer_id
  */
-export const customerRefOf = (request: IncomingMessage): string | null => {
+const customerRefOf = (request: IncomingMessage): string | null => {
   const value = single(request, 'x-reseller-customer-id')
   if (value === undefined) return null
   const text = value === null ? null : asUtf8(value)
@@ -242,7 +242,7 @@ export const customerRefOf = (request: IncomingMessage): string | null => {
  * The customer of the query's `customer_id`, with the same meaning as the header, or null when left out.
  * @throws invalid_customer_id
  */
-export const customerQueryOf = (query: unknown): string | null => {
+const customerQueryOf = (query: unknown): string | null => {
   const value = (query as Readonly<Record<string, unknown>>).customer_id
   if (value === undefined) return null
   const ref = typeof value === 'string' ? parseExternalId(value) : null

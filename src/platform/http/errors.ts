@@ -63,7 +63,7 @@ const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ce
 /** What a client should do after a refusal: retry later, change the request first, or give up. */
 export type Retry = 'later' | 'after-change' | 'never'
 
-export type ErrorEntry = {
+type ErrorEntry = {
   readonly status: number
   /** The meaning and the remedy, one or two sentences: the text of the docs page. */
   readonly help: string
@@ -367,7 +367,7 @@ const errorTable = {
 export type ErrorCode = keyof typeof errorTable
 
 /** The fields that a code adds to the body; `never` for a code that adds none. */
-export type ErrorExtra<Code extends ErrorCode> = (typeof errorTable)[Code] extends {
+type ErrorExtra<Code extends ErrorCode> = (typeof errorTable)[Code] extends {
   readonly extra: infer Schema extends z.ZodObject
 }
   ? z.input<Schema>

@@ -36,7 +36,7 @@ export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promi
 }
 
 /** A gauge of a module, read at each scrape. */
-export type GaugeReading = {
+type GaugeReading = {
   /** In snake case with its unit, e.g. `farebox_projection_lag_positions`. */
   readonly name: string
   readonly help: string
@@ -65,7 +65,7 @@ export const registerRuntimeMetrics = (registry: Registry): (() => void) => {
   delay.enable()
   registerGauge(registry, {
     name: 'farebox_event_loop_delay_longest_seconds',
-    help: 'The longest that the event loop stood still since the last scrape, whatever held it.',
+    help: 'The longest time that the event loop was blocked since the last scrape.',
     read: () => delay.max / nanosecondsPerSecond,
   })
   // Must be read after the gauge above, because reading it resets both.
@@ -145,7 +145,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   })
   const running = new Gauge({
     name: 'farebox_http_requests_in_flight',
-    help: 'Requests in work, of those that are shed when there are too many: neither probes nor callbacks.',
+    help: 'Requests in progress that count against the limit: without probes and callbacks.',
     registers: [registry],
   })
   const connections = new Gauge({
@@ -155,12 +155,12 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   })
   const connectionsCut = new Counter({
     name: 'farebox_http_connections_cut_total',
-    help: 'Connections that were cut because too many were open, in all or from one address.',
+    help: 'Connections that were closed because too many were open, in all or from one address.',
     registers: [registry],
   })
   const blockedTime = new Histogram({
     name: 'farebox_http_main_thread_seconds',
-    help: 'The longest that a request held the main thread in one go, with its body and checks or with its answer.',
+    help: 'The longest time that a request blocked the main thread at once, with its body and checks or with its answer.',
     labelNames: ['method', 'route'] as const,
     buckets: eventLoopDelayBuckets,
     registers: [registry],
@@ -168,7 +168,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   let [ready, readyTold] = [0, 0]
   new Counter({
     name: 'farebox_http_ready_answers_total',
-    help: 'Answers that were ready and went out before the router. They are in no other measurement.',
+    help: 'Prebuilt answers that were sent before the router. No other metric counts them.',
     registers: [registry],
     collect() {
       this.inc(ready - readyTold)
@@ -178,7 +178,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   let longest = 0
   registerGauge(registry, {
     name: 'farebox_http_main_thread_longest_seconds',
-    help: 'The same of the request that held it for longest since the last scrape.',
+    help: 'The longest such time since the last scrape.',
     read: () => {
       const seconds = longest
       longest = 0

@@ -106,7 +106,7 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
   })
 }
 
-export type InternalEndpoints = { readonly registry: Registry; readonly mayRead: OperatorAccess }
+type InternalEndpoints = { readonly registry: Registry; readonly mayRead: OperatorAccess }
 
 /** For the operator only: route labels and money figures must not be public. */
 const metrics = ({ registry, mayRead }: InternalEndpoints): Route =>

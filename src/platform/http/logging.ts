@@ -49,7 +49,7 @@ const repeatIntervalMs = 60_000
  */
 const maxIdentities = 1_000
 
-export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
+type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
 
 /**
  * The identity of a failure: its texts, such as ids and names. It has no figures, which change from one try to the
@@ -70,7 +70,7 @@ const identityOf = (
  * Suppresses repeated lines about the same failure. Work that is retried several times a second fails as often during
  * an outage. The first line is logged, then one a minute.
  */
-export const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
+const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
   const reported = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: maxIdentities })
 
   /** The number of lines like this one that were suppressed since the last logged one. Null: suppress this one, too. */

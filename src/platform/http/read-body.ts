@@ -4,9 +4,9 @@ import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from '
 import { trimEnd } from '../../kernel/formats.ts'
 import { ApiError, refuse, unsupportedMediaType } from './errors.ts'
 import type { Exchange, ParsedJson } from './exchange.ts'
-import type { MeasureEventLoopDelay } from './overload.ts'
+import type { MeasureEventLoopDelay } from './rate-limit.ts'
 
-export const bodyLimitBytes = 256 * 1024
+const bodyLimitBytes = 256 * 1024
 
 const tooLarge = () => refuse('payload_too_large', 'the body is above 256 KiB')
 
@@ -17,7 +17,7 @@ const atMost = ({ headers }: IncomingMessage): number => {
 }
 
 /** A body in transit. */
-export type BodyReading = {
+type BodyReading = {
   /** Its maximum size, bytes. */
   readonly bytes: number
   /** Whether it arrived completely with the headers. */
@@ -31,7 +31,7 @@ export type BodyReading = {
  * and dropped, because unread data would block the connection.
  * @throws payload_too_large if the declared length is larger
  */
-export const readBody = (
+const readBody = (
   request: IncomingMessage,
   done: (error: Error | null, bytes: Buffer | null) => void,
 ): BodyReading => {
@@ -57,7 +57,7 @@ export const readBody = (
 }
 
 /** Called for a request whose body did not arrive with its headers. Both functions may throw a refusal. */
-export type BodyHooks = {
+type BodyHooks = {
   /** The body is in transit. */
   wait(exchange: Exchange, reading: BodyReading): void
   /** The body is complete. */

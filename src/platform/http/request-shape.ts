@@ -6,7 +6,7 @@ import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
 import type { FieldCode, FieldCodes } from './route.ts'
 
 /** Resolves a reference into `$defs`. A schema without a reference is returned as it is. */
-export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const name = schema.$ref?.replace('#/$defs/', '')
   return name === undefined ? schema : (root.$defs?.[name] ?? {})
 }
@@ -42,7 +42,7 @@ const entries = ['entry', 'entries'] as const
 const characters = ['character', 'characters'] as const
 
 /** The expected value in words: `a whole number of at least 1`, `one of wallet, card`. */
-export const describeSchema = (schema: JsonSchema | undefined, root: JsonSchema): string => {
+const describeSchema = (schema: JsonSchema | undefined, root: JsonSchema): string => {
   if (schema === undefined) return 'a documented value'
   const node = resolveReference(schema, root)
   if (node.words !== undefined) return node.words
@@ -65,7 +65,7 @@ const detail = (type: string, node: JsonSchema): string => {
 }
 
 /** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */
-export const shapeOf = (schema: JsonSchema, root: JsonSchema = schema): string => {
+const shapeOf = (schema: JsonSchema, root: JsonSchema = schema): string => {
   const node = resolveReference(schema, root)
   if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (node.const !== undefined) return JSON.stringify(node.const)

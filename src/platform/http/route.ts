@@ -74,7 +74,7 @@ export type RouteError =
  * - `unaffected`: the operation shows and changes no customer's data.
  * - `refused`: the operation concerns the account itself.
  */
-export type CustomerUse =
+type CustomerUse =
   | 'pays'
   | 'limits'
   | 'unaffected'
@@ -177,7 +177,7 @@ export type RouteLimit = {
   take(subject: string): number | Promise<number>
 }
 
-export type RouteDefinition<
+type RouteDefinition<
   Params extends z.ZodObject,
   Query extends z.ZodObject,
   Body extends z.ZodType,
@@ -266,54 +266,7 @@ export type Route = RouteDefinition<any, any, any, any, any>
  * `refuse(code, message)` in all other cases. Any other error is a bug: 500 `internal_error`. `CommandOverload` and
  * `ReadsBehind` are answered as 503 with `Retry-After`.
  *
- * @example
- * ```ts
- * const Order = z.object({ orderId: z.string(), quantity: z.int() }).meta({ id: 'Order' })
- *
- * export const orderRoutes = (orders: Orders): readonly Route[] => [
- *   route({
- *     method: 'POST',
- *     path: '/api/v1/orders',
- *     operationId: 'createOrder',
- *     summary: 'Place an order',
- *     description: 'Debits the wallet and returns the order.',
- *     tag: 'Orders',
- *     access: 'buy',
- *     writes: true,
- *     idempotencyKey: 'required-for-resellers',
- *     customer: 'pays',
- *     body: z.strictObject({
- *       product_id: z.string(),
- *       quantity: z.int().min(1),
- *       method: z.enum(['wallet', 'card']).optional(),
- *     }),
- *     codes: {
- *       body: {
- *         product_id: { missing: 'missing_product' },
- *         quantity: 'invalid_quantity',
- *         method: { value: 'unsupported_method' },
- *       },
- *     },
- *     examples: { body: { product_id: 'residential-premium', quantity: 5 } },
- *     responses: {
- *       201: { description: 'The order.', body: Order, example: { orderId: 'ord_01', quantity: 5 } },
- *       200: {
- *         description: 'The order of this Idempotency-Key.',
- *         body: Order,
- *         example: { orderId: 'ord_01', quantity: 5 },
- *         headers: { 'Idempotency-Replayed': 'true' },
- *       },
- *     },
- *     errors: ['unknown_product', 'price_changed', { code: 'out_of_stock', message: '2 addresses are free' }],
- *     knownKey: (caller, key) => orders.has(caller.accountId, key),
- *     async handler({ caller, body, idempotencyKey, requestId }) {
- *       const placed = await orders.place({ caller, body, idempotencyKey, correlationId: requestId })
- *       if (placed.refused) throw refuse('unknown_product', `no product has the id ${body.product_id}`)
- *       return { status: 201, body: placed.order, position: placed.position }
- *     },
- *   }),
- * ]
- * ```
+ * `src/features/orders/routes.ts` declares a complete one.
  */
 export const route = <
   const Declared extends Responses,
@@ -326,9 +279,6 @@ export const route = <
     (Entry extends 'public' | 'finance' ? unknown : { readonly customer: CustomerUse }),
 ): Route => definition
 
-/** A JSON body as it is sent. It ends with a newline, so that a terminal starts a new line after it. */
-export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
-
 /** A JSON body that is already serialized and is sent unchanged. `Body` is the type of the serialized value. */
 export class JsonBytes<Body> {
   readonly bytes: Buffer
@@ -340,7 +290,7 @@ export class JsonBytes<Body> {
   }
 
   static of<Body>(body: Body): JsonBytes<Body> {
-    return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
+    return new JsonBytes(Buffer.from(`${JSON.stringify(body)}\n`, 'utf8'))
   }
 
   /** Wraps bytes that an earlier `JsonBytes` contained. */
@@ -372,28 +322,15 @@ export const keyConflict = (): ApiError =>
     'This Idempotency-Key was already used with a different request. Use a new key.',
   )
 
-/** The response header that shows whether the answer is a replay. */
-export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
-  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
-
 /**
- * The two declared answers of a route that uses `idempotentAnswer`. `made` and `stood` are their descriptions. Both
+ * The two declared answers of a route that uses `idempotentAnswer`. `created` and `existing` are their descriptions. Both
  * have the same `example`.
  */
 export const idempotentResponses = <Body extends z.ZodType>(
   body: Body,
   example: unknown,
-  { made, stood }: { readonly made: string; readonly stood: string },
+  { created, existing }: { readonly created: string; readonly existing: string },
 ) => ({
-  201: { description: made, body, example, headers: keyHeaders },
-  200: { description: stood, body, example, headers: replayHeaders },
+  201: { description: created, body, example, headers: keyHeaders },
+  200: { description: existing, body, example, headers: replayHeaders },
 })
-
-/** 201 for a new resource, 200 with `Idempotency-Replayed` for a resource that its key already had. */
-export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
-  ({
-    status: made.replayed ? 200 : 201,
-    body,
-    headers: keyHeader(made),
-    position: made.position,
-  }) as const

@@ -38,20 +38,23 @@ import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import {
+  admit,
+  admitAddress,
+  admitFinance,
   createEventLoopDelayMeter,
   createInFlight,
   createPendingBodies,
   defaultPendingBodyLimits,
+  type Limits,
   type PendingBodyLimits,
-} from './overload.ts'
-import { admit, admitAddress, admitFinance, type Limits } from './rate-limit.ts'
+} from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
 import type { Route } from './route.ts'
 
-export type PathMatch = { readonly allow: string; readonly cors: boolean }
+type PathMatch = { readonly allow: string; readonly cors: boolean }
 
 /** The methods of a path, for requests that match no route. 405 and OPTIONS list them. */
-export type PathTable = (path: string) => PathMatch | null
+type PathTable = (path: string) => PathMatch | null
 
 const pattern = (path: string): RegExp => {
   const escaped = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^{}]+\}/g, '[^/]+')
@@ -63,7 +66,7 @@ const allowOf = (routes: readonly Route[]): string => {
   return [...new Set([...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].join(', ')
 }
 
-export const pathTable = (routes: readonly Route[]): PathTable => {
+const pathTable = (routes: readonly Route[]): PathTable => {
   const byPath = Map.groupBy(routes, ({ path }) => path as string)
   const rows = [...byPath].map(([path, group]) => ({
     pattern: pattern(path),

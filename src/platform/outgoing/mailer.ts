@@ -18,7 +18,7 @@ export type Mailer = {
 const attempts = 3
 const pauseMs = 2_000
 /** The most e-mails that are sent at the same time. Further ones are rejected and logged. */
-const maxUnderWay = 200
+const maxInProgress = 200
 
 const seconds = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 } as const
 
@@ -55,7 +55,7 @@ export const createMailer = ({
     })
   }
   let opened: ReturnType<typeof transport> | null = null
-  const underWay = new Set<Promise<void>>()
+  const sendings = new Set<Promise<void>>()
   const stopping = new AbortController()
 
   const deliver = async (mailMessage: MailMessage): Promise<void> => {
@@ -69,7 +69,10 @@ export const createMailer = ({
       } catch (error) {
         // The error of a server may quote the e-mail and so the link, so only its code is logged.
         const { code, responseCode } = error as { code?: unknown; responseCode?: unknown }
-        logger.warn({ code, responseCode, attempt }, 'the mail server did not take a letter of the console')
+        logger.warn(
+          { code, responseCode, attempt },
+          'the mail server did not accept an e-mail of the console',
+        )
         if (attempt === attempts || stopping.signal.aborted) return
         await sleep(pauseMs * attempt, undefined, { signal: stopping.signal }).catch(() => undefined)
       }
@@ -78,24 +81,24 @@ export const createMailer = ({
 
   return {
     send: (mailMessage) => {
-      if (underWay.size >= maxUnderWay) {
+      if (sendings.size >= maxInProgress) {
         logger.warn(
-          { underWay: underWay.size },
-          'a letter of the console is not sent: too many are on their way',
+          { underWay: sendings.size },
+          'an e-mail of the console is not sent: too many are in progress',
         )
         return
       }
       const sending = deliver(mailMessage)
-        .catch((err) => logger.error({ err }, 'a letter of the console failed'))
-        .finally(() => underWay.delete(sending))
-      underWay.add(sending)
+        .catch((err) => logger.error({ err }, 'an e-mail of the console failed'))
+        .finally(() => sendings.delete(sending))
+      sendings.add(sending)
     },
     idle: async () => {
-      await Promise.all(underWay)
+      await Promise.all(sendings)
     },
     close: async () => {
       stopping.abort()
-      await Promise.all(underWay)
+      await Promise.all(sendings)
       const sender = await opened?.catch(() => null)
       sender?.close()
     },

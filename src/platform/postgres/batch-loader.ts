@@ -1,11 +1,8 @@
 import pg from 'pg'
-import { isolateFailures } from '../../kernel/isolate-failures.ts'
+import { isolateFailures } from '../../kernel/failures.ts'
 import { isDatabaseOutage, isOfOtherVersion } from './errors.ts'
 
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>
-
-/** The most keys of one look-up. */
-const maxKeys = 500
 
 /** Postgres rejected the values. A look-up of other keys would not fail with this error. */
 const isRefusal = (error: unknown): boolean =>
@@ -15,11 +12,21 @@ const isRefusal = (error: unknown): boolean =>
  * Combines look-ups by key: all look-ups of one turn of the event loop, and all during the previous look-up, share
  * one statement. Each sees the database as it is after the call. Fifty concurrent readers then cost a few statements
  * instead of fifty.
- * @param load set-based; keys without an entry in its result are undefined. Its error rejects all look-ups that share
- * it. If Postgres rejects the values, the keys at fault are found and the others are looked up without them
+ * @param load set-based; keys without an entry in its result are undefined. An error that is not about some of the
+ * keys rejects all look-ups that share it. Otherwise the keys at fault are found and the others are looked up without
+ * them
  */
 export const createBatchLoader = <Key, Value>(
   load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>,
+  {
+    maxKeys = 500,
+    isOfKeys = isRefusal,
+  }: {
+    /** The most keys of one look-up. */
+    readonly maxKeys?: number
+    /** Whether an error is about some of the keys. Default: Postgres rejected the values. */
+    readonly isOfKeys?: (error: unknown) => boolean
+  } = {},
 ): ((key: Key) => Promise<Value | undefined>) => {
   let waiting = new Map<Key, Waiting<Value>>()
   let running = false
@@ -43,7 +50,7 @@ export const createBatchLoader = <Key, Value>(
         for (const key of keys) batch.get(key)!.resolve(found.get(key))
       }
       try {
-        const failed = await isolateFailures([...batch.keys()], lookUp, (error) => !isRefusal(error))
+        const failed = await isolateFailures([...batch.keys()], lookUp, (error) => !isOfKeys(error))
         for (const [key, error] of failed) batch.get(key)!.reject(error)
       } catch (error) {
         for (const { reject } of batch.values()) reject(error)

@@ -1,6 +1,5 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { withTimeout } from '../../kernel/every.ts'
 import { noteConnectError } from './errors.ts'
 
 type Connected = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
@@ -26,7 +25,7 @@ export class DatabaseClient extends pg.Client {
 export type Connection = {
   readonly client: pg.Client
   /** False once it broke or was ended. */
-  isOpen(): boolean
+  isOpen: boolean
   /** Closes the socket at once. Queries in flight fail. May be called repeatedly. */
   destroy(): void
 }
@@ -42,12 +41,12 @@ export const connect = async (
 ): Promise<Connection> => {
   const socket = new Socket()
   const client = new DatabaseClient({ connectionTimeoutMillis: 5_000, ...config, stream: () => socket })
-  let open = true
   let cause: Error | null = null
   const destroy = (): void => {
-    open = false
+    connection.isOpen = false
     socket.destroy()
   }
+  const connection: Connection = { client, isOpen: true, destroy }
   client.on('error', (error) => {
     cause ??= error
     destroy()
@@ -59,14 +58,8 @@ export const connect = async (
     throw error
   }
   client.once('end', () => {
-    open = false
+    connection.isOpen = false
     onLost(cause)
   })
-  return { client, isOpen: () => open, destroy }
+  return connection
 }
-
-const noAnswer = () => new Error('Postgres does not answer')
-
-/** Settles as the answer does, or rejects after `timeoutMs` milliseconds. */
-export const withAnswerTimeout = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
-  withTimeout(answer, timeoutMs, noAnswer)

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import { writeInt8, writeUuid } from '../../kernel/digest.ts'
+import { withTimeout } from '../../kernel/every.ts'
 
 /** A statement that Postgres parses once per session under its name. Without a name (empty) it is parsed each time. */
 export type Prepared = { readonly name: string; readonly text: string }
@@ -120,6 +121,12 @@ export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof creat
   namesBySession.set(client, names)
   return names
 }
+
+const noAnswer = () => new Error('Postgres does not answer')
+
+/** Settles as the answer does, or rejects after `timeoutMs` milliseconds. */
+export const withAnswerTimeout = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
+  withTimeout(answer, timeoutMs, noAnswer)
 
 const oids = { boolean: 16, int8: 20, int4: 23, text: 25, timestamptz: 1184, uuid: 2950 } as const
 

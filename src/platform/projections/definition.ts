@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
+import { isStorable } from '../../kernel/json-text.ts'
 import type { Column, ColumnType, ReadModel, ReadModelGroup, Table } from './read-model.ts'
 
 /** What filled a model's tables. Stored with the checkpoint, so that changed code is detected. */
@@ -128,10 +129,10 @@ export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>
 const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
 /** A value that JSON can express and `jsonb` can store. */
 const isStorableJson = (value: unknown): boolean => {
-  if (typeof value === 'string') return isText(value)
+  if (typeof value === 'string') return isStorable(value)
   if (typeof value !== 'object' || value === null) return value !== undefined
   return Object.entries(value).every(
-    ([name, inner]) => isText(name) && (inner === undefined || isStorableJson(inner)),
+    ([name, inner]) => isStorable(name) && (inner === undefined || isStorableJson(inner)),
   )
 }
 const isTime = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value))

@@ -15,17 +15,19 @@ export const toSentence = (message: string): string =>
 /** The message of a refusal in a form. The idempotency key is hidden: the form was sent, changed and sent again. */
 export const formRefusalText = ({ code, message }: ApiError): string =>
   code === 'idempotency_conflict'
-    ? 'This form was sent before with other values. Look whether that was done before you send it again.'
+    ? 'This form was sent before with other values. Check whether that was done before you send it again.'
     : toSentence(message)
 
 /**
  * The text and the status of a form's answer to a refusal that the API would give as well.
  * @throws any other error, and `not_found`, which has a page of its own
  */
-export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
+export const refusalOf = (
+  error: unknown,
+): { readonly text: string; readonly status: 400 | 409 | 429; readonly code: string } => {
   if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
-  const { status } = error
-  return { text: formRefusalText(error), status: status === 409 || status === 429 ? status : 400 }
+  const { status, code } = error
+  return { text: formRefusalText(error), status: status === 409 || status === 429 ? status : 400, code }
 }
 
 /**
@@ -44,14 +46,14 @@ const text = { mediaType: 'text/html', example: '' } as const
 /** The declared answers of pages. */
 export const pageResponses = {
   200: { description: 'The page.', text },
-  303: { description: 'Where to go on.' },
+  303: { description: 'The next page.' },
   307: { description: 'The same page at the console’s own address.' },
-  400: { description: 'The form again, with what is wrong.', text },
-  403: { description: 'The page is not for this person.', text },
+  400: { description: 'The form with its problems.', text },
+  403: { description: 'This person has no access.', text },
   404: { description: 'There is no such page.', text },
-  409: { description: 'The form again: what it asks for is not possible now.', text },
+  409: { description: 'The form: its action is not possible now.', text },
   421: { description: 'The console has another address.', text },
-  429: { description: 'The form again: it was sent too often.', text },
+  429: { description: 'The form: it was sent too often.', text },
 } as const
 
 export type PageAnswer = {
@@ -63,21 +65,21 @@ export type PageAnswer = {
 }
 
 /** A page without navigation. */
-export const standalonePage = (title: string, body: Html): View => ({ title, body, alone: true })
+export const standalonePage = (title: string, body: Html): View => ({ title, body, standalone: true })
 
 export const notAllowed: View = {
-  title: 'Not for you',
-  body: html`<div class="empty"><p>This page is for people with another role.</p><p><a href="/console">To your own pages</a></p></div>`,
+  title: 'No access',
+  body: html`<div class="empty"><p>Your role has no access to this page.</p><p><a href="/console">Go to your pages</a></p></div>`,
 }
 
 export const notFound: View = {
-  title: 'Nothing here',
-  body: html`<div class="empty"><p>There is nothing at this address, or it is not yours.</p><p><a href="/console">To the overview</a></p></div>`,
+  title: 'Not found',
+  body: html`<div class="empty"><p>This page does not exist, or it belongs to another account.</p><p><a href="/console">Go to the overview</a></p></div>`,
 }
 
 const titles: Readonly<Record<number, string>> = {
-  404: 'Nothing here',
-  405: 'This page takes no such request',
+  404: 'Not found',
+  405: 'Method not allowed',
   429: 'Too many requests',
   503: 'Busy: try again in a moment',
 }
@@ -89,9 +91,9 @@ export const refusalPage =
     headers: pageHeaders,
     html: framed(
       standalonePage(
-        titles[status] ?? (status < 500 ? 'This did not work' : 'Something broke'),
+        titles[status] ?? (status < 500 ? 'Request refused' : 'Internal error'),
         html`<p>${toSentence(message)}</p>
-<p><a href="/console">To the console</a></p>
+<p><a href="/console">Go to the console</a></p>
 <p class="soft">Request ${idText(requestId)}</p>`,
       ),
       pageContext,
@@ -103,8 +105,7 @@ export const frameContext = (
   deps: { readonly assets: Assets; readonly name: string },
   more: Partial<FrameContext> = {},
 ): FrameContext => ({
-  style: deps.assets.style,
-  sendOnce: deps.assets.island('send-once'),
+  assets: deps.assets,
   theme: null,
   zone: null,
   path: '/console',
@@ -128,7 +129,7 @@ export const assetRoute = (deps: { readonly assets: Assets; readonly name: strin
     path: `${assetFolder}/{file}`,
     operationId: 'getConsoleAsset',
     summary: 'A style or a script of the console',
-    description: 'Its name changes with what is in it.',
+    description: 'Its name changes with its content.',
     tag: 'Console',
     access: 'public',
     writes: false,
@@ -136,7 +137,7 @@ export const assetRoute = (deps: { readonly assets: Assets; readonly name: strin
     params: z.object({ file: z.string().max(100) }),
     responses: {
       200: { description: 'The file.', text: { mediaType: 'text/css', example: '' } },
-      404: { description: 'There is none of this name.', text: { mediaType: 'text/html', example: '' } },
+      404: { description: 'No file has this name.', text: { mediaType: 'text/html', example: '' } },
     },
     errors: [],
     handler: async ({ params }) => {

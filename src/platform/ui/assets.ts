@@ -31,10 +31,10 @@ code, pre { font: .86em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monos
 .me form, .inline { display: inline-flex; gap: .4rem; flex-wrap: wrap; align-items: center; }
 main { padding: 1.4rem 1rem 3rem; max-width: 76rem; width: 100%; }
 main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; justify-content: space-between; margin-bottom: 1rem; }
-.alone { max-width: 27rem; margin: 6vh auto 0; padding: 1.6rem; }
-.alone main { padding: 0; }
+.standalone { max-width: 27rem; margin: 6vh auto 0; padding: 1.6rem; }
+.standalone main { padding: 0; }
 .filters { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0 0 .8rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 14rem; } .filters label { flex: none; color: var(--soft); } .filters span { display: inline-flex; gap: .4rem; align-items: center; max-width: 100%; }
-.card, .alone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
+.card, .standalone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .card { padding: 1rem 1.1rem; }
 .card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
 .cards { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
@@ -66,13 +66,13 @@ button:hover, .button:hover { border-color: var(--accent); } button[aria-disable
 .first { background: var(--accent); border-color: var(--accent); color: var(--on); } .danger { border-color: var(--bad); color: var(--bad); }
 button.plain { border: 0; background: none; color: var(--accent); padding: .15rem 0; margin-right: .5rem; font-weight: 500; text-decoration: underline; text-underline-offset: 3px; }
 button.plain[aria-pressed=true] { color: var(--ink); text-decoration: none; }
-.acts { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; }
-.said { border: 1px solid var(--line); border-left: 4px solid var(--accent); background: var(--card); border-radius: 8px; padding: .6rem .9rem; margin: 0 0 1rem; } .said.bad { border-left-color: var(--bad); } .said.warn { border-left-color: var(--warn); } .said ul { margin: .3rem 0; }
+.actions { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; }
+.message { border: 1px solid var(--line); border-left: 4px solid var(--accent); background: var(--card); border-radius: 8px; padding: .6rem .9rem; margin: 0 0 1rem; } .message.bad { border-left-color: var(--bad); } .message.warn { border-left-color: var(--warn); } .message ul { margin: .3rem 0; }
 .banner { background: var(--warn); color: var(--paper); padding: .5rem 1rem; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; } .banner p { margin: 0; max-width: none; } .banner button { background: transparent; color: inherit; border-color: currentColor; }
 .secret { display: block; padding: .8rem; border: 1px solid var(--accent); border-radius: 8px; background: var(--field); font-size: 1rem; user-select: all; }
 dl.facts { display: grid; grid-template-columns: minmax(8rem, auto) minmax(0, 1fr); gap: .35rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; }
 ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px solid var(--line); } ol.timeline > li { padding: .1rem 0 .9rem 1rem; position: relative; } ol.timeline > li::before { content: ""; position: absolute; left: -6px; top: .55em; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); }
-.same { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .same pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
+.equivalents { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .equivalents pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
 pre.result { overflow: auto; max-height: 32rem; background: var(--tint); padding: .7rem .9rem; border-radius: 8px; white-space: pre-wrap; }
 .plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot .below { fill: var(--bad); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
 ul.legs { list-style: none; padding: 0; margin: .2rem 0; font-variant-numeric: tabular-nums lining-nums; }
@@ -85,9 +85,9 @@ meter { width: 7rem; height: .8rem; }
   main { padding: 1.8rem 2.2rem 4rem; }
 }
 @media (max-width: 59.99rem) { .side h2 { display: none; } .side nav { display: flex; flex-wrap: wrap; } .side nav ul { margin-top: .2rem; } .me { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: center; } .plot { min-height: 5rem; } }
-@media (max-width: 40rem) { dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .alone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; } }
+@media (max-width: 40rem) { dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .standalone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; } }
 @media (prefers-reduced-motion: no-preference) { a, button { transition: background .12s, border-color .12s; } }
-@media print { .side, .same, .pager, .acts, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }
+@media print { .side, .equivalents, .pager, .actions, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }
 `
 
 export type Asset = { readonly mediaType: 'text/css' | 'text/javascript'; readonly text: string }

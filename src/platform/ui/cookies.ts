@@ -73,7 +73,7 @@ export const flashOf = (value: string | null): string | null => {
 const loopbackNames: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
 /** The address of a request: the console's own, another name of this machine, or an unknown one. */
-export type RequestOrigin = 'here' | 'elsewhere' | 'strange'
+type RequestOrigin = 'here' | 'elsewhere' | 'strange'
 
 /**
  * Whether the request came to the console's own address. Cookies and passkeys belong to one name. `elsewhere` is

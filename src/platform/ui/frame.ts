@@ -1,8 +1,9 @@
+import type { Assets, Island } from './assets.ts'
 import { type Html, html, nothing } from './html.ts'
 import { pageInZone } from './text.ts'
 
 /** The metadata of a page for search engines. */
-export type SearchEngineMeta = {
+type SearchEngineMeta = {
   /** The canonical path of the page, with its query if the query makes another page. */
   readonly path: string
   readonly description: string
@@ -16,27 +17,25 @@ export type View = {
   readonly title: string
   readonly body: Html
   /** Links and buttons next to the heading. */
-  readonly acts?: Html
-  /** API calls or commands that do the same, one per line. */
-  readonly same?: readonly string[]
-  /** Scripts of the page's islands. */
-  readonly scripts?: readonly string[]
+  readonly actions?: Html
+  /** API calls and commands that do the same, one per line. */
+  readonly cliEquivalents?: readonly string[]
+  /** The islands of the page. */
+  readonly islands?: readonly Island[]
   /** For search engines. Left out: the page must not be indexed. */
   readonly indexed?: SearchEngineMeta
   /** A page without navigation, for visitors who are not signed in yet. */
-  readonly alone?: true
+  readonly standalone?: true
 }
 
 export type Theme = 'light' | 'dark' | null
 
-export type NavItem = { readonly path: string; readonly label: string }
+type NavItem = { readonly path: string; readonly label: string }
 export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
 
 /** The frame of a page. */
 export type FrameContext = {
-  readonly style: string
-  /** The script that prevents a second submission of a form with a key. */
-  readonly sendOnce: string
+  readonly assets: Pick<Assets, 'style' | 'island'>
   readonly theme: Theme
   /** The time zone for times; null: UTC. */
   readonly zone: string | null
@@ -118,26 +117,26 @@ const namesIn = (callText: string, site: string | null): readonly string[] =>
     ['SITE', site],
     ['FINANCE', `${site}/finance/v1`],
     ['INSIDE', 'http://127.0.0.1:PORT   # FAREBOX_METRICS_PORT'],
-    ['KEY', 'your-key   # made under "API keys"'],
-    ['TOKEN', 'your-token   # printed by "npx farebox finance token create"'],
+    ['KEY', 'your-key   # create one under "API keys"'],
+    ['TOKEN', 'your-token   # from "npx farebox finance token create"'],
   ]
     .filter(([name]) => callText.includes(`$${name}`))
     .map(([name, value]) => `${name}=${value}`)
 
-const equivalentsOf = (same: readonly string[], { site }: FrameContext): Html => {
-  if (same.length === 0) return nothing
-  const callText = same.join('\n')
-  return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></section>`
+const equivalentsOf = (calls: readonly string[], { site }: FrameContext): Html => {
+  if (calls.length === 0) return nothing
+  const callText = calls.join('\n')
+  return html`<section class="equivalents" aria-labelledby="equivalents"><h2 id="equivalents">API and CLI</h2><pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></section>`
 }
 
 const messageView = (flash: string | null): Html =>
-  flash === null ? nothing : html`<p class="said" role="status">${flash}</p>`
+  flash === null ? nothing : html`<p class="message" role="status">${flash}</p>`
 
 const bannerOf = (viewing: string | null): Html =>
   viewing === null
     ? nothing
-    : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. Nothing can be changed here, and the log says that you looked.</p>
-<form method="post" action="/console/view/stop"><button>Stop looking</button></form></div>`
+    : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. You cannot change anything, and this view is recorded in the log.</p>
+<form method="post" action="/console/view/stop"><button>Stop viewing</button></form></div>`
 
 /** JSON that cannot close the element around it. */
 const scriptJson = (data: object): Html => ({ html: JSON.stringify(data).replaceAll('<', '\\u003c') })
@@ -151,11 +150,16 @@ ${indexed.data === undefined ? null : html`<script type="application/ld+json">${
 
 /** Renders a whole page in its frame. */
 export const framed = (view: View, pageContext: FrameContext): string => {
-  const { title, body, acts, same = [], scripts = [], alone } = view
+  const { title, body, actions, cliEquivalents = [], standalone } = view
+  const { assets, person } = pageContext
+  const islands: readonly Island[] = [
+    ...(person === null ? [] : ['send-once' as const]),
+    ...(view.islands ?? []),
+  ]
   const mainView = html`<main id="main">
-<header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
+<header><h1>${title}</h1>${actions === undefined ? null : html`<div class="actions">${actions}</div>`}</header>
 ${messageView(pageContext.flash)}${body}
-${equivalentsOf(same, pageContext)}</main>`
+${equivalentsOf(cliEquivalents, pageContext)}</main>`
   const page = html`<!doctype html>
 <html lang="en"${pageContext.theme === null ? null : html` data-theme="${pageContext.theme}"`}>
 <head>
@@ -164,11 +168,11 @@ ${equivalentsOf(same, pageContext)}</main>`
 <meta name="color-scheme" content="light dark">
 ${forEngines(view, pageContext)}<title>${title} · ${pageContext.name}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${pageContext.style}">
-${(pageContext.person === null ? scripts : [pageContext.sendOnce, ...scripts]).map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
+<link rel="stylesheet" href="${assets.style}">
+${islands.map((name) => html`<script type="module" src="${assets.island(name)}"></script>\n`)}</head>
 <body>
-<a class="skip" href="#main">To the content</a>
-${bannerOf(pageContext.viewing)}${alone ? html`<div class="alone">${mainView}</div>` : html`<div class="shell">${sidebar(pageContext)}${mainView}</div>`}
+<a class="skip" href="#main">Skip to content</a>
+${bannerOf(pageContext.viewing)}${standalone ? html`<div class="standalone">${mainView}</div>` : html`<div class="shell">${sidebar(pageContext)}${mainView}</div>`}
 </body>
 </html>
 `.html

@@ -1,4 +1,7 @@
+import { isoTime } from '../../kernel/clock.ts'
 import { type Html, html } from './html.ts'
+import { type Column, tableOf } from './table.ts'
+import { countText, stateText, timeText } from './text.ts'
 
 /** The number of stored runs. */
 const maxRuns = 20
@@ -33,7 +36,7 @@ export type LongRun<Request, Progress, Result> = Request & {
 }
 
 /** Does the work. It throws as soon as `signal` is aborted. */
-export type LongWork<Progress, Result> = (on: {
+type LongWork<Progress, Result> = (on: {
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
 }) => Promise<Result>
@@ -87,11 +90,61 @@ export const createLongRuns = <Request extends object, Progress, Result>() => {
 export const progressBar = (done: number, total: number, words: string): Html =>
   html`<progress aria-label="Progress" max="${Math.max(total, 1)}" value="${Math.min(done, Math.max(total, 1))}"></progress><br><small class="soft">${words}</small>`
 
+/** The state of a run: its progress, its error, or its result. */
+export const runStateOf = <Progress, Result>(
+  { state }: Pick<LongRun<object, Progress, Result>, 'state'>,
+  views: { readonly running: (progress: Progress) => Html; readonly done: (result: Result) => Html },
+): Html => {
+  switch (state.kind) {
+    case 'runs':
+      return state.progress === null ? stateText('starting', 'warn') : views.running(state.progress)
+    case 'failed':
+      return html`${stateText('failed', 'bad')}<br><small>${state.why}</small>`
+    case 'done':
+      return views.done(state.result)
+    default:
+      return state satisfies never
+  }
+}
+
+/** The progress of a run that folds the log. */
+export const foldProgress = (progress: {
+  readonly done: number
+  readonly total: number
+  readonly events: number
+}): Html =>
+  html`${stateText('reading the log', 'warn')} ${progressBar(progress.done, progress.total, `${countText(progress.events, 'event')} so far`)}`
+
+/** The result of a finished run; null before. */
+export const resultOf = <Progress, Result>({
+  state,
+}: Pick<LongRun<object, Progress, Result>, 'state'>): Result | null =>
+  state.kind === 'done' ? state.result : null
+
 /**
- * A part of a page that refreshes automatically while work runs, with the island `live-parts`. Without script, its link
- * reloads the page.
+ * A table of runs that refreshes automatically while one of them is active, with the island `live-parts`. Without
+ * script, its link reloads the page.
  */
-export const followingRuns = (id: string, pagePath: string, running: boolean, part: Html): Html =>
-  html`<live-parts><div id="${id}" data-live${running ? { html: ' data-runs' } : null}>
-<p class="soft">By this process, since it began. <a href="${pagePath}">Refresh</a></p>
-${part}</div></live-parts>`
+export const runsTable = <Run extends LongRun<object, unknown, unknown>>(table: {
+  readonly id: string
+  readonly path: string
+  readonly caption: string
+  readonly runs: readonly Run[]
+  readonly columns: readonly Column<Run>[]
+  readonly empty?: string
+  /** Refreshed with the table. */
+  readonly more?: Html
+}): Html =>
+  html`<live-parts><div id="${table.id}" data-live${table.runs.some(({ state }) => state.kind === 'runs') ? { html: ' data-runs' } : null}>
+<p class="soft">Since this process started. <a href="${table.path}">Refresh</a></p>
+${tableOf({
+  caption: table.caption,
+  rows: table.runs,
+  empty: table.empty,
+  columns: [
+    ...table.columns,
+    { title: 'Started', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+    { title: 'By', cell: ({ by }) => by },
+  ],
+})}
+${table.more ?? null}</div></live-parts>`

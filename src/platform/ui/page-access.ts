@@ -77,12 +77,11 @@ const refusedForm = (visit: Visit, text: string): PageOutcome => ({
   status: 403,
   view: {
     title: 'Nothing was changed',
-    body: html`<p class="said bad" role="alert">${text}</p><p><a href="${visit.path}">Back</a></p>`,
+    body: html`<p class="message bad" role="alert">${text}</p><p><a href="${visit.path}">Back</a></p>`,
   },
 })
 
-const sentBefore =
-  'This form was sent before, and counts once. Look whether it was done before you send another one.'
+const sentBefore = 'This form was sent before and counts once. Check the result before you send another one.'
 
 /** Checks whether the action of a form may run. Null: it may. */
 export const checkFormAccess = async (
@@ -96,9 +95,9 @@ export const checkFormAccess = async (
   const { visitor } = visit
   if (visitor && !page.act?.harmless) {
     if (isViewing(visitor))
-      return refusedForm(visit, 'You only look at this account: nothing can be changed in its place.')
+      return refusedForm(visit, 'You are viewing this account. You cannot change anything.')
     if (page.ofAccount && visitor.account?.blocked && !page.act?.whenBlocked)
-      return refusedForm(visit, 'The account is blocked: it may read, not write.')
+      return refusedForm(visit, 'The account is blocked: it can read but not change anything.')
   }
   if (page.confirmed && visitor && !isConfirmed(page, visitor, visit.nowMs, fillingMs))
     return goTo(confirmPath(page, visit.path))

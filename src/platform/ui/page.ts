@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream'
-import type { Cause } from '../../kernel/event.ts'
+import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { refusalOf } from './answer-page.ts'
 import type { publicRoots } from './cookies.ts'
-import type { FormInput } from './form.ts'
+import { emptyFormInput, type FormInput, type FormState, type Problems } from './form.ts'
 import type { Theme, View } from './frame.ts'
-import type { Browser, Role, Session } from './session.ts'
+import type { Html } from './html.ts'
 
 /** The account whose pages are shown. */
 export type ShownAccount = {
@@ -45,9 +46,15 @@ export type Visit = {
   readonly zone: string | null
   readonly requestId: string
   readonly nowMs: number
-  /** Identifies the next submission of a form on this page. */
-  readonly formKey: string
+  /** The form of the page. */
+  readonly form: FormState
 }
+
+/** The text of a field: as typed, or in the query of the page. */
+export const fieldTextsOf =
+  ({ form, query }: Visit): ((name: string) => string) =>
+  (name) =>
+    form.typed === emptyFormInput ? (query.get(name)?.trim() ?? '') : form.typed.text(name)
 
 /** A request of a signed-in person. `cause` is for the events that it causes. */
 export type PersonVisit = Visit & { readonly visitor: Visitor; readonly cause: Cause }
@@ -69,13 +76,44 @@ export type PageOutcome = (
   readonly cookies?: readonly string[]
 }
 
-export const show = (view: View): PageOutcome => ({ kind: 'view', view })
-/** The form again, with the typed values and the problems. */
-export const refusedView = (view: View, status: 400 | 409 | 429 = 400): PageOutcome => ({
+/** A view with another status than 200. */
+export const viewWithStatus = (view: View, status: 400 | 409 | 429): PageOutcome => ({
   kind: 'view',
   view,
   status,
 })
+
+type RefusalStatus = 400 | 409 | 429
+
+/** A refused form: its page is shown again, with the typed values and the problems. */
+export type FormRefusal = {
+  readonly kind: 'refused'
+  readonly problems: Problems
+  readonly status: RefusalStatus
+  readonly message: Html | null
+}
+
+export const refused = (problems: Problems, status: RefusalStatus = 400): FormRefusal => ({
+  kind: 'refused',
+  problems,
+  status,
+  message: null,
+})
+
+/**
+ * A form that was refused as the API would refuse it. `fields` has the field of an error code; default: the form.
+ * @throws any other error
+ */
+export const refusedBy = (error: unknown, fields: Readonly<Record<string, string>> = {}): FormRefusal => {
+  const { text, status, code } = refusalOf(error)
+  return refused({ [fields[code] ?? 'form']: text }, status)
+}
+
+export const fileOf = (
+  name: string,
+  content: string | Readable,
+  mediaType: 'text/csv' | 'text/plain' | 'application/json' = 'text/csv',
+): PageOutcome => ({ kind: 'file', name, mediaType, content })
 /** The answer after an action: the next page, and a sentence that it shows once. */
 export const goTo = (to: string, flash?: string): PageOutcome => ({
   kind: 'redirect',
@@ -86,15 +124,15 @@ export const goTo = (to: string, flash?: string): PageOutcome => ({
 /** The action of a page's form. */
 type Act<V extends Visit> = {
   /**
-   * A form that is sent twice acts once: it contains `keyField(visit.formKey)`. `by key`: the action itself happens
-   * once per `typed.key`, and a second submission gets the same answer.
+   * A form that is sent twice acts once. `by key`: the action itself happens once per `typed.key`, and a second
+   * submission gets the same answer.
    */
   readonly once?: true | 'by key'
   /** A blocked account may do it. */
   readonly whenBlocked?: true
   /** A blocked account may do it, and so may staff that views an account. */
   readonly harmless?: true
-  run(visit: V, typed: FormInput): Promise<PageOutcome>
+  run(visit: V, typed: FormInput): Promise<View | PageOutcome | FormRefusal>
 }
 
 type Common = {
@@ -125,29 +163,96 @@ export type ConsolePage = Common & {
   /** It shows data of an account. */
   readonly ofAccount: boolean
   /** Left out: the page has only an action, and another page contains its form. */
-  readonly show?: (visit: never) => Promise<PageOutcome>
+  readonly show?: (visit: never) => Promise<View | PageOutcome>
   readonly act?: Act<never>
 }
 
 /** A page for everyone, signed in or not. */
 export const openPage = (
-  page: Common & { show?(visit: Visit): Promise<PageOutcome>; readonly act?: Act<Visit> },
+  page: Common & { show?(visit: Visit): Promise<View | PageOutcome>; readonly act?: Act<Visit> },
 ): ConsolePage => ({ ...page, for: 'anyone', ofAccount: false })
 
 /** A page about the signed-in person, or (`for`) for some roles of the staff. */
 export const personPage = (
   page: Common & {
     readonly for?: readonly Role[]
-    show?(visit: PersonVisit): Promise<PageOutcome>
+    show?(visit: PersonVisit): Promise<View | PageOutcome>
     readonly act?: Act<PersonVisit>
   },
 ): ConsolePage => ({ ...page, for: page.for ?? 'person', ofAccount: false })
+
+type PersonPage = Parameters<typeof personPage>[0]
+type AccountPage = Parameters<typeof accountPage>[0]
+
+export const operatorPage = (page: PersonPage): ConsolePage => personPage({ ...page, for: ['operator'] })
+export const financePage = (page: PersonPage): ConsolePage => personPage({ ...page, for: ['finance'] })
+export const resellerPage = (page: AccountPage): ConsolePage => accountPage({ ...page, for: ['reseller'] })
 
 /** A page about an account, for customers, or (`for`) for resellers only. */
 export const accountPage = (
   page: Common & {
     readonly for?: readonly Role[]
-    show?(visit: AccountVisit): Promise<PageOutcome>
+    show?(visit: AccountVisit): Promise<View | PageOutcome>
     readonly act?: Act<AccountVisit>
   },
 ): ConsolePage => ({ ...page, for: page.for ?? ['customer'], ofAccount: true })
+
+/** The roles of visitors. A reseller is a customer as well. Staff has no account. */
+export type Role = 'customer' | 'reseller' | 'finance' | 'operator'
+
+export const roles: readonly Role[] = ['customer', 'reseller', 'finance', 'operator']
+
+/** The cause of events that are appended for a session. */
+export const sessionCause = (
+  { subjectId, sessionId, method }: Pick<Session, 'subjectId' | 'sessionId' | 'method'>,
+  requestId: string,
+): Cause => ({ actor: { kind: 'session', subjectId, sessionId, method }, correlationId: requestId })
+
+export type Session = {
+  readonly sessionId: string
+  /** An account, or a member of the staff. */
+  readonly subjectId: string
+  readonly method: SignInMethod
+  readonly createdAt: string
+  readonly seenAt: string
+  readonly endsAt: string
+  /** Until when confirmed actions need no further confirmation; null: they need one. */
+  readonly confirmedUntil: string | null
+  /** The only action that the confirmation is valid for; null: any. */
+  readonly confirmedAct: string | null
+  /** The account that a member of the staff views. */
+  readonly viewing: AccountId | null
+  readonly userAgent: string
+  readonly address: string
+}
+
+/** A session and the new secret of its cookie. The secret is not stored. */
+export type Opened = { readonly sessionId: string; readonly secret: string; readonly endsAtMs: number }
+
+/** The browser of a session. */
+export type Browser = { readonly userAgent: string; readonly address: string }
+
+export type Sessions = {
+  open(
+    who: { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod },
+    browser: Browser,
+  ): Promise<Opened>
+  /** The session of a cookie, marked as used; null if it has ended or never existed. */
+  find(secret: string | null): Promise<Session | null>
+  /** Replaces the secret of the session. A secret that somebody planted or saw is then no longer valid. */
+  renew(
+    sessionId: string,
+    change: {
+      readonly method?: SignInMethod
+      /** The confirmed action; null: any, as after a sign-in. */
+      readonly act?: string | null
+    },
+  ): Promise<Opened>
+  view(sessionId: string, account: AccountId | null): Promise<void>
+  /** The sessions that have not ended, the newest first. */
+  list(subjectId: string): Promise<readonly Session[]>
+  /** Ends one session of a person; null if the session belongs to another person or has ended. */
+  end(subjectId: string, sessionId: string): Promise<{ readonly sessionId: string } | null>
+  /** Ends all sessions of a person except `keep`. Returns their ids. */
+  endOthers(subjectId: string, keep: string | null): Promise<readonly string[]>
+}

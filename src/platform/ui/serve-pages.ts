@@ -22,23 +22,26 @@ import {
   requestOriginOf,
   wantedOf,
 } from './cookies.ts'
-import { parseFormInput } from './form.ts'
+import { type FormInput, newFormState, parseFormInput, problemsOf } from './form.ts'
 import { framed, type Theme, type View } from './frame.ts'
 import { html } from './html.ts'
 import {
   type AccountVisit,
   type ConsolePage,
   displayNameOf,
+  type FormRefusal,
   type PageOutcome,
   type PersonVisit,
+  type Session,
+  type Sessions,
+  sessionCause,
   type Visit,
   type Visitor,
 } from './page.ts'
 import { checkFormAccess, checkPageAccess, isViewing, navigationOf, type SingleUse } from './page-access.ts'
-import { type Session, type Sessions, sessionCause } from './session.ts'
 import { zoneOf } from './text.ts'
 
-export type ServeDeps = {
+type ServeDeps = {
   readonly sessions: Pick<Sessions, 'find'>
   readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
   readonly once: SingleUse
@@ -63,6 +66,9 @@ const paramsOf = (path: string): z.ZodObject | undefined => {
     : z.object(Object.fromEntries(names.map((name) => [name, z.string().max(200)])))
 }
 
+const outcomeOf = (result: View | PageOutcome): PageOutcome =>
+  'kind' in result ? result : { kind: 'view', view: result }
+
 /** The query as it was sent. Pages read their own fields and ignore all others. */
 const anyQuery = z.looseObject({})
 
@@ -80,7 +86,7 @@ const unknownHostPage = (deps: ServeDeps): PageAnswer => ({
     standalonePage(
       'The console has another address',
       html`<p>It is at <a href="${deps.origin()}/console">${deps.origin()}/console</a>.</p>
-<p class="soft">Operators set it by FAREBOX_CONSOLE_URL.</p>`,
+<p class="soft">Operators set it with FAREBOX_CONSOLE_URL.</p>`,
     ),
     frameContext(deps),
   ),
@@ -106,7 +112,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       zone: zoneOf(cookies.zone),
       requestId: request.requestId,
       nowMs: deps.clock(),
-      formKey: newSecret(),
+      form: newFormState(newSecret()),
     }
   }
 
@@ -193,6 +199,21 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     return session && deps.visitorOf(session, request.requestId)
   }
 
+  /** The page of a refused form, with the typed values. The problems are listed above it. */
+  const refusedOutcome = async (
+    page: ConsolePage,
+    visit: Visit,
+    typed: FormInput,
+    { problems, message, status }: FormRefusal,
+  ): Promise<PageOutcome> => {
+    const form = { ...visit.form, typed, problems, message }
+    const outcome = outcomeOf(await page.show!(completeVisit({ ...visit, form })))
+    if (outcome.kind !== 'view') return outcome
+    const { view } = outcome
+    const body = html`${message ?? problemsOf(problems)}${view.body}`
+    return { kind: 'view', view: { ...view, body }, status }
+  }
+
   const notFoundOutcome = (error: unknown): PageOutcome => {
     if (error instanceof ApiError && error.code === 'not_found')
       return { kind: 'view', view: notFound, status: 404 }
@@ -210,7 +231,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     const flash = flashOf(readCookies(request.headers.cookie).flash)
     const blockingOutcome = checkPageAccess(page, visit)
     if (blockingOutcome !== null) return answerOf(blockingOutcome, visit, null)
-    return answerOf(await page.show!(completeVisit(visit)).catch(notFoundOutcome), visit, flash)
+    return answerOf(outcomeOf(await page.show!(completeVisit(visit)).catch(notFoundOutcome)), visit, flash)
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
@@ -222,7 +243,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
           status: 403,
           view: standalonePage(
             'This form came from elsewhere',
-            html`<p>Nothing was changed. Forms are taken from pages of the console alone.</p><p><a href="/console">To the console</a></p>`,
+            html`<p>Nothing was changed. Only pages of the console may send forms.</p><p><a href="/console">Go to the console</a></p>`,
           ),
         },
         visitOf(page, request, null),
@@ -230,9 +251,13 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       )
     const visit = visitOf(page, request, await findVisitor(request))
     const typed = parseFormInput(request.raw)
-    const outcome =
+    const result =
       (await checkFormAccess(page, visit, typed, deps.once)) ??
       (await page.act!.run(completeVisit(visit), typed as never).catch(notFoundOutcome))
+    const outcome =
+      'kind' in result && result.kind === 'refused'
+        ? await refusedOutcome(page, visit, typed, result).catch(notFoundOutcome)
+        : outcomeOf(result)
     return answerOf(outcome, visit, null)
   }
 

@@ -1,6 +1,29 @@
 import { cents, micros, parseDecimal } from '../../kernel/money.ts'
 import { type Html, html } from './html.ts'
 
+/** The word in a list that equals the text. */
+export const oneOf = <const Word extends string>(
+  words: readonly Word[],
+  text: string | null,
+): Word | undefined => words.find((word) => word === text)
+
+/** Parses the whole cents of a hidden field; undefined for any other text. */
+export const parseWholeCents = (text: string): number | undefined =>
+  /^\d{1,12}$/.test(text) ? Number(text) : undefined
+
+/** A word for a missing value. */
+export const softText = (word: string): Html => html`<span class="soft">${word}</span>`
+
+/** A query string: `?a=1`, or an empty text without values. */
+export const queryText = (values: Readonly<Record<string, string>>): string => {
+  const text = new URLSearchParams(values).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** A link that looks like a button. */
+export const buttonLink = (href: string, label: string | Html, kind: '' | 'first' | 'danger' = ''): Html =>
+  html`<a class="button${kind === '' ? '' : ` ${kind}`}" href="${href}">${label}</a> `
+
 export type BadgeTone = 'good' | 'warn' | 'bad' | 'off'
 
 /** A state as a word with its own shape. The colour is only an aid. */
@@ -65,12 +88,8 @@ export const dollarText = (value: number): string => {
 /** An instant for people, to the minute, in UTC. The machine-readable one is complete. */
 export const timeText = (iso: string | null, none = 'never'): Html =>
   iso === null
-    ? html`<span class="soft">${none}</span>`
+    ? softText(none)
     : html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
-
-/** The day of an instant, in UTC. */
-export const dayText = (iso: string): Html =>
-  html`<time datetime="${iso.slice(0, 10)}">${iso.slice(0, 10)}</time>`
 
 /** A whole id, which can be selected and copied at once. */
 export const idText = (id: string): Html => html`<code class="id">${id}</code>`

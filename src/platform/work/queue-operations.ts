@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
-import type { Db } from './queue-leases.ts'
+import type { Db } from './queue-table.ts'
 import { deadCondition, keyOf, type QueueTable } from './queue-table.ts'
 
 /** The status of a queue. */

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type ProcessGuard, type QueueWork, type RunningQueue, runQueue } from './queue.ts'
-import { joinWorkers, type Membership, sweepLeases } from './queue-leases.ts'
+import { openSession } from '../postgres/postgres-session.ts'
+import { type Membership, type ProcessGuard, type QueueWork, type RunningQueue, runQueue } from './queue.ts'
 import { bringForward } from './queue-operations.ts'
-import type { QueueItem, QueueTable, WorkMetrics } from './queue-table.ts'
+import { type Db, type QueueItem, type QueueTable, type WorkMetrics, workerSession } from './queue-table.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
 import { worker } from './worker.ts'
@@ -24,7 +24,7 @@ export type Workers = {
 
 export const queueLeases = worker({
   name: 'queue-leases',
-  about: 'Takes queue items back from processes that are gone',
+  about: 'Releases queue items of ended processes',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',
@@ -62,7 +62,7 @@ export const createWorkers = (deps: {
           if (items === 0) continue
           logger.warn(
             { queue: table.name, items },
-            'items were due later than they ever wait, and are due now',
+            'items were due later than the longest wait of their queue, and are due now',
           )
           running.wake()
         }
@@ -116,4 +116,63 @@ export const createWorkers = (deps: {
       await membershipLoop
     },
   }
+}
+
+/** Advisory locks of workers have their own class: the two numbers of a lock are this one and the worker's number. */
+const lockClass = 72_309_002
+
+const inTurn = (client: pg.ClientBase): Db => {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    query: (query) => {
+      const next = last.then(() => client.query<never>(query))
+      last = next.catch(() => undefined)
+      return next
+    },
+  }
+}
+
+/**
+ * Assigns a number to this worker that is unique while its connection is open. Postgres releases the lock when the
+ * process ends in any way, so a lease of an ended process is detected within a second.
+ */
+const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
+  const session = await openSession(pool, workerSession)
+  try {
+    const { rows } = await session.client.query<{ worker: number }>(
+      "select nextval('work.queue_workers')::integer as worker",
+    )
+    const { worker } = rows[0]!
+    await session.client.query('select pg_advisory_lock($1::integer, $2::integer)', [lockClass, worker])
+    return { worker, session, db: inTurn(session.client) }
+  } catch (error) {
+    await session.close()
+    throw error
+  }
+}
+
+/**
+ * Releases the leases of workers that have ended, and expired leases.
+ * @returns the queues whose owners are free again
+ */
+const sweepLeases = async (db: Db): Promise<ReadonlySet<string>> => {
+  const { rows } = await db.query<{ queue: string }>({
+    name: 'queues-sweep',
+    text: `with dead as materialized (
+             select lease_worker from work.queue_owners where lease_worker is not null
+             except
+             select l.objid::bigint::integer from pg_locks l
+              where l.locktype = 'advisory' and l.classid = ${lockClass}::oid and l.objsubid = 2 and l.granted
+                and l.database = (select oid from pg_database where datname = current_database())
+           ), void as (
+             select queue, owner from work.queue_owners
+              where lease_worker is not null
+                and (lease_until < clock_timestamp() or lease_worker = any (array(select lease_worker from dead)))
+              for update skip locked
+           )
+           update work.queue_owners q set lease_worker = null, lease_until = null
+             from void where q.queue = void.queue and q.owner = void.owner
+           returning q.queue`,
+  })
+  return new Set(rows.map(({ queue }) => queue))
 }

@@ -3,9 +3,18 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { isTemporary } from '../commands/command.ts'
-import { type ClaimedOwner, createLeases, type Db, type Membership } from './queue-leases.ts'
-import { createBatcher, createSlots } from './queue-slots.ts'
-import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queue-table.ts'
+import { createBatchLoader } from '../postgres/batch-loader.ts'
+import type { Session } from '../postgres/postgres-session.ts'
+import { createSlots } from './queue-slots.ts'
+import {
+  type ClaimedOwner,
+  createLeases,
+  type Db,
+  keyOf,
+  type QueueItem,
+  type QueueTable,
+  type WorkMetrics,
+} from './queue-table.ts'
 import type { RepeatedWorker } from './worker.ts'
 import type { Recorder } from './worker-runs.ts'
 
@@ -15,7 +24,7 @@ export type OwnerLease<Memory, Context> = {
   /** The memory of the queue about the owner. It is written when the lease ends. Null at first. */
   memory: Memory | null
   /** No item of the owner starts before this time, milliseconds; null: the owner is not paused. */
-  holdUntilMs: number | null
+  pausedUntilMs: number | null
   /** The result of `prepare` for the owner. */
   readonly context: Context
 }
@@ -105,6 +114,14 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
   readonly ending: PromiseWithResolvers<void>
 }
 
+/** The registration of a process as a worker of queues. */
+export type Membership = {
+  readonly worker: number
+  /** The worker's own connection. Its commits do not wait for the disk: leases that a crash loses are claimed again. */
+  readonly db: Db
+  readonly session: Session
+}
+
 /** Returns why this process must not decide at present; null if it may. Its queues start no item in the meantime. */
 export type ProcessGuard = { problem(): string | null }
 
@@ -129,13 +146,13 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   },
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
-  type Held = Lease<Item, Memory, Context>
+  type ActiveLease = Lease<Item, Memory, Context>
   const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
   const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
   const stopping = new AbortController()
-  const heldLeases = new Set<Held>()
+  const activeLeases = new Set<ActiveLease>()
   /** A notification arrived since the last check began. */
   let isWoken = false
   let endPause: (() => void) | null = null
@@ -150,48 +167,60 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       logger.error({ err: error, queue: queue.name }, description)
       runs.noted(error)
     }
+  /**
+   * Collects entries during a write for the next write, which must be idempotent. While the database cannot answer, the
+   * same entries are written again until the stop; then they are rejected, and a later worker finds them again.
+   */
   const batchWriter = <Entry>(write: (entries: readonly Entry[]) => Promise<void>, description: string) =>
-    createBatcher<Entry>({
-      write,
-      maxItems: batchItems,
-      onError: errorLogger(description),
-      retryMs: backoffMs,
-      signal: stopping.signal,
-    })
+    createBatchLoader<Entry, unknown>(
+      async (entries) => {
+        for (;;)
+          try {
+            await write(entries)
+            return new Map()
+          } catch (error) {
+            if (!isTemporary(error)) throw error
+            errorLogger(description)(error)
+            if (stopping.signal.aborted) throw error
+            await sleep(backoffMs)
+          }
+      },
+      { maxKeys: batchItems, isOfKeys: (error) => !isTemporary(error) },
+    )
   const settle = batchWriter<Settled<Item, Result>>(options.settle, 'results cannot be written yet')
-  const releaseLease = batchWriter<Held>(async (all) => {
+  const releaseLease = batchWriter<ActiveLease>(async (all) => {
     for (const [member, ended] of Map.groupBy(all, (lease) => lease.member)) {
       // Leases of a closed connection are released by `sweepLeases`.
       if (member.session.ended.aborted) continue
-      const rows = ended.map(({ owner, memory, holdUntilMs }) => ({
+      const rows = ended.map(({ owner, memory, pausedUntilMs }) => ({
         owner,
         memory,
-        holdUntil: holdUntilMs === null ? null : isoTime(holdUntilMs),
+        pausedUntil: pausedUntilMs === null ? null : isoTime(pausedUntilMs),
       }))
       await leases.release(member.db, member.worker, rows)
     }
-  }, 'owners cannot be given back yet')
+  }, 'owners cannot be released yet')
 
   const canDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
-  const canStart = (lease: Held): boolean =>
+  const canStart = (lease: ActiveLease): boolean =>
     !stopping.signal.aborted &&
     !lease.member.session.ended.aborted &&
     monotonicMs() <= lease.startUntilMs &&
     canDecide() &&
-    (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
-  const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
+    (lease.pausedUntilMs === null || lease.pausedUntilMs <= clock())
+  const atOnce = (lease: ActiveLease): number => options.atOnce?.(lease) ?? limits.perOwner
 
   /**
    * The result cannot be written. Other due items of the owner must not wait for this item, and it must not be
    * repeated without a pause.
    */
   const postponeItem = async (item: Item, error: unknown): Promise<void> => {
-    errorLogger('the result of an item cannot be written: it is put off')(error)
+    errorLogger('the result of an item cannot be written: the item is postponed')(error)
     const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
     await leases.postpone(pool, item, isoTime(clock() + waitMs))
   }
 
-  const workOn = async (lease: Held, item: Item): Promise<void> => {
+  const workOn = async (lease: ActiveLease, item: Item): Promise<void> => {
     const slot = await slots.acquire()
     let result: Result
     try {
@@ -211,13 +240,13 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     await options.settled?.(item, result, lease)
   }
 
-  const start = (lease: Held, item: Item): void => {
+  const start = (lease: ActiveLease, item: Item): void => {
     const key = keyOf(queue, item)
     lease.running.add(key)
     void workOn(lease, item)
       .catch((error) => {
-        errorLogger('an item was left and is tried again')(error)
-        lease.holdUntilMs = clock() + backoffMs
+        errorLogger('an item failed and is tried again')(error)
+        lease.pausedUntilMs = clock() + backoffMs
       })
       .finally(() => {
         lease.running.delete(key)
@@ -225,19 +254,19 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       })
   }
 
-  const end = async (lease: Held): Promise<void> => {
+  const end = async (lease: ActiveLease): Promise<void> => {
     lease.ended = true
     try {
       await releaseLease(lease)
     } catch (error) {
-      errorLogger('an owner was not given back and is free when its lease is over')(error)
+      errorLogger('an owner was not released and is free when its lease ends')(error)
     }
-    heldLeases.delete(lease)
+    activeLeases.delete(lease)
     lease.ending.resolve()
     if (lease.full || room() > 0) wake()
   }
 
-  const startItems = (lease: Held): void => {
+  const startItems = (lease: ActiveLease): void => {
     while (lease.waiting.length > 0 && lease.running.size < atOnce(lease) && canStart(lease))
       start(lease, lease.waiting.shift()!)
     if (lease.running.size === 0) void end(lease)
@@ -246,7 +275,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   /** The number of free slots if there are enough to justify the round trips of a claim, or if there are no leases. */
   const room = (): number => {
     const freeSlots = slots.free()
-    return freeSlots >= limits.active / 4 || heldLeases.size === 0 ? freeSlots : 0
+    return freeSlots >= limits.active / 4 || activeLeases.size === 0 ? freeSlots : 0
   }
 
   const leaseOf = (
@@ -254,11 +283,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     { owner, since, memory }: ClaimedOwner,
     context: Context,
     startUntilMs: number,
-  ): Held => ({
+  ): ActiveLease => ({
     owner,
     since,
     memory: memory as Memory | null,
-    holdUntilMs: null,
+    pausedUntilMs: null,
     context,
     member,
     startUntilMs,
@@ -279,11 +308,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     const startUntilMs = monotonicMs() + startMs
     const leaseMs = startMs + longestMs + marginMs
     // A result of these owners may not be written yet, under a lease that was lost with its connection.
-    const heldOwners = [...heldLeases].map(({ owner }) => owner)
-    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except: heldOwners })
-    let newLeases: readonly Held[] = []
+    const activeOwners = [...activeLeases].map(({ owner }) => owner)
+    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except: activeOwners })
+    let newLeases: readonly ActiveLease[] = []
     try {
-      const refillable = [...heldLeases].filter(
+      const refillable = [...activeLeases].filter(
         (lease) =>
           lease.member === member &&
           !lease.ended &&
@@ -302,7 +331,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
         )
         newLeases = claimed.map((each) => leaseOf(member, each, contextOf(each.owner), startUntilMs))
       }
-      for (const lease of newLeases) heldLeases.add(lease)
+      for (const lease of newLeases) activeLeases.add(lease)
       for (const lease of [...newLeases, ...refillable]) {
         if (lease.ended) continue
         const due = found.get(lease.owner) ?? []
@@ -312,7 +341,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       }
       return claimed.length
     } catch (error) {
-      const unusedOwners = claimed.map(({ owner, memory }) => ({ owner, memory, holdUntil: null }))
+      const unusedOwners = claimed.map(({ owner, memory }) => ({ owner, memory, pausedUntil: null }))
       if (unusedOwners.length > 0) await leases.release(db, worker, unusedOwners)
       throw error
     }
@@ -378,7 +407,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
         await pause()
       } catch (error) {
         if (stopping.signal.aborted) return
-        errorLogger('a queue cannot be looked at and is looked at again')(error)
+        errorLogger('a queue cannot be checked and is checked again')(error)
         await sleep(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       }
     }
@@ -395,11 +424,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     drain: async () => {
       for (;;) {
         await runNow()
-        if (heldLeases.size === 0) return
-        await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
+        if (activeLeases.size === 0) return
+        await Promise.all([...activeLeases].map(({ ending }) => ending.promise))
       }
     },
-    inFlight: () => [...heldLeases].reduce((sum, { running: { size } }) => sum + size, 0),
+    inFlight: () => [...activeLeases].reduce((sum, { running: { size } }) => sum + size, 0),
     stop: async () => {
       const reason = new Error(`the queue ${queue.name} stops`)
       stopping.abort(reason)
@@ -407,7 +436,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       wake()
       await loopEnd
       await running
-      await Promise.all([...heldLeases].map(({ ending }) => ending.promise))
+      await Promise.all([...activeLeases].map(({ ending }) => ending.promise))
     },
   }
 }

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit'
 import type pg from 'pg'
 import { CommandOverload } from '../commands/command.ts'
 
@@ -70,20 +71,17 @@ export const workOnEach = async <Row>(
   work: (row: Row) => Promise<void>,
   atOnce = 1,
 ): Promise<void> => {
-  const waiting = rows.values()
   const failures: unknown[] = []
   let overloaded = false
-  const workUntilEmpty = async (): Promise<void> => {
-    for (const row of waiting)
-      try {
-        await work(row)
-      } catch (error) {
-        failures.push(error)
-        overloaded ||= error instanceof CommandOverload
-        if (overloaded) return
-      }
-  }
-  await Promise.all(Array.from({ length: atOnce }, workUntilEmpty))
+  await pLimit(atOnce).map(rows, async (row) => {
+    if (overloaded) return
+    try {
+      await work(row)
+    } catch (error) {
+      failures.push(error)
+      overloaded ||= error instanceof CommandOverload
+    }
+  })
   throwAll(failures)
 }
 

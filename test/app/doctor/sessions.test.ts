@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
-import { checkSessions } from '../../../src/app/doctor/sessions.ts'
+import { checkSessions } from '../../../src/app/doctor/outside-checks.ts'
 import { farebox } from '../../support/farebox.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'

@@ -5,16 +5,17 @@ import {
   checkExternalSeals,
   SealMismatchError,
 } from '../../../src/audit/external-seals/check-external-seals.ts'
-import { parseRecords, readRecords } from '../../../src/audit/external-seals/external-seals.ts'
-import { recordName, recordText, type SealRecord } from '../../../src/audit/external-seals/seal-record.ts'
 import {
   cosigned,
   lastRun,
+  parseRecords,
   parseWitnessFile,
+  readRecords,
   type WitnessFile,
   witnessedSeals,
   witnessFileText,
-} from '../../../src/audit/external-seals/witness-file.ts'
+} from '../../../src/audit/external-seals/external-seals.ts'
+import { recordName, recordText, type SealRecord } from '../../../src/audit/external-seals/seal-record.ts'
 import { keyOf, records, rotationAt, sealAt } from './records.ts'
 
 const service = keyOf(1).publicKey

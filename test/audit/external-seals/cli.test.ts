@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { recordName, recordText } from '../../../src/audit/external-seals/seal-record.ts'
-import { publicKeyPem } from '../../../src/audit/seals/seal-key.ts'
+import { publicKeyPem } from '../../../src/audit/seals/seals-file.ts'
 import { surroundings } from '../../support/farebox.ts'
 import { startKeeper, startS3 } from '../../support/s3-stand-in.ts'
 import { commandLine } from '../command-line.ts'
@@ -27,13 +27,13 @@ describe('farebox ledger seals deliver', () => {
     assert.equal(absent.json().code, 'seal_target_failed')
     assert.match(absent.err, /the folder .*kept cannot be found \(ENOENT\)/)
     await mkdir(file('kept'))
-    assert.match((await deliver()).out, /^brought 1 seal to file:.*kept$/)
+    assert.match((await deliver()).out, /^delivered 1 seal to file:.*kept$/)
     assert.match((await deliver()).out, /has every seal$/)
     assert.deepEqual(await readdir(file('kept')), ['000000000000.json', 'farebox-probe'])
     const path = file('kept/000000000000.json')
     const kept = await readFile(path, 'utf8')
     await rm(path)
-    assert.match((await deliver('--again')).out, /^brought 1 seal/)
+    assert.match((await deliver('--again')).out, /^delivered 1 seal/)
     assert.equal(await readFile(path, 'utf8'), kept)
     await writeFile(path, kept.replace('"revision":0', '"revision":1'))
     const other = await deliver('--again', '--json')
@@ -130,7 +130,7 @@ describe('farebox ledger witness', () => {
     const witness = (...more: string[]) => runWith({}, 'ledger', 'witness', ...own, ...more)
     const folder = ['--from', `file:${file('seals')}`]
     for (const [args, says] of [
-      [[...folder], /the first look needs --public-key/],
+      [[...folder], /the first run needs --public-key/],
       [['--public-key', file('service.pem')], /--from is missing, and FAREBOX_SEAL_TARGET is not set/],
       [['--from', 'ftp://a.example'], /It must be file:\/a\/folder/],
       [['--from', 's3://seals', '--public-key', file('service.pem')], /needs FAREBOX_SEAL_S3_ACCESS_KEY/],

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import {
+  createDeliveryCursor,
   deliverSeals,
   readDeliveryLag,
   startDelivery,
 } from '../../../src/audit/external-seals/deliver-seals.ts'
-import { createDeliveryCursor } from '../../../src/audit/external-seals/delivery-cursor.ts'
 import { recordName, recordsOf, recordText } from '../../../src/audit/external-seals/seal-record.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import type { Store } from '../../../src/platform/outgoing/object-store.ts'

@@ -5,7 +5,7 @@ import {
   type SealKey,
   sealKeyOf,
   sealStatement,
-} from '../../../src/audit/seals/seal-key.ts'
+} from '../../../src/audit/seals/seals-file.ts'
 
 export const keyOf = (n: number): SealKey => sealKeyOf(Buffer.alloc(32, n))
 

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { recordName, recordText, type SealRecord } from '../../../src/audit/external-seals/seal-record.ts'
 import {
   cosigned,
   firstRecordsDigest,
   nextRecordsDigest,
   witnessStatement,
-} from '../../../src/audit/external-seals/witness-file.ts'
+} from '../../../src/audit/external-seals/external-seals.ts'
+import { recordName, recordText, type SealRecord } from '../../../src/audit/external-seals/seal-record.ts'
 import { createEventDigest, startDigest } from '../../../src/audit/seals/digests.ts'
-import { rotationStatement, sealKeyOf, sealStatement } from '../../../src/audit/seals/seal-key.ts'
+import { rotationStatement, sealKeyOf, sealStatement } from '../../../src/audit/seals/seals-file.ts'
 
 /** What `docs/seals-vectors.json` holds. Everything in it follows from the seeds and the texts here. */
 

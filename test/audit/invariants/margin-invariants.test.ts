@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { violationsTable } from '../../../src/audit/invariants/invariant.ts'
 import { marginRules } from '../../../src/audit/invariants/margin-invariants.ts'
-import { violationsTable } from '../../../src/audit/invariants/violation.ts'
 import { decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { findingText } from '../../../src/audit/checks/finding.ts'
-import { rotationStatement, type SealKey, sealStatement } from '../../../src/audit/seals/seal-key.ts'
 import { chainToHead, openChain } from '../../../src/audit/seals/sealing.ts'
-import { type SealsFile, SealsFileRefused, trustedSeals } from '../../../src/audit/seals/seals-file.ts'
+import {
+  rotationStatement,
+  type SealKey,
+  type SealsFile,
+  SealsFileRefused,
+  sealStatement,
+  trustedSeals,
+} from '../../../src/audit/seals/seals-file.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
 import type { LogSealed, SealEvent, SealKeyRotated } from '../../../src/domain/seals/events.ts'
 import { newEventId, newId } from '../../../src/kernel/ids.ts'

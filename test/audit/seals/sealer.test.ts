@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { readDemoFile } from '../../../src/app/demo/demo-file.ts'
-import { type SealerDeps, startSealer } from '../../../src/audit/seals/sealer.ts'
+import { type SealerDependencies, startSealer } from '../../../src/audit/seals/sealer.ts'
 import type { LogSealed } from '../../../src/domain/seals/events.ts'
 import { isSelfSigned } from '../../../src/kernel/streams.ts'
 import { createBackgroundScheduler } from '../../../src/platform/commands/background-scheduler.ts'
@@ -27,7 +27,7 @@ const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data']
 const sealing = async (t: TestContext, every: { events: number; seconds: number }, key = testKey()) => {
   const world = await auditWorld(t)
   const { pool, log } = world
-  const start = (more: Partial<SealerDeps> = {}) => {
+  const start = (more: Partial<SealerDependencies> = {}) => {
     const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
     const runner = runnerOver(log)
     const logger = pino({ level: 'silent' })

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { createEventDigest, type DigestedEvent, startDigest } from '../../../src/audit/seals/digests.ts'
-import { parsePublicKey, publicKeyPem } from '../../../src/audit/seals/seal-key.ts'
 import { SealRefused } from '../../../src/audit/seals/sealing.ts'
+import { parsePublicKey, publicKeyPem } from '../../../src/audit/seals/seals-file.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { exportTo } from '../../features/exports/books.ts'
@@ -218,7 +218,9 @@ describe('a checker in another language without shared code', () => {
     assert.match((await check(t, world.log, testKey(2).publicKey)).why, /another key/)
   })
 
-  test('accepts the seals, and finds a changed byte, a truncated log and another key', { skip }, async (t) => {
+  test('accepts the seals, and finds a changed byte, a truncated log and another key', {
+    skip,
+  }, async (t) => {
     const { log, pool, seal } = await auditWorld(t)
     const events = await everyKind()
     await appendEach(log, events.slice(0, 60))

@@ -190,7 +190,11 @@ for (const wrong of [
   [5],
 ])
   test(`a quantity of ${inspect(wrong)} is refused with the bounds`, () => {
-    const refused = quote(demoProduct('residential-premium'), { quantity: wrong, rateRequest: null, terms: null })
+    const refused = quote(demoProduct('residential-premium'), {
+      quantity: wrong,
+      rateRequest: null,
+      terms: null,
+    })
     assert.deepEqual(refused, {
       ok: false,
       refusal: { code: 'invalid_quantity', message: 'quantity must be a whole number of GB from 1 to 5000' },

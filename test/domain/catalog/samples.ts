@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createCatalog } from '../../../src/domain/catalog/catalog.ts'
 import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { decideImport } from '../../../src/domain/catalog/decide.ts'
-import { type CatalogState, emptyCatalog, evolveCatalog } from '../../../src/domain/catalog/fold.ts'
-import type { Product } from '../../../src/domain/catalog/product.ts'
+import { emptyCatalog, evolveCatalog } from '../../../src/domain/catalog/fold.ts'
+import type { CatalogState, Product } from '../../../src/domain/catalog/product.ts'
 import { factsOf } from '../../support/decisions.ts'
 
 export const demoText = readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8')

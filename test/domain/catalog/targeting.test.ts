@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type RateRequest, ratesIn, unitPriceMicros } from '../../../src/domain/catalog/catalog.ts'
+import {
+  chooseRate,
+  parseMeta,
+  parseQuery,
+  parseTargeting,
+  type RateRequest,
+  ratesIn,
+  unitPriceMicros,
+} from '../../../src/domain/catalog/catalog.ts'
 import type { Product } from '../../../src/domain/catalog/product.ts'
-import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../../src/domain/catalog/catalog.ts'
 import fc from '../../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ReportedInvoice } from '../../../src/domain/deposits/decide.ts'
-import { changesIn, decideChanges, decideReview } from '../../../src/domain/deposits/decide-changes.ts'
+import { changesIn, decideChanges, decideReview } from '../../../src/domain/deposits/decide.ts'
 import type { DepositEvent } from '../../../src/domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../../src/domain/deposits/fold.ts'
 import { applyDecided } from '../../../src/kernel/decider.ts'

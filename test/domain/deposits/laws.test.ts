@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { accountFold } from '../../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../../src/domain/deposits/credit-payment.ts'
 import {
+  creditingOf,
   decideFailure,
   decideInvoice,
   decideOpen,

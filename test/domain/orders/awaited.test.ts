@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type AccountState, accountFold } from '../../../src/domain/accounts/fold.ts'
-import { creditingOf } from '../../../src/domain/deposits/credit-payment.ts'
-import { cancelReasonOf, decideReceipt, type ReportedInvoice } from '../../../src/domain/deposits/decide.ts'
+import {
+  cancelReasonOf,
+  creditingOf,
+  decideReceipt,
+  type ReportedInvoice,
+} from '../../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
 import { depositFold } from '../../../src/domain/deposits/fold.ts'
 import { customerPurse } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
-import { allocationOwnerOf } from '../../../src/domain/orders/decide-placement.ts'
 import {
   decideAwaitedAlone,
   decideAwaiting,
@@ -15,7 +18,7 @@ import {
   resellerFundsTimeoutMs,
 } from '../../../src/domain/orders/decide-awaited.ts'
 import { decideCompletion } from '../../../src/domain/orders/decide-completion.ts'
-import { decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
+import { allocationOwnerOf, decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
 import type { CancelReason } from '../../../src/domain/orders/events.ts'
 import { orderFold } from '../../../src/domain/orders/fold.ts'
 import { decideRefund } from '../../../src/domain/orders/refunds.ts'

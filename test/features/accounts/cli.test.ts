@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerAccounts } from '../../../src/features/accounts/account-commands.ts'
 import { claimEmail } from '../../../src/features/accounts/account-vault.ts'
-import { registerKeys } from '../../../src/features/accounts/key-commands.ts'
-import { registerWallet } from '../../../src/features/wallet/commands.ts'
+import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
+import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
 import { type AccountId, newId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { until } from '../../support/until.ts'
@@ -18,7 +17,7 @@ const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(args, [registerAccounts, registerKeys, registerWallet], {
+    const code = await runCli(args, [...accountCommands, ...walletCommands], {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerAccounts } from '../../../src/features/accounts/account-commands.ts'
-import { registerKeys } from '../../../src/features/accounts/key-commands.ts'
+import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
 import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -14,7 +13,7 @@ const traffic = { product_id: 'residential-premium', quantity: 1 }
 /** The whole service with an operator of its keys. */
 const opened = async (t: Parameters<typeof openTown>[0]) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, [registerAccounts, registerKeys])
+  const desk = deskOf(town.farebox, accountCommands)
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerProposals } from '../../../src/features/approvals/commands.ts'
-import { registerWallet } from '../../../src/features/wallet/commands.ts'
+import { commands as approvalCommands } from '../../../src/features/approvals/commands.ts'
+import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
-import { registerOrders } from '../../support/register-orders.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -12,7 +12,7 @@ test('on the command line one operator proposes large credits and refunds and an
   const town = await openTown(t)
   const { core } = town.farebox
   await limitAlone(core.log, 100)
-  const rooms = [registerWallet, registerOrders, registerProposals]
+  const rooms = [...walletCommands, ...orderCommands, ...approvalCommands]
   const [alice, bob] = ['alice', 'bob'].map((name) =>
     deskOf(town.farebox, rooms, { kind: 'operator', name }),
   ) as [ReturnType<typeof deskOf>, ReturnType<typeof deskOf>]

@@ -3,12 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { decideImport, decideState } from '../../../src/domain/catalog/decide.ts'
 import type { CatalogEvent } from '../../../src/domain/catalog/events.ts'
-import {
-  type CatalogState,
-  catalogFold,
-  emptyCatalog,
-  evolveCatalog,
-} from '../../../src/domain/catalog/fold.ts'
+import { catalogFold, emptyCatalog, evolveCatalog } from '../../../src/domain/catalog/fold.ts'
+import type { CatalogState } from '../../../src/domain/catalog/product.ts'
 import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
 import { demoJson, demoText } from '../../domain/catalog/samples.ts'
 import {

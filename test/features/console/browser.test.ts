@@ -333,13 +333,13 @@ test('the console in a browser', async (t) => {
     await page.goto(`${origin}${linkIn(await letterTo(service, account.email))}`)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('link', { name: 'API keys' }).click()
-    await page.getByRole('link', { name: 'Make a key' }).click()
+    await page.getByRole('link', { name: 'Create API key' }).click()
     await page.getByLabel('Daily cap, USD').fill('fifty')
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('button', { name: 'Create API key' }).click()
     assert.equal(await page.getByLabel('Daily cap, USD').inputValue(), 'fifty')
     await page.getByLabel('Daily cap, USD').fill('50.25')
-    await page.getByLabel('What it is for').fill('<b>shop</b>')
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByLabel('Name').fill('<b>shop</b>')
+    await page.getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('.secret').textContent()) ?? ''
     const me = await service.buyer.get('/api/v1/me', { key })
     assert.equal(me.body.dailySpendCapCents, 5025)
@@ -373,36 +373,33 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test(
-    'without script a customer orders, names a plan and tops up, and sees errors',
-    async () => {
-      const visit = await openPage(browser, { javaScriptEnabled: false })
-      const { page, context } = visit
-      await signIn(service, visit, account.accountId)
-      await page.goto(`${origin}/console/catalogue/residential-premium`)
-      await page.getByLabel('Quantity').fill('4')
-      await page.getByRole('button', { name: 'Quote' }).click()
-      const quoted = (await page.locator('#live-quote .figure').textContent()) ?? ''
-      await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
-      await page.getByText('Ordered.').waitFor()
-      await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
-      await page.goto(`${origin}/console/plans/${account.planId}`)
-      await page.getByLabel('What you call it').fill('<i>acme</i>')
-      await page.getByRole('button', { name: 'Set the label' }).click()
-      assert.equal(await page.getByLabel('What you call it').inputValue(), '<i>acme</i>')
-      await page.goto(`${origin}/console/plans`)
-      await page.getByText('<i>acme</i>').waitFor()
-      await page.goto(`${origin}/console/top-up`)
-      await page.getByLabel('Amount, USD').fill('a lot')
-      await page.getByRole('button', { name: 'Make the invoice' }).click()
-      assert.equal(await page.getByLabel('Amount, USD').inputValue(), 'a lot')
-      await page.getByLabel('Amount, USD').fill('25.50')
-      await page.getByRole('button', { name: 'Make the invoice' }).click()
-      await page.getByRole('link', { name: 'Pay $25.50' }).waitFor()
-      assert.match(page.url(), /\/console\/deposits\/dep_[0-9a-f]{32}$/)
-      await context.close()
-    },
-  )
+  await t.test('without script a customer orders, names a plan and tops up, and sees errors', async () => {
+    const visit = await openPage(browser, { javaScriptEnabled: false })
+    const { page, context } = visit
+    await signIn(service, visit, account.accountId)
+    await page.goto(`${origin}/console/catalogue/residential-premium`)
+    await page.getByLabel('Quantity').fill('4')
+    await page.getByRole('button', { name: 'Quote' }).click()
+    const quoted = (await page.locator('#live-quote .figure').textContent()) ?? ''
+    await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
+    await page.getByText('Ordered.').waitFor()
+    await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
+    await page.goto(`${origin}/console/plans/${account.planId}`)
+    await page.getByLabel('Label').fill('<i>acme</i>')
+    await page.getByRole('button', { name: 'Set label' }).click()
+    assert.equal(await page.getByLabel('Label').inputValue(), '<i>acme</i>')
+    await page.goto(`${origin}/console/plans`)
+    await page.getByText('<i>acme</i>').waitFor()
+    await page.goto(`${origin}/console/top-up`)
+    await page.getByLabel('Amount, USD').fill('a lot')
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    assert.equal(await page.getByLabel('Amount, USD').inputValue(), 'a lot')
+    await page.getByLabel('Amount, USD').fill('25.50')
+    await page.getByRole('button', { name: 'Create invoice' }).click()
+    await page.getByRole('link', { name: 'Pay $25.50' }).waitFor()
+    assert.match(page.url(), /\/console\/deposits\/dep_[0-9a-f]{32}$/)
+    await context.close()
+  })
 
   await t.test('a page refreshes itself while the work that it started runs', async () => {
     const visit = await openPage(browser)
@@ -447,7 +444,7 @@ test('the console in a browser', async (t) => {
     })
     await page.goto(`${origin}/proxy-checker`)
     await page.getByLabel('Proxies').fill('8.8.8.8:3128\n 8.8.4.4:80')
-    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByRole('button', { name: 'Check' }).click()
     await page.getByText('2 of 2 checked, 1 works').waitFor()
     assert.equal(asked[0], JSON.stringify({ proxies: ['8.8.8.8:3128', '8.8.4.4:80'] }))
     await page.getByText('<b>nothing listens there</b>').waitFor()
@@ -456,7 +453,7 @@ test('the console in a browser', async (t) => {
       '/networks/AS15169',
     )
     if (pictures) await writeFile(join(pictures, 'proxy-checker-live.png'), await pictureOf(page))
-    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByRole('button', { name: 'Check' }).click()
     await page.getByText('as many checks of yours run as may').waitFor()
     assert.deepEqual(
       complaints.filter((text) => !text.includes('429')),
@@ -465,86 +462,86 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
-  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an action', async () => {
-    const visit = await openPage(browser)
-    const { page, context, complaints } = visit
-    const session = await context.newCDPSession(page)
-    await session.send('WebAuthn.enable')
-    await session.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'internal',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-        automaticPresenceSimulation: true,
-      },
-    })
-    await signIn(service, visit, account.accountId)
-    await page.goto(`${origin}/console/passkeys`)
-    await page.getByLabel('What you call it').fill('laptop')
-    await page.getByRole('button', { name: 'Add a passkey' }).click()
-    await page.getByText('The passkey is added.').waitFor()
-    await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.goto(`${origin}/console/sign-in?to=/console/plans`)
-    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
-    await page.waitForURL(`${origin}/console/plans`)
-    // The sign-in is too old: the action needs the passkey again.
-    await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
-    await page.goto(`${origin}/console/keys/new`)
-    assert.match(page.url(), /\/console\/confirm\?/)
-    await page.getByRole('button', { name: 'Use a passkey' }).click()
-    await page.waitForURL(`${origin}/console/keys/new`)
-    assert.deepEqual(complaints, [])
-    await context.close()
-  })
-
   await t.test(
-    'staff register a passkey by a link of the command line, and view an account',
+    'a passkey of a virtual authenticator is added, signs in, and confirms an action',
     async () => {
-      const granted = await operate(
-        ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],
-        service.env,
-      )
-      const { url } = JSON.parse(granted.out) as { url: string }
-      const { page, context, complaints } = await openPage(browser)
+      const visit = await openPage(browser)
+      const { page, context, complaints } = visit
       const session = await context.newCDPSession(page)
       await session.send('WebAuthn.enable')
       await session.send('WebAuthn.addVirtualAuthenticator', {
         options: {
           protocol: 'ctap2',
-          transport: 'usb',
+          transport: 'internal',
           hasResidentKey: true,
           hasUserVerification: true,
           isUserVerified: true,
           automaticPresenceSimulation: true,
         },
       })
-      await page.goto(url)
-      await page.getByRole('button', { name: 'Sign in' }).click()
-      await page.waitForURL(`${origin}/console/passkeys`)
-      await page.getByRole('button', { name: 'Add a passkey' }).click()
+      await signIn(service, visit, account.accountId)
+      await page.goto(`${origin}/console/passkeys`)
+      await page.getByLabel('Name').fill('laptop')
+      await page.getByRole('button', { name: 'Add passkey' }).click()
       await page.getByText('The passkey is added.').waitFor()
-      await page.goto(`${origin}/console`)
-      await page.waitForURL(`${origin}/console/staff`)
-      assert.deepEqual(await violations(page), [])
-      await page.getByLabel('Account').fill(account.email)
-      await page.getByLabel('Why').fill('a question about an order')
-      await page.getByRole('button', { name: 'Look at the account' }).click()
-      await page.getByText('as it sees them').waitFor()
-      await page.goto(`${origin}/console/keys`)
-      if (pictures) await writeFile(join(pictures, 'view-as.png'), await pictureOf(page))
-      assert.deepEqual(await violations(page), [])
-      await page.goto(`${origin}/console/notices`)
-      await page.getByRole('button', { name: 'Mark all as read' }).click()
-      await page.getByText('nothing can be changed in its place').waitFor()
-      await page.getByRole('button', { name: 'Stop looking' }).click()
-      await page.waitForURL(`${origin}/console/staff`)
-      assert.deepEqual(
-        complaints.filter((text) => !text.includes('403')),
-        [],
-      )
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.goto(`${origin}/console/sign-in?to=/console/plans`)
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+      await page.waitForURL(`${origin}/console/plans`)
+      // The sign-in is too old: the action needs the passkey again.
+      await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
+      await page.goto(`${origin}/console/keys/new`)
+      assert.match(page.url(), /\/console\/confirm\?/)
+      await page.getByRole('button', { name: 'Use a passkey' }).click()
+      await page.waitForURL(`${origin}/console/keys/new`)
+      assert.deepEqual(complaints, [])
       await context.close()
     },
   )
+
+  await t.test('staff register a passkey by a link of the command line, and view an account', async () => {
+    const granted = await operate(
+      ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],
+      service.env,
+    )
+    const { url } = JSON.parse(granted.out) as { url: string }
+    const { page, context, complaints } = await openPage(browser)
+    const session = await context.newCDPSession(page)
+    await session.send('WebAuthn.enable')
+    await session.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'usb',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    })
+    await page.goto(url)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.waitForURL(`${origin}/console/passkeys`)
+    await page.getByRole('button', { name: 'Add passkey' }).click()
+    await page.getByText('The passkey is added.').waitFor()
+    await page.goto(`${origin}/console`)
+    await page.waitForURL(`${origin}/console/staff`)
+    assert.deepEqual(await violations(page), [])
+    await page.getByLabel('Account').fill(account.email)
+    await page.getByLabel('Reason').fill('a question about an order')
+    await page.getByRole('button', { name: 'View account' }).click()
+    await page.getByText('as it sees them').waitFor()
+    await page.goto(`${origin}/console/keys`)
+    if (pictures) await writeFile(join(pictures, 'view-as.png'), await pictureOf(page))
+    assert.deepEqual(await violations(page), [])
+    await page.goto(`${origin}/console/notices`)
+    await page.getByRole('button', { name: 'Mark all as read' }).click()
+    await page.getByText('You cannot change anything').waitFor()
+    await page.getByRole('button', { name: 'Stop viewing' }).click()
+    await page.waitForURL(`${origin}/console/staff`)
+    assert.deepEqual(
+      complaints.filter((text) => !text.includes('403')),
+      [],
+    )
+    await context.close()
+  })
 })

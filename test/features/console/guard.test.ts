@@ -261,21 +261,18 @@ test('pages and their roles', async (t) => {
     assert.equal((await browser.post('/console/confirm', { ...asked, do: 'code', code })).status, 400)
   })
 
-  await t.test(
-    'a blocked account reads and changes nothing, but can end its keys and sessions',
-    async () => {
-      const account = await freshAccount(service, 'rex@example.com')
-      const browser = await signedIn(service, account.accountId)
-      const accounts = createAccounts(service.farebox.core)
-      const form = hiddenField(await browser.get('/console/keys/new'), 'form')
-      await accounts.block(account.accountId, 'test', operator)
-      assert.equal((await browser.get('/console')).status, 200)
-      assert.equal((await browser.post('/console/keys/new', { form, scopes: 'buy' })).status, 403)
-      const [keyId] = [...(await accounts.read(account.accountId, operator))!.keys.keys()]
-      assert.equal((await browser.post(`/console/keys/${keyId}/revoke`)).to, '/console/keys')
-      assert.equal((await accounts.read(account.accountId, operator))!.keys.get(keyId!)!.revoked, true)
-    },
-  )
+  await t.test('a blocked account reads and changes nothing, but can end its keys and sessions', async () => {
+    const account = await freshAccount(service, 'rex@example.com')
+    const browser = await signedIn(service, account.accountId)
+    const accounts = createAccounts(service.farebox.core)
+    const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+    await accounts.block(account.accountId, 'test', operator)
+    assert.equal((await browser.get('/console')).status, 200)
+    assert.equal((await browser.post('/console/keys/new', { form, scopes: 'buy' })).status, 403)
+    const [keyId] = [...(await accounts.read(account.accountId, operator))!.keys.keys()]
+    assert.equal((await browser.post(`/console/keys/${keyId}/revoke`)).to, '/console/keys')
+    assert.equal((await accounts.read(account.accountId, operator))!.keys.get(keyId!)!.revoked, true)
+  })
 
   await t.test('a removed role ends its access, from the next page on', async () => {
     const { core } = service.farebox
@@ -293,41 +290,38 @@ test('pages and their roles', async (t) => {
     assert.equal((await browser.get('/console/staff')).status, 303)
   })
 
-  await t.test(
-    'viewing an account changes nothing in it, and the log records the viewer',
-    async () => {
-      const browser = visitors.operator!
-      await browser.post('/console/staff', { account: customer.email, reason: 'a question' })
-      const seen = await browser.get('/console/keys')
-      assert.equal(seen.status, 200)
-      assert.match(seen.html, /as it sees them/)
-      const before = (await createAccounts(service.farebox.core).read(
-        customer.accountId,
-        operator,
-      ))!.keys.toJS()
-      for (const page of pages.filter(({ act, ofAccount }) => act && ofAccount)) {
-        const answer = await browser.post(pathOf(page), { read: 'all', scopes: 'buy' })
-        assert.equal(answer.status, 403, page.path)
-      }
-      assert.deepEqual(
-        (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.toJS(),
-        before,
-      )
-      const { pool } = service.farebox.core
-      const { rows } = await pool.query(
-        `select viewing_account_id as viewing, subject_id as staff from vault.console_sessions where viewing_account_id is not null`,
-      )
-      assert.equal(rows.length, 1)
-      const events: { type: string; data: string }[] = []
-      for await (const event of service.farebox.core.log.readStream(`console-${rows[0].staff}` as never))
-        events.push(event)
-      const viewed = events.filter(({ type }) => type === 'AccountViewed').map(({ data }) => JSON.parse(data))
-      assert.deepEqual(
-        viewed.map(({ accountId, reason }) => [accountId, reason]),
-        [[customer.accountId, 'a question']],
-      )
-      assert.equal((await browser.post('/console/view/stop')).to, '/console/staff')
-      assert.equal((await browser.get('/console/keys')).status, 403)
-    },
-  )
+  await t.test('viewing an account changes nothing in it, and the log records the viewer', async () => {
+    const browser = visitors.operator!
+    await browser.post('/console/staff', { account: customer.email, reason: 'a question' })
+    const seen = await browser.get('/console/keys')
+    assert.equal(seen.status, 200)
+    assert.match(seen.html, /as it sees them/)
+    const before = (await createAccounts(service.farebox.core).read(
+      customer.accountId,
+      operator,
+    ))!.keys.toJS()
+    for (const page of pages.filter(({ act, ofAccount }) => act && ofAccount)) {
+      const answer = await browser.post(pathOf(page), { read: 'all', scopes: 'buy' })
+      assert.equal(answer.status, 403, page.path)
+    }
+    assert.deepEqual(
+      (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.toJS(),
+      before,
+    )
+    const { pool } = service.farebox.core
+    const { rows } = await pool.query(
+      `select viewing_account_id as viewing, subject_id as staff from vault.console_sessions where viewing_account_id is not null`,
+    )
+    assert.equal(rows.length, 1)
+    const events: { type: string; data: string }[] = []
+    for await (const event of service.farebox.core.log.readStream(`console-${rows[0].staff}` as never))
+      events.push(event)
+    const viewed = events.filter(({ type }) => type === 'AccountViewed').map(({ data }) => JSON.parse(data))
+    assert.deepEqual(
+      viewed.map(({ accountId, reason }) => [accountId, reason]),
+      [[customer.accountId, 'a question']],
+    )
+    assert.equal((await browser.post('/console/view/stop')).to, '/console/staff')
+    assert.equal((await browser.get('/console/keys')).status, 403)
+  })
 })

@@ -134,22 +134,25 @@ test('public pages', async (t) => {
     assert.equal((await anybody.get('/prices/none')).status, 404)
   })
 
-  await t.test('search engines find one address, a title, a description and the source of the data', async () => {
-    const data = ['/free-proxies', `/networks`, `/networks/${google}`, '/ip-lookup', '/proxy-checker']
-    for (const path of ['/', '/prices', '/prices/isp-static', ...data]) {
-      const page = await anybody.get(path)
-      assert.doesNotMatch(page.html, /noindex/, path)
-      assert.ok(page.html.includes(`<link rel="canonical" href="${origin}${path}">`), path)
-      assert.match(page.html, /<meta name="description" content="[^"]{40,}">/, path)
-      assert.match(page.html, /<title>[^<]+ · [^<]+<\/title>/, path)
-      assert.equal(structured(page)['@context'], 'https://schema.org', path)
-      if (data.includes(path)) assert.match(page.html, /<a href="https:\/\/db-ip\.com"/, path)
-    }
-    assert.match((await anybody.get('/console/sign-in')).html, /noindex/)
-    const titles = new Set<string>()
-    for (const path of data) titles.add(/<title>([^<]+)/.exec((await anybody.get(path)).html)?.[1] ?? '')
-    assert.equal(titles.size, data.length, 'each has a title of its own')
-  })
+  await t.test(
+    'search engines find one address, a title, a description and the source of the data',
+    async () => {
+      const data = ['/free-proxies', `/networks`, `/networks/${google}`, '/ip-lookup', '/proxy-checker']
+      for (const path of ['/', '/prices', '/prices/isp-static', ...data]) {
+        const page = await anybody.get(path)
+        assert.doesNotMatch(page.html, /noindex/, path)
+        assert.ok(page.html.includes(`<link rel="canonical" href="${origin}${path}">`), path)
+        assert.match(page.html, /<meta name="description" content="[^"]{40,}">/, path)
+        assert.match(page.html, /<title>[^<]+ · [^<]+<\/title>/, path)
+        assert.equal(structured(page)['@context'], 'https://schema.org', path)
+        if (data.includes(path)) assert.match(page.html, /<a href="https:\/\/db-ip\.com"/, path)
+      }
+      assert.match((await anybody.get('/console/sign-in')).html, /noindex/)
+      const titles = new Set<string>()
+      for (const path of data) titles.add(/<title>([^<]+)/.exec((await anybody.get(path)).html)?.[1] ?? '')
+      assert.equal(titles.size, data.length, 'each has a title of its own')
+    },
+  )
 
   await t.test('the home page links to products, tools and sign-in', async () => {
     const page = await anybody.get('/')
@@ -220,17 +223,20 @@ test('public pages', async (t) => {
     )
   })
 
-  await t.test('a signed-in visitor sees them in the console frame, and can return to the console', async () => {
-    const account = await freshAccount(service, 'yara@example.com')
-    const browser = await signedIn(service, account.accountId)
-    const page = await browser.get('/networks')
-    assert.match(page.html, /yara@example\.com/)
-    assert.match(page.html, /<a href="\/networks" aria-current="page">/)
-    const themed = await browser.post('/console/theme', { theme: 'dark', to: '/networks' })
-    assert.equal(themed.to, '/networks')
-    for (const to of ['/networksx', '/networks//evil', '/networks/../docs', '/prices\nx'])
-      assert.equal((await browser.post('/console/theme', { theme: 'dark', to })).to, '/console', to)
-  })
+  await t.test(
+    'a signed-in visitor sees them in the console frame, and can return to the console',
+    async () => {
+      const account = await freshAccount(service, 'yara@example.com')
+      const browser = await signedIn(service, account.accountId)
+      const page = await browser.get('/networks')
+      assert.match(page.html, /yara@example\.com/)
+      assert.match(page.html, /<a href="\/networks" aria-current="page">/)
+      const themed = await browser.post('/console/theme', { theme: 'dark', to: '/networks' })
+      assert.equal(themed.to, '/networks')
+      for (const to of ['/networksx', '/networks//evil', '/networks/../docs', '/prices\nx'])
+        assert.equal((await browser.post('/console/theme', { theme: 'dark', to })).to, '/console', to)
+    },
+  )
 
   await t.test('times are in UTC, or in the time zone of the browser', async () => {
     const browser = consoleBrowser(service)
@@ -239,11 +245,11 @@ test('public pages', async (t) => {
     assert.match(utc.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/)
     assert.match(
       utc.html,
-      /action="\/console\/times" class="stack">\s*<input type="hidden" name="to" value="\/networks">/,
+      /action="\/console\/times"[^>]*>\s*<input type="hidden" name="form" value="[^"]+">\s*<input type="hidden" name="to" value="\/networks">/,
     )
     assert.equal((await browser.post(page, { zone: 'Asia/Tokyo', to: '/networks' })).to, '/networks')
     const said = await browser.get(page)
-    assert.match(said.html, /Times are those of Asia\/Tokyo: [^<]* UTC\+9\./)
+    assert.match(said.html, /Times are in Asia\/Tokyo: [^<]* UTC\+9\./)
     assert.match(said.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC\+9<\/time>/)
     assert.match(said.html, /value="Asia\/Tokyo" selected/)
     assert.match(said.html, />Times in Asia\/Tokyo<\/a>/)

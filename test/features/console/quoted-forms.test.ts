@@ -138,13 +138,15 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
         await context.close()
       })
 
-    await t.test(`${where}, changed while the order is being sent: the order is placed once, as sent`, async () => {
-      const { page, context } = await signedInPage()
-      const before = (await quantities()).length
-      await quoted(page, 3)
-      const posts: string[] = []
-      page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
-      const isDisabled = await page.evaluate(`(() => {
+    await t.test(
+      `${where}, changed while the order is being sent: the order is placed once, as sent`,
+      async () => {
+        const { page, context } = await signedInPage()
+        const before = (await quantities()).length
+        await quoted(page, 3)
+        const posts: string[] = []
+        page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
+        const isDisabled = await page.evaluate(`(() => {
         const [field, button] = [document.querySelector('#quantity'), document.querySelector('#buy')]
         button.click()
         field.value = '9'
@@ -152,11 +154,12 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
         button.click()
         return button.getAttribute('aria-disabled')
       })()`)
-      assert.equal(isDisabled, 'true')
-      await page.getByText(done).waitFor()
-      assert.deepEqual([posts.length, await orderedSince(before)], [1, [3]])
-      await context.close()
-    })
+        assert.equal(isDisabled, 'true')
+        await page.getByText(done).waitFor()
+        assert.deepEqual([posts.length, await orderedSince(before)], [1, [3]])
+        await context.close()
+      },
+    )
 
     await t.test(`${where}, from two windows, and after Back: each form orders what it shows`, async () => {
       const { page, context } = await signedInPage()
@@ -254,7 +257,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
     await page.goto(`${origin}/console/catalogue/isp-static`)
     await page.getByLabel('Country').selectOption('DEU')
     await page.locator('#live-quote').getByText('Germany').waitFor()
-    const period = page.getByLabel('For', { exact: true })
+    const period = page.getByLabel('Period', { exact: true })
     const choices = await period.locator('option').evaluateAll((all) => all.map((each) => each.value))
     const other = choices.find((value) => value !== '30') ?? '30'
     await period.focus()

@@ -57,112 +57,103 @@ test('resources of an account', async (t) => {
     return found
   }
 
-  await t.test(
-    'an endpoint is registered, pinged, changed, rotated, redelivered and deleted',
-    async (t) => {
-      const receiver = await startReceiver(t)
-      receiver.answer((response) => {
-        response.writeHead(200)
-        response.end('<script>alert(1)</script>')
-      })
-      const made = await send(browser, '/console/webhooks/new', {
-        url: receiver.url,
-        events: ['order.fulfilled', 'ping'],
-      })
-      const secret = /<code class="secret">(whsec_[^<]+)<\/code>/.exec(made.html)?.[1] ?? ''
-      assert.notEqual(secret, '', made.html)
-      const [id = ''] = links(
-        await browser.get('/console/webhooks'),
-        /\/console\/webhooks\/(whs_[0-9a-f]+)"/g,
-      )
-      const path = `/console/webhooks/${id}`
-      assert.deepEqual((await api(`/webhooks/${id}`)).body.events, ['order.fulfilled', 'ping'])
-      assert.doesNotMatch((await browser.get(path)).html, /whsec_/, 'the secret is shown once')
+  await t.test('an endpoint is registered, pinged, changed, rotated, redelivered and deleted', async (t) => {
+    const receiver = await startReceiver(t)
+    receiver.answer((response) => {
+      response.writeHead(200)
+      response.end('<script>alert(1)</script>')
+    })
+    const made = await send(browser, '/console/webhooks/new', {
+      url: receiver.url,
+      events: ['order.fulfilled', 'ping'],
+    })
+    const secret = /<code class="secret">(whsec_[^<]+)<\/code>/.exec(made.html)?.[1] ?? ''
+    assert.notEqual(secret, '', made.html)
+    const [id = ''] = links(await browser.get('/console/webhooks'), /\/console\/webhooks\/(whs_[0-9a-f]+)"/g)
+    const path = `/console/webhooks/${id}`
+    assert.deepEqual((await api(`/webhooks/${id}`)).body.events, ['order.fulfilled', 'ping'])
+    assert.doesNotMatch((await browser.get(path)).html, /whsec_/, 'the secret is shown once')
 
-      assert.equal((await send(browser, path, { do: 'ping' })).to, path)
-      let delivered: Page = await browser.get(path)
-      await until(
-        async () => {
-          delivered = await browser.get(path)
-          return delivered.html.includes('answered 200')
-        },
-        { what: 'the ping to be shown as delivered' },
-      )
-      const [delivery = ''] = links(delivered, /\/deliveries\/(dlv_[0-9a-f]+)"/g)
-      const one = await browser.get(`${path}/deliveries/${delivery}`)
-      assert.match(one.html, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/, 'what a receiver says is escaped')
-      assert.doesNotMatch(one.html, /<script>/)
-      assert.equal((await send(browser, `${path}/deliveries/${delivery}`, {})).to, path)
-      await until(() => receiver.received.length === 2, { what: 'the ping to be sent again' })
-      assert.deepEqual(
-        receiver.received.map(({ headers }) => headers['webhook-id']),
-        [delivery, delivery],
-      )
+    assert.equal((await send(browser, path, { do: 'ping' })).to, path)
+    let delivered: Page = await browser.get(path)
+    await until(
+      async () => {
+        delivered = await browser.get(path)
+        return delivered.html.includes('answered 200')
+      },
+      { what: 'the ping to be shown as delivered' },
+    )
+    const [delivery = ''] = links(delivered, /\/deliveries\/(dlv_[0-9a-f]+)"/g)
+    const one = await browser.get(`${path}/deliveries/${delivery}`)
+    assert.match(one.html, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/, 'what a receiver says is escaped')
+    assert.doesNotMatch(one.html, /<script>/)
+    assert.equal((await send(browser, `${path}/deliveries/${delivery}`, {})).to, path)
+    await until(() => receiver.received.length === 2, { what: 'the ping to be sent again' })
+    assert.deepEqual(
+      receiver.received.map(({ headers }) => headers['webhook-id']),
+      [delivery, delivery],
+    )
 
-      receiver.answer(status(500))
-      await send(browser, path, { do: 'ping' })
-      await until(async () => (await browser.get(`${path}?status=pending`)).html.includes('answered 500'), {
-        what: 'the failed ping to wait',
-      })
-      receiver.answer(status(200))
-      assert.equal((await send(browser, `${path}/redeliver`, { since: 'yesterday' })).status, 400)
-      const again = await send(browser, `${path}/redeliver`, {
-        since: new Date(0).toISOString().slice(0, 10),
-      })
-      assert.equal(again.to, path)
-      assert.match((await browser.get(path)).html, /1 delivery sent again/)
-      await until(() => receiver.received.length >= 4, { what: 'what was missed to be sent again' })
+    receiver.answer(status(500))
+    await send(browser, path, { do: 'ping' })
+    await until(async () => (await browser.get(`${path}?status=pending`)).html.includes('answered 500'), {
+      what: 'the failed ping to wait',
+    })
+    receiver.answer(status(200))
+    assert.equal((await send(browser, `${path}/redeliver`, { since: 'yesterday' })).status, 400)
+    const again = await send(browser, `${path}/redeliver`, {
+      since: new Date(0).toISOString().slice(0, 10),
+    })
+    assert.equal(again.to, path)
+    assert.match((await browser.get(path)).html, /1 delivery sent again/)
+    await until(() => receiver.received.length >= 4, { what: 'what was missed to be sent again' })
 
-      assert.equal((await send(browser, `${path}/change`, { url: receiver.url, events: [] })).status, 400)
-      await send(browser, `${path}/change`, { url: receiver.url, events: ['order.refunded'] })
-      assert.deepEqual((await api(`/webhooks/${id}`)).body.events, ['order.refunded'])
-      const rotated = await send(browser, `${path}/secret`, {})
-      const next = /<code class="secret">(whsec_[^<]+)<\/code>/.exec(rotated.html)?.[1]
-      assert.ok(next !== undefined && next !== secret)
+    assert.equal((await send(browser, `${path}/change`, { url: receiver.url, events: [] })).status, 400)
+    await send(browser, `${path}/change`, { url: receiver.url, events: ['order.refunded'] })
+    assert.deepEqual((await api(`/webhooks/${id}`)).body.events, ['order.refunded'])
+    const rotated = await send(browser, `${path}/secret`, {})
+    const next = /<code class="secret">(whsec_[^<]+)<\/code>/.exec(rotated.html)?.[1]
+    assert.ok(next !== undefined && next !== secret)
 
-      for (const [what, is] of [
-        ['disable', 'disabled'],
-        ['enable', 'active'],
-      ] as const) {
-        await send(browser, path, { do: what })
-        assert.equal((await api(`/webhooks/${id}`)).body.status, is)
-      }
-      assert.equal((await send(browser, path, { do: 'nothing' })).status, 400)
+    for (const [what, is] of [
+      ['disable', 'disabled'],
+      ['enable', 'active'],
+    ] as const) {
+      await send(browser, path, { do: what })
+      assert.equal((await api(`/webhooks/${id}`)).body.status, is)
+    }
+    assert.equal((await send(browser, path, { do: 'nothing' })).status, 400)
 
-      for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`])
-        assert.equal((await stranger.get(path + end)).status, 404, end)
-      for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`]) {
-        const sent = { form: newKey(), do: 'ping', url: receiver.url, events: ['ping'], since: '2026-01-01' }
-        assert.equal((await stranger.post(path + end, sent)).status, 404, end)
-      }
-      assert.equal((await api(`/webhooks/${id}`)).status, 200)
-      assert.equal((await browser.post(`${path}/delete`)).to, '/console/webhooks')
-      assert.equal((await api(`/webhooks/${id}`)).status, 404)
-      assert.deepEqual(
-        new Set(await actors(`webhooks-${account.accountId}`)),
-        new Set([
-          'EndpointRegistered session',
-          'EndpointChanged session',
-          'SecretRotated session',
-          'EndpointRemoved session',
-        ]),
-      )
-    },
-  )
+    for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`])
+      assert.equal((await stranger.get(path + end)).status, 404, end)
+    for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`]) {
+      const sent = { form: newKey(), do: 'ping', url: receiver.url, events: ['ping'], since: '2026-01-01' }
+      assert.equal((await stranger.post(path + end, sent)).status, 404, end)
+    }
+    assert.equal((await api(`/webhooks/${id}`)).status, 200)
+    assert.equal((await browser.post(`${path}/delete`)).to, '/console/webhooks')
+    assert.equal((await api(`/webhooks/${id}`)).status, 404)
+    assert.deepEqual(
+      new Set(await actors(`webhooks-${account.accountId}`)),
+      new Set([
+        'EndpointRegistered session',
+        'EndpointChanged session',
+        'SecretRotated session',
+        'EndpointRemoved session',
+      ]),
+    )
+  })
 
-  await t.test(
-    'a forbidden URL is reported at its field, and the input is kept',
-    async () => {
-      for (const url of ['', 'ftp://example.com', 'https://10.0.0.1/x', '"><b>'] as const) {
-        const answer = await send(browser, '/console/webhooks/new', { url, events: ['ping'] })
-        assert.equal(answer.status, 400, url)
-        assert.match(answer.html, /id="url-problem"/, url)
-        assert.doesNotMatch(answer.html, /"><b>/)
-        assert.match(answer.html, /value="ping" checked/)
-      }
-      assert.equal((await api('/webhooks')).body.total, 0)
-    },
-  )
+  await t.test('a forbidden URL is reported at its field, and the input is kept', async () => {
+    for (const url of ['', 'ftp://example.com', 'https://10.0.0.1/x', '"><b>'] as const) {
+      const answer = await send(browser, '/console/webhooks/new', { url, events: ['ping'] })
+      assert.equal(answer.status, 400, url)
+      assert.match(answer.html, /id="url-problem"/, url)
+      assert.doesNotMatch(answer.html, /"><b>/)
+      assert.match(answer.html, /value="ping" checked/)
+    }
+    assert.equal((await api('/webhooks')).body.total, 0)
+  })
 
   await t.test('deliveries page by key, each once', async (t) => {
     const receiver = await startReceiver(t)
@@ -201,7 +192,7 @@ test('resources of an account', async (t) => {
       new Set(links(list, /\/console\/addresses\/(prx_[0-9a-f]+)"/g)),
       new Set(placed.proxyIds),
     )
-    assert.match((await browser.get('/console/addresses?family=mobile')).html, /No address fits/)
+    assert.match((await browser.get('/console/addresses?family=mobile')).html, /Nothing matches/)
     assert.match((await browser.get('/console/addresses?country=usa&status=running')).html, /prx_/)
     assert.equal((await browser.get('/console/addresses?country=xyz&status=y&before=z')).status, 200)
 
@@ -312,14 +303,14 @@ test('resources of an account', async (t) => {
     assert.match((await browser.get('/console/subscriptions?status=active')).html, new RegExp(id))
     assert.doesNotMatch((await browser.get('/console/subscriptions?status=canceled')).html, new RegExp(id))
     const path = `/console/subscriptions/${id}`
-    assert.match((await browser.get(path)).html, /Cancel it/)
+    assert.match((await browser.get(path)).html, /Cancel subscription/)
     for (const end of ['', '/cancel']) assert.equal((await stranger.get(path + end)).status, 404)
     assert.equal((await stranger.post(`${path}/cancel`)).status, 404)
     assert.equal((await browser.post(`${path}/cancel`)).to, path)
     assert.equal((await api(`/subscriptions/${id}`)).body.cancelAtPeriodEnd, true)
     const shown = (await browser.get(path)).html
     assert.match(shown, /ends with its period/)
-    assert.doesNotMatch(shown, /Cancel it/)
+    assert.doesNotMatch(shown, /Cancel subscription/)
     assert.match((await actors(`subscription-${id}`)).join(), /session/)
   })
 
@@ -333,7 +324,7 @@ test('resources of an account', async (t) => {
       assert.equal((await browser.get('/console/scrapers/reddit/nothing')).status, 404)
       const balance = async () =>
         (await api('/wallet/transactions?limit=1')).body.transactions[0].balanceAfterMicros as number
-      const price = /Call it for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
+      const price = /Call for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
       const before = await balance()
 
       const dry = await send(browser, path, { do: 'check', 'in-subreddit': ' AskReddit ' })
@@ -352,7 +343,7 @@ test('resources of an account', async (t) => {
       const after = await balance()
       assert.equal(before - after, Math.round(Number(price) * 1_000_000))
       const again = await Promise.all([1, 2].map(() => browser.post(path, sent)))
-      for (const { html } of again) assert.match(html, /were charged before, and no more now/)
+      for (const { html } of again) assert.match(html, /were charged before, and nothing now/)
       const changed = await browser.post(path, { ...sent, 'in-subreddit': 'node' })
       assert.equal(changed.status, 409)
       assert.match(changed.html, /This form was sent before with other values\./)
@@ -384,39 +375,42 @@ test('resources of an account', async (t) => {
     },
   )
 
-  await t.test('a batch of scrapes is listed with its progress, and its results are downloaded as a file', async () => {
-    const root = '/console/scrapers/batches'
-    assert.match((await browser.get(root)).html, /There is none now/)
-    const id = await sendBatch(service, account.accountId, [
-      { subreddit: 'AskReddit' },
-      { subreddit: '<b>node</b>' },
-    ])
-    const path = `${root}/${id}`
-    const shown = async () => (await browser.get(path)).html
-    await until(async () => !/data-runs/.test(await shown()), { what: 'the end of the batch' })
-    const html = await shown()
-    assert.match(html, /Download 2 results/)
-    assert.equal(html.match(/state good">found</g)?.length, 2)
-    assert.match(html, new RegExp(`${id}\\.2`))
-    const { html: file, headers } = await browser.get(`${path}/results`)
-    assert.match(String(headers['content-disposition']), new RegExp(`${id}\\.jsonl`))
-    const lines = file
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    assert.deepEqual(
-      lines.map(({ requestId }) => requestId),
-      [`${id}.1`, `${id}.2`],
-    )
-    const list = (await browser.get(root)).html
-    assert.match(list, new RegExp(`href="${path}"`))
-    assert.match(list, />2 of 2</)
-    assert.doesNotMatch((await stranger.get(root)).html, new RegExp(id))
-    for (const end of ['', '/results']) assert.equal((await stranger.get(path + end)).status, 404)
-    assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
-    const { pool } = service.farebox.core
-    await pool.query('update work.scrape_batches set canceled_at = finished_at where batch_id = $1', [id])
-    for (const page of [root, path])
-      assert.match((await browser.get(page)).html, /state off">canceled</, page)
-  })
+  await t.test(
+    'a batch of scrapes is listed with its progress, and its results are downloaded as a file',
+    async () => {
+      const root = '/console/scrapers/batches'
+      assert.match((await browser.get(root)).html, /There are no batches now/)
+      const id = await sendBatch(service, account.accountId, [
+        { subreddit: 'AskReddit' },
+        { subreddit: '<b>node</b>' },
+      ])
+      const path = `${root}/${id}`
+      const shown = async () => (await browser.get(path)).html
+      await until(async () => !/data-runs/.test(await shown()), { what: 'the end of the batch' })
+      const html = await shown()
+      assert.match(html, /Download 2 results/)
+      assert.equal(html.match(/state good">found</g)?.length, 2)
+      assert.match(html, new RegExp(`${id}\\.2`))
+      const { html: file, headers } = await browser.get(`${path}/results`)
+      assert.match(String(headers['content-disposition']), new RegExp(`${id}\\.jsonl`))
+      const lines = file
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      assert.deepEqual(
+        lines.map(({ requestId }) => requestId),
+        [`${id}.1`, `${id}.2`],
+      )
+      const list = (await browser.get(root)).html
+      assert.match(list, new RegExp(`href="${path}"`))
+      assert.match(list, />2 of 2</)
+      assert.doesNotMatch((await stranger.get(root)).html, new RegExp(id))
+      for (const end of ['', '/results']) assert.equal((await stranger.get(path + end)).status, 404)
+      assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
+      const { pool } = service.farebox.core
+      await pool.query('update work.scrape_batches set canceled_at = finished_at where batch_id = $1', [id])
+      for (const page of [root, path])
+        assert.match((await browser.get(page)).html, /state off">canceled</, page)
+    },
+  )
 })

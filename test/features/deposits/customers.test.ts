@@ -54,19 +54,22 @@ describe("a deposit for a reseller's customer", () => {
       assert.match(refused.body.error, /card, crypto/)
     })
 
-    await t.test('the payer returns to the given address, else the website, else the storefront', async () => {
-      const returns = async (body: object, name: string) => {
-        const made = await open(acme.key, { amount_cents: 1000, ...body }, customer(name))
-        return (await shop.read(acme.key, made.deposit_id)).return_url
-      }
-      assert.equal(await returns({}, 'r-1'), `${shop.baseUrl}/paid`)
-      const set = ['reseller', 'set', '--account', acme.accountId]
-      await acme.desk(...set, '--storefront', 'https://t.me/acme')
-      await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://t.me/acme')
-      await acme.desk(...set, '--website', 'https://acme.example')
-      await until(async () => (await returns({}, `r-${Math.random()}`))?.startsWith('https://acme.example'))
-      assert.equal(await returns({ return_url: 'https://b.example/x' }, 'r-2'), 'https://b.example/x')
-    })
+    await t.test(
+      'the payer returns to the given address, else the website, else the storefront',
+      async () => {
+        const returns = async (body: object, name: string) => {
+          const made = await open(acme.key, { amount_cents: 1000, ...body }, customer(name))
+          return (await shop.read(acme.key, made.deposit_id)).return_url
+        }
+        assert.equal(await returns({}, 'r-1'), `${shop.baseUrl}/paid`)
+        const set = ['reseller', 'set', '--account', acme.accountId]
+        await acme.desk(...set, '--storefront', 'https://t.me/acme')
+        await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://t.me/acme')
+        await acme.desk(...set, '--website', 'https://acme.example')
+        await until(async () => (await returns({}, `r-${Math.random()}`))?.startsWith('https://acme.example'))
+        assert.equal(await returns({ return_url: 'https://b.example/x' }, 'r-2'), 'https://b.example/x')
+      },
+    )
 
     await t.test(
       'customer names belong to their reseller: the same name and key of two resellers share nothing',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { groups } from '../../../projections/groups.ts'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerExports } from '../../../src/features/exports/commands.ts'
+import { commands as exportCommands } from '../../../src/features/exports/commands.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
@@ -120,7 +120,7 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
     const context = { ...service.core, config: service.config, actor: operator, correlationId: 'test' }
-    const code = await runCli(args, [registerExports], {
+    const code = await runCli(args, exportCommands, {
       out: (text) => lines.push(text),
       err: (text) => lines.push(text),
       open: async () => ({ context, close: async () => undefined }),

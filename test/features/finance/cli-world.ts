@@ -1,15 +1,16 @@
 import type { TestContext } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import type { Register } from '../../../src/app/commands.ts'
+import type { Config } from '../../../src/app/config.ts'
 import type { AccountId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import type { Register } from '../../../src/platform/cli/command.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { playInto } from './support.ts'
 
 /** A command line on a log in which acc_one bought a plan for $15.00 of its $100.00 and scraped for $0.0030. */
-export const ledgerWorld = async (t: TestContext, rooms: readonly Register[]) => {
+export const ledgerWorld = async (t: TestContext, rooms: readonly Register<Config>[]) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const one = 'acc_one' as AccountId

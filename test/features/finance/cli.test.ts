@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { registerLedger } from '../../../src/features/finance/finance-commands.ts'
+import { commands as financeCommands } from '../../../src/features/finance/commands.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { ledgerWorld } from './cli-world.ts'
 
-const world = (t: TestContext) => ledgerWorld(t, [registerLedger])
+const world = (t: TestContext) => ledgerWorld(t, financeCommands)
 
 test('a trial balance shows both sides of each book, which are equal', async (t) => {
   const { run, head } = await world(t)

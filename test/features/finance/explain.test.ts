@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerExplain } from '../../../src/features/finance/explain-command.ts'
-import { registerLedger } from '../../../src/features/finance/finance-commands.ts'
+import { commands as financeCommands } from '../../../src/features/finance/commands.ts'
 import { parsePosition } from '../../../src/kernel/log-position.ts'
 import { openStage } from '../../contract/stage.ts'
 import { farebox } from '../../support/farebox.ts'
@@ -47,7 +46,7 @@ test('an order is explained from its payment to its refund, with actors and term
 })
 
 test('a balance is explained by its last lines, an entry by its request', async (t) => {
-  const { run } = await ledgerWorld(t, [registerLedger, registerExplain])
+  const { run } = await ledgerWorld(t, financeCommands)
   const all = JSON.parse((await run('ledger', 'explain', 'acc_one', '--json')).out)
   assert.deepEqual(
     all.chain.map((link: { type: string }) => link.type),

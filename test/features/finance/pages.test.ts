@@ -56,7 +56,7 @@ test('the pages of finance', async (t) => {
     'each book of the trial balance sums to zero, and each account links to its lines',
     async () => {
       const { html } = await finance.open('/console/finance/balance')
-      const totals = rowsOf(html).filter(([name]) => name === 'The whole book')
+      const totals = rowsOf(html).filter(([name]) => name === 'Total')
       assert.ok(totals.length > 0)
       for (const row of totals) assert.equal(microsOf(row.at(-1) ?? ''), 0n)
       const listed = JSON.parse(
@@ -104,7 +104,7 @@ test('the pages of finance', async (t) => {
 
   await t.test('a comparison of two moments shows the differences', async () => {
     const { html } = await finance.open(`/console/finance/balance?from=${beforeOrders + 1}&book=service`)
-    assert.match(html, /<h1>What changed<\/h1>/)
+    assert.match(html, /<h1>Changes<\/h1>/)
     const [, before, debits, credits, after] =
       rowsOf(html).find(([name]) => name?.startsWith('revenue')) ?? []
     assert.deepEqual(
@@ -151,7 +151,7 @@ test('the pages of finance', async (t) => {
     const revenue = figure((await lines({ name: 'revenue', book: 'service' })).html)
     assert.equal(new Map(cards).get('Revenue in 30 days, USD'), -revenue)
     const gateways = figure((await lines({ name: 'assets:gateway', book: 'service' })).html)
-    assert.equal(new Map(cards).get('Came in at gateways, USD'), gateways)
+    assert.equal(new Map(cards).get('Balance at gateways, USD'), gateways)
   })
 
   await t.test('a verification is listed with its verdict, and a finding links to its event', async () => {
@@ -198,32 +198,38 @@ test('the pages of finance', async (t) => {
     assert.equal(verified.code, 0, verified.out + verified.err)
   })
 
-  await t.test('a verification is started from the page once, with its progress and its verdict', async () => {
-    const page = '/console/finance/verifications'
-    const runs = async () =>
-      (
-        await service.farebox.core.pool.query(
-          `select actor, outcome from work.verifications order by started_at`,
-        )
-      ).rows
-    const before = (await runs()).length
-    const form = hiddenField(await finance.open(page), 'form')
-    assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
-    assert.equal((await finance.post(page, { form })).status, 303, 'sent again')
-    let html = ''
-    await until(
-      async () => {
-        html = (await finance.open(page)).html
-        return html.includes('Begun from this page') && !/ data-runs|state warn/.test(html)
-      },
-      { what: 'the verdict' },
-    )
-    const now = await runs()
-    assert.equal(now.length, before + 1)
-    assert.equal(now.at(-1)?.outcome, 'clean')
-    assert.match(now.at(-1)?.actor, new RegExp(`^session:${finance.staffId}:`))
-    assert.match(html, /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/)
-  })
+  await t.test(
+    'a verification is started from the page once, with its progress and its verdict',
+    async () => {
+      const page = '/console/finance/verifications'
+      const runs = async () =>
+        (
+          await service.farebox.core.pool.query(
+            `select actor, outcome from work.verifications order by started_at`,
+          )
+        ).rows
+      const before = (await runs()).length
+      const form = hiddenField(await finance.open(page), 'form')
+      assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
+      assert.equal((await finance.post(page, { form })).status, 303, 'sent again')
+      let html = ''
+      await until(
+        async () => {
+          html = (await finance.open(page)).html
+          return html.includes('Started from this page') && !/ data-runs|state warn/.test(html)
+        },
+        { what: 'the verdict' },
+      )
+      const now = await runs()
+      assert.equal(now.length, before + 1)
+      assert.equal(now.at(-1)?.outcome, 'clean')
+      assert.match(now.at(-1)?.actor, new RegExp(`^session:${finance.staffId}:`))
+      assert.match(
+        html,
+        /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/,
+      )
+    },
+  )
 
   await t.test('a replay computes the balances from the log, and reports balances that differ', async () => {
     const page = '/console/finance/replay'
@@ -296,34 +302,31 @@ test('the pages of finance', async (t) => {
     assert.doesNotMatch((await finance.open('/console/finance/balance')).html, /as of <strong>/)
   })
 
-  await t.test(
-    'an export equals the output of the command, followed by its lines and digest',
-    async () => {
-      const page = '/console/finance/exports'
-      const file = join(await dataDirectory(t), 'ledger.csv')
-      const until = positionToken(beforeOrders)
-      for (const format of ['csv', 'jsonl']) {
-        const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
-        assert.equal(sent.status, 200)
-        const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
-        assert.equal((await operate(command, service.env)).code, 0)
-        assert.equal(sent.html, await readFile(file, 'utf8'))
-        const { html } = await finance.open(page)
-        const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
-        assert.match(what, new RegExp(`^${format}`))
-        assert.deepEqual([state, through], ['whole', until])
-        assert.equal(Number(events), beforeOrders)
-        assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
-        assert.equal(digest, hash('sha256', sent.html, 'hex'))
-        assert.match(html, new RegExp(`ledger export --format ${format} --until ${until}`))
-      }
-      const wrong = new URLSearchParams({ format: 'jsonl', book: 'service', to: 'tomorrow' })
-      const refused = await finance.open(`${page}/file?${wrong}`)
-      assert.match(refused.html, /id="book-problem"/)
-      assert.match(refused.html, /id="to-problem"/)
-      assert.match(refused.html, /value="tomorrow"/)
-    },
-  )
+  await t.test('an export equals the output of the command, followed by its lines and digest', async () => {
+    const page = '/console/finance/exports'
+    const file = join(await dataDirectory(t), 'ledger.csv')
+    const until = positionToken(beforeOrders)
+    for (const format of ['csv', 'jsonl']) {
+      const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
+      assert.equal(sent.status, 200)
+      const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
+      assert.equal((await operate(command, service.env)).code, 0)
+      assert.equal(sent.html, await readFile(file, 'utf8'))
+      const { html } = await finance.open(page)
+      const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
+      assert.match(what, new RegExp(`^${format}`))
+      assert.deepEqual([state, through], ['complete', until])
+      assert.equal(Number(events), beforeOrders)
+      assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
+      assert.equal(digest, hash('sha256', sent.html, 'hex'))
+      assert.match(html, new RegExp(`ledger export --format ${format} --until ${until}`))
+    }
+    const wrong = new URLSearchParams({ format: 'jsonl', book: 'service', to: 'tomorrow' })
+    const refused = await finance.open(`${page}/file?${wrong}`)
+    assert.match(refused.html, /id="book-problem"/)
+    assert.match(refused.html, /id="to-problem"/)
+    assert.match(refused.html, /value="tomorrow"/)
+  })
 })
 
 test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {
@@ -352,7 +355,7 @@ test('a month is closed from its page as by the command, once, after a preview o
   const listed = await finance.open('/console/finance/periods')
   assert.match(listed.html, new RegExp(`href="${page}"`))
   const preview = await finance.open(page)
-  assert.match(preview.html, /What it moves/)
+  assert.match(preview.html, /<h2>Changes</)
   assert.match(preview.html, new RegExp(`name=liabilities&amp;from=${period}-01`))
   assert.deepEqual(await stream(), [], 'looking closes nothing')
   const form = hiddenField(preview, 'form')

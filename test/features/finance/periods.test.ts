@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { createEventReader } from '../../../src/audit/checks/event-reader.ts'
 import { createFindings } from '../../../src/audit/checks/finding.ts'
-import { createPeriodCheck } from '../../../src/audit/checks/period-check.ts'
+import { createPeriodCheck } from '../../../src/audit/checks/record-checks.ts'
 import {
   closedOf,
   closingsOf,

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerLedger } from '../../../src/features/finance/finance-commands.ts'
+import { commands as financeCommands } from '../../../src/features/finance/commands.ts'
 import type { Moment } from '../../../src/features/finance/input-forms.ts'
 import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createSum, replay } from '../../../src/features/finance/replay.ts'
-import { registerReplay } from '../../../src/features/finance/replay-command.ts'
 import { decode } from '../../platform/projections/engine.ts'
 import { startMs } from '../../projections/steps.ts'
 import fc from '../../support/fast-check.ts'
@@ -53,7 +52,7 @@ test('law: a sum of safe integers is exact, however large it grows', () => {
 })
 
 test('a replay equals the journal and needs none of its tables', async (t) => {
-  const { run, pool, head } = await ledgerWorld(t, [registerLedger, registerReplay])
+  const { run, pool, head } = await ledgerWorld(t, financeCommands)
   const balance = JSON.parse((await run('ledger', 'trial-balance', '--json')).out)
   await pool.query('drop schema read cascade')
   const { code, out } = await run('ledger', 'replay', '--json')
@@ -76,7 +75,7 @@ for (const [what, args, message] of [
   ['an unknown book', ['--book', 'ours'], /no entry up to position pos_0_\d+ names the book ours/],
 ] as const)
   test(`wrong use of a replay exits with 2: ${what}`, async (t) => {
-    const { run } = await ledgerWorld(t, [registerReplay])
+    const { run } = await ledgerWorld(t, financeCommands)
     const { code, err } = await run('ledger', 'replay', ...args)
     assert.equal(code, 2, err)
     assert.match(err, message)

@@ -59,17 +59,14 @@ test('after a chargeback', async (t) => {
     },
   )
 
-  await t.test(
-    'no money has moved at any instant before the first event',
-    async () => {
-      for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
-        const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
-        assert.deepEqual([accounts, position], [[], 'pos_0_0'], early)
-        const since = await ask(`trial-balance?book=service&from=${early}`)
-        assert.deepEqual(since, await ask('trial-balance?book=service&from=1'), `from ${early}`)
-      }
-    },
-  )
+  await t.test('no money has moved at any instant before the first event', async () => {
+    for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
+      const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
+      assert.deepEqual([accounts, position], [[], 'pos_0_0'], early)
+      const since = await ask(`trial-balance?book=service&from=${early}`)
+      assert.deepEqual(since, await ask('trial-balance?book=service&from=1'), `from ${early}`)
+    }
+  })
 
   await t.test('the command line prints the HTTP response without the page', async () => {
     const compared = async (path: string, ...command: readonly string[]) => {
@@ -192,24 +189,21 @@ test('an account is found, and a book refused, as on the command line', async (t
     assert.deepEqual([code, out.startsWith('no entries as of position')], [0, true])
   })
 
-  await t.test(
-    'an account name of several resellers needs a book',
-    async () => {
-      const [one, other] = [
-        await stage.customer({ cents: 100, reseller: true }),
-        await stage.customer({ cents: 200, reseller: true }),
-      ]
-      const { status, body } = await get('accounts/equity:funding')
-      assert.deepEqual([status, body.code], [400, 'invalid_parameter'])
-      assert.match(
-        body.error,
-        /^several books have an account equity:funding: name one as book, e\.g\. reseller:acc_/,
-      )
-      const named = await get(`accounts/equity:funding?book=reseller:${other.accountId}`)
-      assert.equal(named.body.balanceMicros, '-2000000')
-      assert.notEqual(one.accountId, other.accountId)
-    },
-  )
+  await t.test('an account name of several resellers needs a book', async () => {
+    const [one, other] = [
+      await stage.customer({ cents: 100, reseller: true }),
+      await stage.customer({ cents: 200, reseller: true }),
+    ]
+    const { status, body } = await get('accounts/equity:funding')
+    assert.deepEqual([status, body.code], [400, 'invalid_parameter'])
+    assert.match(
+      body.error,
+      /^several books have an account equity:funding: name one as book, e\.g\. reseller:acc_/,
+    )
+    const named = await get(`accounts/equity:funding?book=reseller:${other.accountId}`)
+    assert.equal(named.body.balanceMicros, '-2000000')
+    assert.notEqual(one.accountId, other.accountId)
+  })
 
   await t.test('a statement of a parent says where its accounts are listed', async () => {
     const { status, body } = await get('accounts/liabilities/statement')

@@ -99,26 +99,32 @@ test('lines of plans', async (t) => {
     assert.equal(new Set(body.lines).size, 5_000)
   })
 
-  await t.test('refer to a stored set if their targeting is too long, the same one for the same targeting', async () => {
-    const excludeCities = Array.from({ length: 20 }, (_, n) => `a_city_with_a_long_name_${n}`)
-    const long = { country: 'us', excludeCities, excludeAsn: [1, 2, 3], strict: false }
-    const nameOf = async (json: object) =>
-      (await generate({ format: 'json', ...json })).body.lines[0].username
-    const username = await nameOf(long)
-    assert.match(username, /^[a-z0-9]{14}-set-[a-z0-9]{8}$/)
-    assert.equal(await nameOf(long), username)
-    assert.notEqual(await nameOf({ ...long, strict: true }), username)
-    assert.ok((await nameOf({ ...long, stickyMinutes: 1_440 })).length <= 200)
-    const sets = createLineSets({ pool })
-    const set = username.split('-').at(-1) ?? ''
-    for (let n = 0; n < 2; n += 1) {
-      const targeting = await sets.targetingOf(premium, set)
-      assert.deepEqual(targeting?.not.cities, excludeCities)
-      assert.deepEqual([targeting?.country, targeting?.strict, targeting?.not.asns], ['us', false, [1, 2, 3]])
-    }
-    assert.equal(await sets.targetingOf(basic, set), null, 'a set is of its plan')
-    assert.match(await nameOf({ country: 'us', excludeCities: ['dallas'] }), /-not\.city-dallas$/)
-  })
+  await t.test(
+    'refer to a stored set if their targeting is too long, the same one for the same targeting',
+    async () => {
+      const excludeCities = Array.from({ length: 20 }, (_, n) => `a_city_with_a_long_name_${n}`)
+      const long = { country: 'us', excludeCities, excludeAsn: [1, 2, 3], strict: false }
+      const nameOf = async (json: object) =>
+        (await generate({ format: 'json', ...json })).body.lines[0].username
+      const username = await nameOf(long)
+      assert.match(username, /^[a-z0-9]{14}-set-[a-z0-9]{8}$/)
+      assert.equal(await nameOf(long), username)
+      assert.notEqual(await nameOf({ ...long, strict: true }), username)
+      assert.ok((await nameOf({ ...long, stickyMinutes: 1_440 })).length <= 200)
+      const sets = createLineSets({ pool })
+      const set = username.split('-').at(-1) ?? ''
+      for (let n = 0; n < 2; n += 1) {
+        const targeting = await sets.targetingOf(premium, set)
+        assert.deepEqual(targeting?.not.cities, excludeCities)
+        assert.deepEqual(
+          [targeting?.country, targeting?.strict, targeting?.not.asns],
+          ['us', false, [1, 2, 3]],
+        )
+      }
+      assert.equal(await sets.targetingOf(basic, set), null, 'a set is of its plan')
+      assert.match(await nameOf({ country: 'us', excludeCities: ['dallas'] }), /-not\.city-dallas$/)
+    },
+  )
 
   for (const [what, json, code] of [
     ['no number', { count: '2' }, 'invalid_count'],
@@ -189,22 +195,25 @@ test('lines of plans', async (t) => {
     assert.equal((await generate({ ...onPhone, strict: false })).status, 200)
   })
 
-  await t.test('have another password after a rotation, and the old one works two minutes longer', async () => {
-    const before = (await plan()).connection
-    const rotated = await buyer.post(`/api/v1/plans/${premium}/rotate-password`, {})
-    assert.equal(rotated.status, 200, rotated.text)
-    const { connection, previousValidUntil } = rotated.body
-    assert.equal(connection.username, before.username)
-    assert.notEqual(connection.password, before.password)
-    assert.ok(Math.abs(Date.parse(previousValidUntil) - clock() - 120_000) < 30_000)
-    assert.deepEqual((await plan()).connection, connection)
-    const { rows } = await pool.query<{ generation: number; rotated: boolean }>(
-      'select generation, rotated_at is not null as rotated from read.plans where plan_id = $1::text',
-      [premium],
-    )
-    assert.deepEqual(rows, [{ generation: 1, rotated: true }])
-    assert.equal((await buyer.post(`/api/v1/plans/${foreign}/rotate-password`, {})).status, 404)
-  })
+  await t.test(
+    'have another password after a rotation, and the old one works two minutes longer',
+    async () => {
+      const before = (await plan()).connection
+      const rotated = await buyer.post(`/api/v1/plans/${premium}/rotate-password`, {})
+      assert.equal(rotated.status, 200, rotated.text)
+      const { connection, previousValidUntil } = rotated.body
+      assert.equal(connection.username, before.username)
+      assert.notEqual(connection.password, before.password)
+      assert.ok(Math.abs(Date.parse(previousValidUntil) - clock() - 120_000) < 30_000)
+      assert.deepEqual((await plan()).connection, connection)
+      const { rows } = await pool.query<{ generation: number; rotated: boolean }>(
+        'select generation, rotated_at is not null as rotated from read.plans where plan_id = $1::text',
+        [premium],
+      )
+      assert.deepEqual(rows, [{ generation: 1, rotated: true }])
+      assert.equal((await buyer.post(`/api/v1/plans/${foreign}/rotate-password`, {})).status, 404)
+    },
+  )
 
   await t.test('have sessions that can be released, of their own plan only', async () => {
     const insert = `insert into work.sticky_sessions (session_key, holder, session_id, exit_key, round, started_at, expires_at)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerNotices } from '../../../src/features/notices/commands.ts'
-import { markNoticeRead } from '../../../src/features/notices/read-marks.ts'
+import { commands as noticeCommands } from '../../../src/features/notices/commands.ts'
+import { markNoticeRead } from '../../../src/features/notices/notice-service.ts'
 import type { AccountId, NoticeId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { openStage, operator, type Stage } from '../../contract/stage.ts'
@@ -18,7 +18,7 @@ const newsroom = async (t: TestContext) => {
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(['notices', ...args], [registerNotices], {
+    const code = await runCli(['notices', ...args], noticeCommands, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({

@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 /** The form fields that buy the quoted item of a page. */
 /** The default submission of a product's form. */
 const orderFormOf = ({ html }: Page): Record<string, string> => {
-  const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
+  const [form = ''] = /<form [^>]*data-quotes[\s\S]*?<\/form>/.exec(html) ?? []
   const fields: Record<string, string> = {}
   for (const [tag] of form.matchAll(/<input [^>]*>/g)) {
     const [, name = ''] = / name="([^"]*)"/.exec(tag) ?? []
@@ -58,7 +58,7 @@ test('a customer buys in the console', async (t) => {
     await until(
       async () => {
         shown = await visitor.get(made.to!)
-        return /The wallet has it/.test(shown.html)
+        return /Credited to the wallet/.test(shown.html)
       },
       { what: 'the credit' },
     )
@@ -95,41 +95,44 @@ test('a customer buys in the console', async (t) => {
     assert.equal((await browser.get('/console/catalogue/none')).status, 404)
   })
 
-  await t.test('an order is paid by the session, leads to its page, and is the same when sent again', async () => {
-    const before = await balance()
-    const page = await browser.get(`${isp}?quantity=2`)
-    const form = orderFormOf(page)
-    const answers = await Promise.all([1, 2, 3].map(() => browser.post(isp, form)))
-    const [orderId = '', ...others] = new Set(answers.map(orderIdIn))
-    assert.match(orderId, /^ord_/)
-    assert.deepEqual(others, [])
-    assert.equal(orderIdIn(await browser.post(isp, form)), orderId)
-    const order = (await api(`/orders/${orderId}`)).body
-    assert.deepEqual([order.status, order.quantity], ['completed', 2])
-    assert.equal(before - (await balance()), order.amountCents)
-    assert.match((await browser.get(`/console/orders/${orderId}`)).html, /in the console/)
-    for await (const { type, data, metadata } of service.farebox.core.log.readStream(
-      `ledger-${account.accountId}` as never,
-    ))
-      if (type === 'WalletDebited') {
-        assert.equal(JSON.parse(data).order.keyId, null)
-        const { actor } = JSON.parse(metadata)
-        assert.deepEqual([actor.kind, actor.subjectId], ['session', account.accountId])
+  await t.test(
+    'an order is paid by the session, leads to its page, and is the same when sent again',
+    async () => {
+      const before = await balance()
+      const page = await browser.get(`${isp}?quantity=2`)
+      const form = orderFormOf(page)
+      const answers = await Promise.all([1, 2, 3].map(() => browser.post(isp, form)))
+      const [orderId = '', ...others] = new Set(answers.map(orderIdIn))
+      assert.match(orderId, /^ord_/)
+      assert.deepEqual(others, [])
+      assert.equal(orderIdIn(await browser.post(isp, form)), orderId)
+      const order = (await api(`/orders/${orderId}`)).body
+      assert.deepEqual([order.status, order.quantity], ['completed', 2])
+      assert.equal(before - (await balance()), order.amountCents)
+      assert.match((await browser.get(`/console/orders/${orderId}`)).html, /in the console/)
+      for await (const { type, data, metadata } of service.farebox.core.log.readStream(
+        `ledger-${account.accountId}` as never,
+      ))
+        if (type === 'WalletDebited') {
+          assert.equal(JSON.parse(data).order.keyId, null)
+          const { actor } = JSON.parse(metadata)
+          assert.deepEqual([actor.kind, actor.subjectId], ['session', account.accountId])
+        }
+      // Another quantity under the key of the form is another request.
+      assert.equal((await browser.post(isp, { ...form, quantity: '1' })).status, 409)
+      // And an order of the API under it is one as well.
+      const asked = {
+        product_id: 'isp-static',
+        quantity: 2,
+        fulfillment_meta: { country: 'USA', period_days: 30 },
       }
-    // Another quantity under the key of the form is another request.
-    assert.equal((await browser.post(isp, { ...form, quantity: '1' })).status, 409)
-    // And an order of the API under it is one as well.
-    const asked = {
-      product_id: 'isp-static',
-      quantity: 2,
-      fulfillment_meta: { country: 'USA', period_days: 30 },
-    }
-    const taken = await service.buyer.post('/api/v1/orders', asked, {
-      key: account.key,
-      headers: { 'Idempotency-Key': form.form! },
-    })
-    assert.equal(taken.body.code, 'idempotency_conflict')
-  })
+      const taken = await service.buyer.post('/api/v1/orders', asked, {
+        key: account.key,
+        headers: { 'Idempotency-Key': form.form! },
+      })
+      assert.equal(taken.body.code, 'idempotency_conflict')
+    },
+  )
 
   await t.test('a changed price is refused with the new one, and nothing is ordered', async () => {
     const before = await balance()
@@ -177,7 +180,7 @@ test('a customer buys in the console', async (t) => {
       (await visitor.get(`/console/top-up?cents=${missing}`)).html.includes(`value="${figure(missing)}"`),
     )
     const paid = await toppedUp(visitor, missing)
-    assert.match(paid.html, /The wallet has it/)
+    assert.match(paid.html, /Credited to the wallet/)
     assert.match(orderIdIn(await visitor.post(premium, orderFormOf(page))), /^ord_/)
   })
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerCustomers } from '../../../src/features/resellers/customer-commands.ts'
-import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
-import { registerWallet } from '../../../src/features/wallet/commands.ts'
-import { registerOrders } from '../../support/register-orders.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
+import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -20,7 +19,7 @@ test('orders for customers', async (t) => {
   const service = await startService(t)
   const { reseller, demo } = service
   const { accountId } = demo.reseller
-  const desk = deskOf(service.farebox, [registerReseller, registerCustomers, registerOrders, registerWallet])
+  const desk = deskOf(service.farebox, [...resellerCommands, ...orderCommands, ...walletCommands])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)
@@ -120,15 +119,18 @@ test('orders for customers', async (t) => {
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])
   })
 
-  await t.test("for a held plan top up that customer's plan, not another's and not the reseller's", async () => {
-    const traffic = { product_id: 'residential-premium', quantity: 1 }
-    const own = await reseller.post(orders, traffic, { headers: { 'Idempotency-Key': 'own' } })
-    const first = await reseller.post(orders, traffic, as('carol', 'p1'))
-    const second = await reseller.post(orders, traffic, as('carol', 'p2'))
-    assert.equal(second.status, 201)
-    assert.equal(second.body.planId, first.body.planId)
-    assert.notEqual(own.body.planId, first.body.planId)
-  })
+  await t.test(
+    "for a held plan top up that customer's plan, not another's and not the reseller's",
+    async () => {
+      const traffic = { product_id: 'residential-premium', quantity: 1 }
+      const own = await reseller.post(orders, traffic, { headers: { 'Idempotency-Key': 'own' } })
+      const first = await reseller.post(orders, traffic, as('carol', 'p1'))
+      const second = await reseller.post(orders, traffic, as('carol', 'p2'))
+      assert.equal(second.status, 201)
+      assert.equal(second.body.planId, first.body.planId)
+      assert.notEqual(own.body.planId, first.body.planId)
+    },
+  )
 
   await t.test(
     "top up and extend a customer's plans and rentals, on its credit and only when it is named",

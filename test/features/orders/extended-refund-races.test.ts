@@ -10,10 +10,10 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { createShopProcess, mortal, type ShopProcess } from '../../support/prefix-process.ts'
-import { registerOrders } from '../../support/register-orders.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -25,7 +25,7 @@ const startCents = 100_000
 test('the order of extended addresses is refunded on the command line after its extension, and not before', async (t) => {
   const service = await startService(t)
   const { buyer } = service
-  const desk = deskOf(service.farebox, [registerOrders])
+  const desk = deskOf(service.farebox, orderCommands)
   const wallet = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
   const key = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const rented = async (orderId: string) =>
@@ -199,23 +199,26 @@ test('on a log without atomic appends an extension between the steps of a refund
       assert.deepEqual(await endOf(log, honest, scene), both)
     })
 
-    await t.test(`before the ${before} is written, and the process dies: the reactor completes it`, async () => {
-      const { scene } = await refundWith(2 * n + 1, before, true)
-      await caughtUp(engine, log, ['hot'])
-      const reactor = startCompletionReactor({
-        scheduler: testScheduler(),
-        pool,
-        complete: honest.complete,
-        clock: () => Date.now() + 600_000,
-        logger: silent,
-        intervalMs: 180_000,
-      })
-      await reactor.runNow()
-      await reactor.stop()
-      assert.deepEqual(await endOf(log, honest, scene), both)
-      await caughtUp(engine, log, ['hot'])
-      assert.equal((await pool.query('select 1 from read.open_orders')).rows.length, 0)
-    })
+    await t.test(
+      `before the ${before} is written, and the process dies: the reactor completes it`,
+      async () => {
+        const { scene } = await refundWith(2 * n + 1, before, true)
+        await caughtUp(engine, log, ['hot'])
+        const reactor = startCompletionReactor({
+          scheduler: testScheduler(),
+          pool,
+          complete: honest.complete,
+          clock: () => Date.now() + 600_000,
+          logger: silent,
+          intervalMs: 180_000,
+        })
+        await reactor.runNow()
+        await reactor.stop()
+        assert.deepEqual(await endOf(log, honest, scene), both)
+        await caughtUp(engine, log, ['hot'])
+        assert.equal((await pool.query('select 1 from read.open_orders')).rows.length, 0)
+      },
+    )
   }
   await honest.end()
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerOrders } from '../../support/register-orders.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { openTown } from './store.ts'
 
 test("orders show prints each refund's time and its reference", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, [registerOrders])
+  const desk = deskOf(town.farebox, orderCommands)
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const { body } = await town.client.post(
@@ -43,7 +43,7 @@ test("orders show prints each refund's time and its reference", async (t) => {
 
 test("orders list pages through an account's orders, newest first, with their customers", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, [registerOrders])
+  const desk = deskOf(town.farebox, orderCommands)
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const order = async (quantity: number, idempotencyKey: string): Promise<string> => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { payerRules } from '../../../src/audit/invariants/spend-cap-invariants.ts'
+import type { ViolationRow } from '../../../src/audit/invariants/invariant.ts'
+import { orderRules } from '../../../src/audit/invariants/order-invariants.ts'
 import type { WalletDebited } from '../../../src/domain/ledger/events.ts'
-import { orderedBy } from '../../../src/features/orders/prepare-order.ts'
 import type { Payer } from '../../../src/features/orders/prepare-order.ts'
+import { orderedBy } from '../../../src/features/orders/prepare-order.ts'
 import type { Actor, RecordedEvent } from '../../../src/kernel/event.ts'
 import type { AccountId, KeyId } from '../../../src/kernel/ids.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
@@ -90,8 +91,9 @@ test('verification finds orders paid by a session or a key without the right', (
   const found = (ordered: KeyId | null, actor: Actor): string => {
     let said = ''
     const rows = {
-      put: (_: unknown, row: { readonly rule: string; readonly problem: string }) => {
-        said = `${row.rule}: ${row.problem}`
+      get: () => undefined,
+      put: (_: unknown, { rule, problem }: Partial<ViolationRow>) => {
+        if (rule === 'order-payer') said = `${rule}: ${problem}`
       },
     } as unknown as Rows
     const event = {
@@ -101,7 +103,7 @@ test('verification finds orders paid by a session or a key without the right', (
       data: { order: planOrder('ord_one', { keyId: ordered }) },
       metadata: { actor },
     }
-    payerRules.apply(event as never, rows)
+    orderRules.apply(event as never, rows)
     return said
   }
   const byKey = (accountId: string): Actor => ({ kind: 'key', accountId, keyId })

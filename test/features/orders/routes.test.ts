@@ -325,68 +325,54 @@ test('orders over HTTP', async (t) => {
     assert.deepEqual([long.status, long.body.code], [400, 'invalid_body'])
   })
 
-  await t.test(
-    'rentals are extended from their own end, once per key, and only the named ones',
-    async () => {
-      const { body: order } = await buyer.post(orders, addresses(2), key('ext-order'))
-      const [kept, left] = order.proxyIds
-      const proxyOf = async (id: string) =>
-        (await buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)).body.proxies.find(
-          ({ proxyId }: { proxyId: string }) => proxyId === id,
-        )
-      const before = await proxyOf(kept)
-      const extend = () =>
-        buyer.post('/api/v1/proxies/extend', { proxy_ids: [kept], period_days: 30 }, key('ext-1'))
-      const first = await extend()
-      assert.deepEqual(
-        [first.status, first.body.kind, first.body.quantity],
-        [201, 'extension', 1],
-        first.text,
+  await t.test('rentals are extended from their own end, once per key, and only the named ones', async () => {
+    const { body: order } = await buyer.post(orders, addresses(2), key('ext-order'))
+    const [kept, left] = order.proxyIds
+    const proxyOf = async (id: string) =>
+      (await buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)).body.proxies.find(
+        ({ proxyId }: { proxyId: string }) => proxyId === id,
       )
-      assert.equal((await extend()).status, 200)
-      const days = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 86_400_000
-      assert.equal(days(before.expiresAt, (await proxyOf(kept)).expiresAt), 30)
-      assert.equal((await proxyOf(left)).expiresAt, before.expiresAt)
-      const both = { proxy_ids: [kept], order_id: order.orderId, period_days: 30 }
-      assert.equal((await buyer.post('/api/v1/proxies/extend', both, key('ext-2'))).body.code, 'invalid_body')
-      const odd = await buyer.post(
-        '/api/v1/proxies/extend',
-        { proxy_ids: [kept], period_days: 31 },
-        key('ext-3'),
-      )
-      assert.deepEqual([odd.status, odd.body.code], [400, 'invalid_period'])
-    },
-  )
+    const before = await proxyOf(kept)
+    const extend = () =>
+      buyer.post('/api/v1/proxies/extend', { proxy_ids: [kept], period_days: 30 }, key('ext-1'))
+    const first = await extend()
+    assert.deepEqual([first.status, first.body.kind, first.body.quantity], [201, 'extension', 1], first.text)
+    assert.equal((await extend()).status, 200)
+    const days = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 86_400_000
+    assert.equal(days(before.expiresAt, (await proxyOf(kept)).expiresAt), 30)
+    assert.equal((await proxyOf(left)).expiresAt, before.expiresAt)
+    const both = { proxy_ids: [kept], order_id: order.orderId, period_days: 30 }
+    assert.equal((await buyer.post('/api/v1/proxies/extend', both, key('ext-2'))).body.code, 'invalid_body')
+    const odd = await buyer.post(
+      '/api/v1/proxies/extend',
+      { proxy_ids: [kept], period_days: 31 },
+      key('ext-3'),
+    )
+    assert.deepEqual([odd.status, odd.body.code], [400, 'invalid_period'])
+  })
 
-  await t.test(
-    'a rental is extended up to ten years ahead, and beyond that nothing is charged',
-    async () => {
-      const { body: order } = await buyer.post(orders, addresses(1, { period_days: 365 }), key('decade'))
-      const path = `/api/v1/proxies?order_id=${order.orderId}`
-      const extend = (year: number) =>
-        buyer.post(
-          '/api/v1/proxies/extend',
-          { order_id: order.orderId, period_days: 365 },
-          key(`year ${year}`),
-        )
-      for (let year = 2; year <= 9; year += 1) assert.equal((await extend(year)).status, 201)
-      // Sent at once, so that each is prepared before any is placed.
-      const answers = await Promise.all([10, 10.1, 10.2, 10.3].map(extend))
-      assert.deepEqual(answers.map(({ status, body }) => body.code ?? status).sort(), [
-        201,
-        'invalid_period',
-        'invalid_period',
-        'invalid_period',
-      ])
-      const before = [await balance(), (await buyer.get(path)).body]
-      const further = await extend(11)
-      assert.deepEqual([further.status, further.body.code], [400, 'invalid_period'], further.text)
-      assert.match(further.body.error, /ten years/)
-      const last = [10, 10.1, 10.2, 10.3][answers.findIndex(({ status }) => status === 201)]!
-      assert.equal((await extend(last)).status, 200, 'the last one is still answered')
-      assert.deepEqual([await balance(), (await buyer.get(path)).body], before)
-    },
-  )
+  await t.test('a rental is extended up to ten years ahead, and beyond that nothing is charged', async () => {
+    const { body: order } = await buyer.post(orders, addresses(1, { period_days: 365 }), key('decade'))
+    const path = `/api/v1/proxies?order_id=${order.orderId}`
+    const extend = (year: number) =>
+      buyer.post('/api/v1/proxies/extend', { order_id: order.orderId, period_days: 365 }, key(`year ${year}`))
+    for (let year = 2; year <= 9; year += 1) assert.equal((await extend(year)).status, 201)
+    // Sent at once, so that each is prepared before any is placed.
+    const answers = await Promise.all([10, 10.1, 10.2, 10.3].map(extend))
+    assert.deepEqual(answers.map(({ status, body }) => body.code ?? status).sort(), [
+      201,
+      'invalid_period',
+      'invalid_period',
+      'invalid_period',
+    ])
+    const before = [await balance(), (await buyer.get(path)).body]
+    const further = await extend(11)
+    assert.deepEqual([further.status, further.body.code], [400, 'invalid_period'], further.text)
+    assert.match(further.body.error, /ten years/)
+    const last = [10, 10.1, 10.2, 10.3][answers.findIndex(({ status }) => status === 201)]!
+    assert.equal((await extend(last)).status, 200, 'the last one is still answered')
+    assert.deepEqual([await balance(), (await buyer.get(path)).body], before)
+  })
 
   await t.test(
     'an instant outside the possible ends of rentals is treated as the first or last possible one',

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { groups } from '../../../projections/groups.ts'
 import { findingText } from '../../../src/audit/checks/finding.ts'
-import { sealKeyOf } from '../../../src/audit/seals/seal-key.ts'
+import { sealKeyOf } from '../../../src/audit/seals/seals-file.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
-import { registerCustomers } from '../../../src/features/resellers/customer-commands.ts'
-import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
-import { registerWallet } from '../../../src/features/wallet/commands.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
+import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
 import { newId } from '../../../src/kernel/ids.ts'
-import { registerOrders } from '../../support/register-orders.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { logInPostgres } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { openShop } from '../deposits/support.ts'
@@ -26,7 +25,7 @@ export const addresses = (quantity: number, more: object = {}) => ({
 /** The whole service with the stand-ins, and an operator. */
 export const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, settings)
-  const desk = deskOf(shop.farebox, [registerReseller, registerCustomers, registerWallet, registerOrders])
+  const desk = deskOf(shop.farebox, [...resellerCommands, ...walletCommands, ...orderCommands])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

@@ -41,7 +41,6 @@ test("only correctly signed callbacks use up the callback limit of a reseller's 
     inbox: createInbox(pool, () => nowMs),
     clock: () => nowMs,
     hooks: crashHooks(null, () => undefined),
-    stored: () => undefined,
     monotonicMs: () => monotonicMs,
   })
   let sent = 0

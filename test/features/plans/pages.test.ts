@@ -174,6 +174,6 @@ test('the page of a plan', async (t) => {
     assert.equal(status, 200)
     const { password } = (await call(`/plans/${planId}`)).body.connection
     assert.equal(html.includes(password), false)
-    assert.match(html, /staff does not see them/)
+    assert.match(html, /staff cannot see them/)
   })
 })

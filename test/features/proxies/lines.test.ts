@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type Customer, done } from '../../contract/stage.ts'
-import { registerOrders } from '../../support/register-orders.ts'
+import { orderCommands } from '../../support/order-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { dayMs, openYear } from '../subscriptions/world.ts'
 
@@ -68,7 +68,7 @@ describe('rented addresses as lines of text', () => {
 
   test('contain only working addresses, to their last instant; others on request', async (t) => {
     const { client, ...stage } = await openYear(t)
-    const run = deskOf(stage.farebox, [registerOrders])
+    const run = deskOf(stage.farebox, orderCommands)
     const who: Customer = await stage.customer({ cents: 100_000 })
     const { key } = who
     const order = async () => (await done(client.post('/api/v1/orders', rent(2), { key }))).body

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import type { AddressReplaced } from '../../../src/domain/stock/events.ts'
 import { stockFold } from '../../../src/domain/stock/fold.ts'
-import { registerProxies } from '../../../src/features/proxies/commands.ts'
+import { commands as proxyCommands } from '../../../src/features/proxies/commands.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { decided } from '../../../src/kernel/decider.ts'
 import type { ProxyId } from '../../../src/kernel/ids.ts'
@@ -100,7 +100,7 @@ describe('replacing a rented address', () => {
     const { pool } = service.farebox.core
     const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
     assert.deepEqual(rows, [{ proxy_id: id, comment }])
-    const desk = deskOf(service.farebox, [registerProxies])
+    const desk = deskOf(service.farebox, proxyCommands)
     const { ip } = await read(id)
     const { json } = await desk('proxies', 'show', id)
     const [{ replacedAt, formerIp, ...said }] = json.replacements

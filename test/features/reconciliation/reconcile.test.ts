@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerReconcile } from '../../../src/features/reconciliation/commands.ts'
+import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
@@ -83,7 +83,7 @@ const world = async (t: TestContext) => {
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(['finance', 'reconcile', ...args], [registerReconcile], {
+    const code = await runCli(['finance', 'reconcile', ...args], reconciliationCommands, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({ context, close: async () => undefined }),
@@ -464,7 +464,7 @@ test('wrong use is refused with the accepted values, and compares nothing', asyn
     [['--gateway', 'stripe', '--file', tmpdir()], /cannot be read: EISDIR/],
     [
       ['--gateway', 'paypal', '--file', good],
-      /the gateway paypal has no money booked; those that have: crd_ada \(reseller:acc_two\), btcpay \(service\), manual \(service\), stripe \(service\)/,
+      /the gateway paypal has no money booked; gateways with money: crd_ada \(reseller:acc_two\), btcpay \(service\), manual \(service\), stripe \(service\)/,
     ],
     [
       ['--gateway', 'stripe', '--book', 'reseller:acc_two', '--file', good],
@@ -472,7 +472,7 @@ test('wrong use is refused with the accepted values, and compares nothing', asyn
     ],
     [
       ['--gateway', 'crd_ada', '--file', good],
-      /crd_ada is not the name of a provider whose reports are read: name one with --provider \(stripe, btcpay, nowpayments\), or declare/,
+      /crd_ada is not a supported provider: name one with --provider \(stripe, btcpay, nowpayments\), or declare/,
     ],
     [
       ['--gateway', 'stripe', '--provider', 'paypal', '--file', good],
@@ -482,7 +482,7 @@ test('wrong use is refused with the accepted values, and compares nothing', asyn
       ['--gateway', 'btcpay', '--file', legacy, '--file', invoices],
       /4\.csv is the report "Invoices" and the file before it "Payments": give files of one of them/,
     ],
-    [['--gateway', 'stripe', '--file', good, '--from', 'pos_0_1'], /A statement knows no positions/],
+    [['--gateway', 'stripe', '--file', good, '--from', 'pos_0_1'], /A statement has no positions/],
     [
       ['--gateway', 'stripe', '--file', good, '--from', '2026-12-01', '--to', '2026-11-01'],
       /--from must not be after --to/,

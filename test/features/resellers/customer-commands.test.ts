@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import { registerAccounts } from '../../../src/features/accounts/account-commands.ts'
-import { registerCustomers } from '../../../src/features/resellers/customer-commands.ts'
+import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
@@ -14,7 +14,7 @@ const shell = async (t: TestContext) => {
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli([...args, '--json'], [registerAccounts, registerCustomers], {
+    const code = await runCli([...args, '--json'], [...accountCommands, ...resellerCommands], {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
-import type { Register } from '../../../src/app/commands.ts'
+import type { Config } from '../../../src/app/config.ts'
 import type { Farebox } from '../../../src/app/start.ts'
-import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import type { Register } from '../../../src/platform/cli/command.ts'
 
 /** The operator whose commands the tests run. */
 export const operator = { kind: 'operator', name: 'tester' } as const
@@ -22,7 +23,7 @@ export type Ran = {
 /** Runs command lines as `npm run farebox -- …` does, inside this process, with `--json`. */
 export const deskOf = (
   { core, config }: Pick<Farebox, 'core' | 'config'>,
-  rooms: readonly Register[] = [registerReseller],
+  rooms: readonly Register<Config>[] = resellerCommands,
   actor: CliContext['actor'] = operator,
 ) => {
   const run = async (args: readonly string[]): Promise<Ran> => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTelegram } from '../../../src/features/resellers/telegram.ts'
+import { createTelegram } from '../../../src/features/resellers/customer-messages.ts'
 import { type Send, sandboxOutgoing } from '../../../src/platform/outgoing/send.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox-server.ts'
 import { memoryRecords } from '../../support/memory-records.ts'

@@ -13,48 +13,48 @@ test('options of a call', async (t) => {
     `/v1/scrape/${platform}/${operation}?${query}`
   const left = async () => (await client.get('/api/v1/wallet', { key })).body.balanceCents
 
-  await t.test('a dry run checks the fields, returns the price, and charges nothing and uses no id', async () => {
-    const path = '/v1/scrape/reddit/subreddit'
-    const headers = { 'X-Request-Id': 'tried' }
-    const tried = await client.post(`${path}?dryRun=true`, { subreddit: ' node ' }, { key, headers })
-    assert.equal(tried.status, 200, tried.text)
-    assert.deepEqual(tried.body, {
-      platform: 'reddit',
-      operation: 'subreddit',
-      requestId: 'tried',
-      dryRun: true,
-      input: { subreddit: 'node' },
-      billing: { priceUsd: '0.0030', billed: false },
-    })
-    assert.deepEqual([tried.headers.get('x-price-usd'), tried.headers.get('x-billed')], ['0.0030', 'false'])
-    const bad = await client.post(`${path}?dryRun=true`, { subreddit: 7 }, { key })
-    assert.deepEqual([bad.status, bad.body.code], [400, 'bad_input'])
-    assert.equal(await left(), 100)
-    // The id is free: with another body it is another call.
-    const made = await client.post(path, { subreddit: 'cats' }, { key, headers })
-    assert.deepEqual([made.status, made.body.billing.billed], [200, true])
-  })
-
   await t.test(
-    'a cached answer is not charged, and requested only where answers are cached',
+    'a dry run checks the fields, returns the price, and charges nothing and uses no id',
     async () => {
-      const body = exampleOf(cacheable)
-      const path = pathOf(cacheable, 'cacheMaxAge=7d')
-      const first = await client.post(path, body, { key })
-      assert.equal(first.status, 200, first.text)
-      assert.deepEqual([first.body.cached, first.body.billing.billed], [false, true])
-      const before = await left()
-      const second = await client.post(path, body, { key })
-      assert.equal(second.status, 200, second.text)
-      assert.deepEqual([second.body.cached, second.body.billing.billed], [true, false])
-      assert.equal(second.headers.get('x-billed'), 'false')
-      assert.equal(await left(), before)
-      const uncached = await client.post(pathOf(fresh, 'cacheMaxAge=7d'), exampleOf(fresh), { key })
-      assert.deepEqual([uncached.status, uncached.body.code], [400, 'bad_input'])
-      assert.match(uncached.body.details, /^cacheMaxAge must be left out/)
-      const unknown = await client.post(pathOf(cacheable, 'cacheMaxAge=2d'), body, { key })
-      assert.deepEqual([unknown.status, unknown.body.code], [400, 'invalid_parameter'])
-      assert.match(unknown.body.error, /1d, 3d, 7d, 14d/)
+      const path = '/v1/scrape/reddit/subreddit'
+      const headers = { 'X-Request-Id': 'tried' }
+      const tried = await client.post(`${path}?dryRun=true`, { subreddit: ' node ' }, { key, headers })
+      assert.equal(tried.status, 200, tried.text)
+      assert.deepEqual(tried.body, {
+        platform: 'reddit',
+        operation: 'subreddit',
+        requestId: 'tried',
+        dryRun: true,
+        input: { subreddit: 'node' },
+        billing: { priceUsd: '0.0030', billed: false },
+      })
+      assert.deepEqual([tried.headers.get('x-price-usd'), tried.headers.get('x-billed')], ['0.0030', 'false'])
+      const bad = await client.post(`${path}?dryRun=true`, { subreddit: 7 }, { key })
+      assert.deepEqual([bad.status, bad.body.code], [400, 'bad_input'])
+      assert.equal(await left(), 100)
+      // The id is free: with another body it is another call.
+      const made = await client.post(path, { subreddit: 'cats' }, { key, headers })
+      assert.deepEqual([made.status, made.body.billing.billed], [200, true])
     },
   )
+
+  await t.test('a cached answer is not charged, and requested only where answers are cached', async () => {
+    const body = exampleOf(cacheable)
+    const path = pathOf(cacheable, 'cacheMaxAge=7d')
+    const first = await client.post(path, body, { key })
+    assert.equal(first.status, 200, first.text)
+    assert.deepEqual([first.body.cached, first.body.billing.billed], [false, true])
+    const before = await left()
+    const second = await client.post(path, body, { key })
+    assert.equal(second.status, 200, second.text)
+    assert.deepEqual([second.body.cached, second.body.billing.billed], [true, false])
+    assert.equal(second.headers.get('x-billed'), 'false')
+    assert.equal(await left(), before)
+    const uncached = await client.post(pathOf(fresh, 'cacheMaxAge=7d'), exampleOf(fresh), { key })
+    assert.deepEqual([uncached.status, uncached.body.code], [400, 'bad_input'])
+    assert.match(uncached.body.details, /^cacheMaxAge must be left out/)
+    const unknown = await client.post(pathOf(cacheable, 'cacheMaxAge=2d'), body, { key })
+    assert.deepEqual([unknown.status, unknown.body.code], [400, 'invalid_parameter'])
+    assert.match(unknown.body.error, /1d, 3d, 7d, 14d/)
+  })
 })

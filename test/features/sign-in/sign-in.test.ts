@@ -44,25 +44,28 @@ test('signing in', async (t) => {
     },
   )
 
-  await t.test('opened in another browser it shows a code, which the first browser accepts once', async () => {
-    await freshAccount(service, 'bob@example.com')
-    const asking = consoleBrowser(service)
-    await asking.post('/console/sign-in', { email: 'bob@example.com', to: '/console/plans' })
-    const link = linkIn(await letterTo(service, 'bob@example.com'))
-    const phone = consoleBrowser(service)
-    const shown = await pressLink(phone, link)
-    const code = codeOf(shown.html)
-    assert.match(code, /^\d{4} \d{4}$/)
-    assert.equal(phone.cookies.has(sessionCookie), false, 'the other browser is not signed in')
-    // The code is worth nothing elsewhere.
-    assert.equal((await phone.post('/console/sign-in/sent', { code })).status, 400)
-    assert.equal((await asking.post('/console/sign-in/sent', { code: '0000 0000' })).status, 400)
-    assert.equal((await asking.post('/console/sign-in/sent', { code })).to, '/console/plans')
-    assert.equal((await asking.open('/console')).status, 200)
-    const again = consoleBrowser(service)
-    again.cookies.set(askingCookie, 'A'.repeat(43))
-    assert.equal((await again.post('/console/sign-in/sent', { code })).status, 400)
-  })
+  await t.test(
+    'opened in another browser it shows a code, which the first browser accepts once',
+    async () => {
+      await freshAccount(service, 'bob@example.com')
+      const asking = consoleBrowser(service)
+      await asking.post('/console/sign-in', { email: 'bob@example.com', to: '/console/plans' })
+      const link = linkIn(await letterTo(service, 'bob@example.com'))
+      const phone = consoleBrowser(service)
+      const shown = await pressLink(phone, link)
+      const code = codeOf(shown.html)
+      assert.match(code, /^\d{4} \d{4}$/)
+      assert.equal(phone.cookies.has(sessionCookie), false, 'the other browser is not signed in')
+      // The code is worth nothing elsewhere.
+      assert.equal((await phone.post('/console/sign-in/sent', { code })).status, 400)
+      assert.equal((await asking.post('/console/sign-in/sent', { code: '0000 0000' })).status, 400)
+      assert.equal((await asking.post('/console/sign-in/sent', { code })).to, '/console/plans')
+      assert.equal((await asking.open('/console')).status, 200)
+      const again = consoleBrowser(service)
+      again.cookies.set(askingCookie, 'A'.repeat(43))
+      assert.equal((await again.post('/console/sign-in/sent', { code })).status, 400)
+    },
+  )
 
   await t.test('five wrong codes end the link', async () => {
     await freshAccount(service, 'cid@example.com')
@@ -125,21 +128,24 @@ test('signing in', async (t) => {
     assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
   })
 
-  await t.test('after two requests the first e-mail to arrive can be used; both end after ten minutes', async () => {
-    const { email } = await freshAccount(service, 'eva@example.com')
-    const browser = consoleBrowser(service)
-    await browser.post('/console/sign-in', { email })
-    const first = await letterTo(service, email)
-    await browser.post('/console/sign-in', { email })
-    const second = await letterTo(service, email, first.number)
-    assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
-    assert.equal((await pressLink(browser, linkIn(second))).status, 409, 'the browser is signed in')
-    const late = consoleBrowser(service)
-    await late.post('/console/sign-in', { email })
-    const third = await letterTo(service, email, second.number)
-    aheadMs += 11 * 60_000
-    assert.equal((await pressLink(late, linkIn(third))).status, 409)
-  })
+  await t.test(
+    'after two requests the first e-mail to arrive can be used; both end after ten minutes',
+    async () => {
+      const { email } = await freshAccount(service, 'eva@example.com')
+      const browser = consoleBrowser(service)
+      await browser.post('/console/sign-in', { email })
+      const first = await letterTo(service, email)
+      await browser.post('/console/sign-in', { email })
+      const second = await letterTo(service, email, first.number)
+      assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
+      assert.equal((await pressLink(browser, linkIn(second))).status, 409, 'the browser is signed in')
+      const late = consoleBrowser(service)
+      await late.post('/console/sign-in', { email })
+      const third = await letterTo(service, email, second.number)
+      aheadMs += 11 * 60_000
+      assert.equal((await pressLink(late, linkIn(third))).status, 409)
+    },
+  )
 
   await t.test('a link of the command line signs in any browser, once', async () => {
     const { accountId } = await freshAccount(service, 'fay@example.com')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
+import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
 import { type Customer, operator } from '../../contract/stage.ts'
 import { until } from '../../support/until.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -290,7 +290,7 @@ describe('a subscription', () => {
 
   test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
     const year = await openYear(t)
-    const run = deskOf(year.farebox, [registerReseller])
+    const run = deskOf(year.farebox, resellerCommands)
     const who = { ...year.demo.reseller, email: '' } as Customer
     const discount = async (percent: string, costCents: number): Promise<void> => {
       const { code, err } = await run('reseller', 'set', '--account', who.accountId, '--discount', percent)

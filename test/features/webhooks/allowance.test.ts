@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAllowance } from '../../../src/features/webhooks/allowance.ts'
+import { createAllowance } from '../../../src/features/webhooks/webhook-service.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { openStage } from '../../contract/stage.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -89,13 +89,13 @@ test('processes share the count, and a clock that ran ahead delays no account fo
   let nowMs = Date.parse('2026-11-21T02:30:00Z')
   const process = (aheadMs: number) => createAllowance({ pool, clock: () => nowMs + aheadMs, limited: true })
   const [one, two] = [process(0), process(0)]
-  const account = 'acc_1' as AccountId
+  const owner = { accountId: 'acc_1' as AccountId, endpointId: 'whs_1' }
   const tries = await Promise.allSettled(
-    Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : two)('test', account, 'whs_1')),
+    Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : two)('test', owner)),
   )
   assert.equal(tries.filter(({ status: end }) => end === 'fulfilled').length, 5)
-  await process(60 * minute)('test', account, 'whs_1')
-  await assert.rejects(one('test', account, 'whs_1'), { code: 'rate_limited' })
+  await process(60 * minute)('test', owner)
+  await assert.rejects(one('test', owner), { code: 'rate_limited' })
   nowMs += minute
-  await one('test', account, 'whs_1')
+  await one('test', owner)
 })

@@ -1,4 +1,4 @@
-import { newSecret } from '../../../src/features/webhooks/webhook-signature.ts'
+import { newSecret } from '../../../src/features/webhooks/deliver.ts'
 import type { WebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
 import type { DomainEvent } from '../../../src/kernel/event.ts'
 import { type AccountId, newEventId, newId } from '../../../src/kernel/ids.ts'

@@ -76,29 +76,26 @@ test('an event goes to the endpoints that were subscribed at its log position, h
     })
   })
 
-  await t.test(
-    'a late delivery for an endpoint that is now disabled or removed is canceled',
-    async () => {
-      const gone = await hookTo(stage, url, ['order.fulfilled'], customer)
-      const off = await hookTo(stage, url, ['order.fulfilled'], customer)
-      await reactor.stop()
-      await buyPlan(stage, customer)
-      await patch(off.id, { status: 'disabled' })
-      await done(stage.client.call('DELETE', `${path}/${gone.id}`, { key: customer.key }))
-      reactor = startReactor(t, stage)
-      await caughtUp(stage)
-      await caughtUp(stage)
-      for (const { id } of [gone, off]) {
-        const types = (await eventsOf(stage.farebox.core.log, `delivery-${id}`)).map(({ type }) => type)
-        assert.deepEqual(types, ['WebhookEnqueued', 'DeliveryCanceled'])
-      }
-      const { rows } = await stage.farebox.core.pool.query(
-        'select distinct status from work.webhook_deliveries where endpoint_id = any ($1::text[])',
-        [[gone.id, off.id]],
-      )
-      assert.deepEqual(rows, [{ status: 'canceled' }])
-    },
-  )
+  await t.test('a late delivery for an endpoint that is now disabled or removed is canceled', async () => {
+    const gone = await hookTo(stage, url, ['order.fulfilled'], customer)
+    const off = await hookTo(stage, url, ['order.fulfilled'], customer)
+    await reactor.stop()
+    await buyPlan(stage, customer)
+    await patch(off.id, { status: 'disabled' })
+    await done(stage.client.call('DELETE', `${path}/${gone.id}`, { key: customer.key }))
+    reactor = startReactor(t, stage)
+    await caughtUp(stage)
+    await caughtUp(stage)
+    for (const { id } of [gone, off]) {
+      const types = (await eventsOf(stage.farebox.core.log, `delivery-${id}`)).map(({ type }) => type)
+      assert.deepEqual(types, ['WebhookEnqueued', 'DeliveryCanceled'])
+    }
+    const { rows } = await stage.farebox.core.pool.query(
+      'select distinct status from work.webhook_deliveries where endpoint_id = any ($1::text[])',
+      [[gone.id, off.id]],
+    )
+    assert.deepEqual(rows, [{ status: 'canceled' }])
+  })
 
   await t.test('a rebuild and a replay from the start enqueue nothing', async () => {
     const { core } = stage.farebox
@@ -176,7 +173,7 @@ test('a reactor that crashes after it enqueued repeats it without effect', async
   await projecting.pause()
   let deaths = 0
   startReactor(t, stage, {
-    onPoint: () => {
+    onEnqueued: () => {
       if (deaths >= 2) return
       deaths += 1
       throw new Error('killed between the log and the tables')

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { startEnqueuer } from '../../../src/features/webhooks/enqueue-worker.ts'
+import { startEnqueuer } from '../../../src/features/webhooks/start-webhooks.ts'
 import { openPostgresLog } from '../../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts'
 import { testScheduler } from '../../support/scheduler.ts'
@@ -17,6 +17,6 @@ startEnqueuer({
   log: await openPostgresLog({ pool, connection: clientConfig(settings) }),
   clock: Date.now,
   logger: pino({ level: 'error' }, { write: () => void process.send?.('failed') }),
-  onPoint: () => void process.send?.('enqueued'),
+  onEnqueued: () => void process.send?.('enqueued'),
   answerTimeoutMs: Number(answerTimeoutMs),
 })

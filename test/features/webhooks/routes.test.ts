@@ -164,41 +164,44 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.deepEqual((await client.get(`${path}/${mine}/deliveries`, { key: own.key })).body.deliveries, [])
   })
 
-  await t.test('a ping arrives signed in both header families, and is listed among the deliveries', async () => {
-    const { key } = await stage.customer({ cents: 0 })
-    const made = (await done(client.post(path, { url: receiver.url, events: ['order.failed'] }, { key })))
-      .body
-    const queued = (await done(client.post(`${path}/${made.id}/test`, undefined, { key }))).body
-    const ping = await until(() =>
-      receiver.received.find(({ headers }) => headers['webhook-id'] === queued.deliveryId),
-    )
-    assert.deepEqual(Object.keys(ping.json), ['event', 'created', 'resource', 'data'])
-    assert.equal(ping.json.event, 'ping')
-    assert.equal(ping.json.data.webhookId, made.id)
-    assert.equal(ping.headers['x-service-event'], 'ping')
-    assert.equal(ping.headers['x-service-timestamp'], ping.json.created)
-    assert.equal(ping.headers['content-type'], 'application/json')
-    const hex = createHmac('sha256', made.secret).update(ping.body).digest('hex')
-    assert.equal(ping.headers['x-service-signature'], hex)
-    new Webhook(made.secret).verify(ping.body, ping.headers as Record<string, string>)
-    const delivery = await until(async () => {
-      const { body } = await client.get(`${path}/${made.id}/deliveries`, { key })
-      return body.deliveries.find((one: { status: string }) => one.status === 'succeeded')
-    })
-    assert.equal(delivery.id, queued.deliveryId)
-    assert.deepEqual(
-      delivery.attempts.map((one: { status: number; answer: string }) => [one.status, one.answer]),
-      [[200, 'ok']],
-    )
-    const again = await done(
-      client.post(`${path}/${made.id}/deliveries/${queued.deliveryId}/redeliver`, undefined, { key }),
-    )
-    assert.deepEqual(again.body, queued)
-    await until(
-      () =>
-        receiver.received.filter(({ headers }) => headers['webhook-id'] === queued.deliveryId).length === 2,
-    )
-  })
+  await t.test(
+    'a ping arrives signed in both header families, and is listed among the deliveries',
+    async () => {
+      const { key } = await stage.customer({ cents: 0 })
+      const made = (await done(client.post(path, { url: receiver.url, events: ['order.failed'] }, { key })))
+        .body
+      const queued = (await done(client.post(`${path}/${made.id}/test`, undefined, { key }))).body
+      const ping = await until(() =>
+        receiver.received.find(({ headers }) => headers['webhook-id'] === queued.deliveryId),
+      )
+      assert.deepEqual(Object.keys(ping.json), ['event', 'created', 'resource', 'data'])
+      assert.equal(ping.json.event, 'ping')
+      assert.equal(ping.json.data.webhookId, made.id)
+      assert.equal(ping.headers['x-service-event'], 'ping')
+      assert.equal(ping.headers['x-service-timestamp'], ping.json.created)
+      assert.equal(ping.headers['content-type'], 'application/json')
+      const hex = createHmac('sha256', made.secret).update(ping.body).digest('hex')
+      assert.equal(ping.headers['x-service-signature'], hex)
+      new Webhook(made.secret).verify(ping.body, ping.headers as Record<string, string>)
+      const delivery = await until(async () => {
+        const { body } = await client.get(`${path}/${made.id}/deliveries`, { key })
+        return body.deliveries.find((one: { status: string }) => one.status === 'succeeded')
+      })
+      assert.equal(delivery.id, queued.deliveryId)
+      assert.deepEqual(
+        delivery.attempts.map((one: { status: number; answer: string }) => [one.status, one.answer]),
+        [[200, 'ok']],
+      )
+      const again = await done(
+        client.post(`${path}/${made.id}/deliveries/${queued.deliveryId}/redeliver`, undefined, { key }),
+      )
+      assert.deepEqual(again.body, queued)
+      await until(
+        () =>
+          receiver.received.filter(({ headers }) => headers['webhook-id'] === queued.deliveryId).length === 2,
+      )
+    },
+  )
 
   await t.test('the data of an order equals its read endpoint', async () => {
     const { key } = await stage.customer({ cents: 10_000 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
-import { newSecret, signedRequest } from '../../../src/features/webhooks/webhook-signature.ts'
+import { newSecret, signedRequest } from '../../../src/features/webhooks/deliver.ts'
 import fc from '../../support/fast-check.ts'
 
 /** The spec's own header, verified by hand as a receiver would. */

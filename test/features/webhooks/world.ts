@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
-import { startDeliveryWorker } from '../../../src/features/webhooks/delivery-worker.ts'
+import { startDeliveryWorker } from '../../../src/features/webhooks/deliver.ts'
 import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
-import {
-  type EnqueuerDeps,
-  onWebhooks,
-  startEnqueuer,
-} from '../../../src/features/webhooks/enqueue-worker.ts'
-import type { DeliveryResult } from '../../../src/features/webhooks/settle-delivery.ts'
+import type { EnqueuerDependencies } from '../../../src/features/webhooks/enqueue.ts'
+import type { DeliveryResult } from '../../../src/features/webhooks/settle.ts'
+import { onWebhooks, startEnqueuer } from '../../../src/features/webhooks/start-webhooks.ts'
 import { createSender, type SenderOptions } from '../../../src/features/webhooks/webhook-sender.ts'
 import { createWebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
 import type { Clock } from '../../../src/kernel/clock.ts'
@@ -36,13 +34,14 @@ export const openHooks = (
 ): Promise<Stage> => openStage(t, settings, { ...parts, roles: ['http', 'projections'] })
 
 export type Sending = {
+  readonly pool?: pg.Pool
   readonly log?: EventLog
   readonly logger?: Logger
   readonly clock?: Clock
   readonly random?: () => number
   readonly sender?: Partial<SenderOptions>
   readonly limits?: Partial<QueueLimits>
-  readonly onPoint?: EnqueuerDeps['onPoint']
+  readonly onEnqueued?: EnqueuerDependencies['onEnqueued']
   readonly onAttempt?: (result: DeliveryResult) => void
   readonly metrics?: WorkMetrics
 }
@@ -66,13 +65,13 @@ export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}
   const { core, projecting } = stage.farebox
   const reactor = startEnqueuer({
     scheduler: testScheduler({ pool: core.pool }),
-    pool: core.pool,
+    pool: sending.pool ?? core.pool,
     log: logOf(t, stage, sending),
     clock: sending.clock ?? core.clock,
     logger: sending.logger ?? core.logger,
-    onPoint: sending.onPoint,
+    onEnqueued: sending.onEnqueued,
   })
-  t.after(onWebhooks(projecting.progress, { due: reactor.wake, queued: reactor.wake }))
+  t.after(onWebhooks(projecting.progress, { due: [reactor.wake], queued: [reactor.wake] }))
   t.after(() => reactor.stop())
   return reactor
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { openAccess } from '../../../src/app/gateway-access.ts'
+import { openAccess } from '../../../src/app/gateway-process.ts'
 import { planFold } from '../../../src/domain/plans/fold.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createSessionCaps, type SessionCaps } from '../../../src/gateway/admit/open-tunnels.ts'

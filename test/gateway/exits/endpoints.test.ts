@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { openGatewayWorker } from '../../../src/app/gateway-process.ts'
-import { registerStock } from '../../../src/features/stock/commands.ts'
+import { commands as stockCommands } from '../../../src/features/stock/commands.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
-import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
 import { startWhoami } from '../../../src/sandbox/exit-dial.ts'
+import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
 import { deskOf } from '../../features/resellers/desk.ts'
 import { ownPort } from '../../support/own-port.ts'
 import { logInPostgres, type Service, startService } from '../../support/service.ts'
@@ -74,7 +74,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   const stockAdd = async (lines: readonly object[]) => {
     const file = join(folder, 'acme.jsonl')
     await writeFile(file, lines.map((line) => JSON.stringify(line)).join('\n'))
-    return deskOf(service.farebox, [registerStock])('stock', 'add', '--file', file)
+    return deskOf(service.farebox, stockCommands)('stock', 'add', '--file', file)
   }
   const address = (last: number, over: object = {}) => ({
     product: 'isp-static',

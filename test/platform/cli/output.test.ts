@@ -8,11 +8,8 @@ test('the headings of every table are in capitals, above aligned columns', () =>
     { name: 'bo', credit: '$10.00' },
   ]
   assert.equal(
-    table(rows, [
-      { title: 'own id', value: ({ name }) => name },
-      { title: 'Credit', value: ({ credit }) => credit, align: 'right' },
-    ]),
+    table(rows, { 'own id': 'name', Credit: ({ credit }) => credit }),
     ['OWN ID  CREDIT', 'alice    $1.00', 'bo      $10.00'].join('\n'),
   )
-  assert.equal(table([], [], 'nobody'), 'nobody')
+  assert.equal(table([], {}, 'nobody'), 'nobody')
 })

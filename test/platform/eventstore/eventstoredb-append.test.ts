@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { WrongExpectedVersionError } from '@eventstore/db-client'
+import pLimit from 'p-limit'
 import { type AppendDeps, sendItem } from '../../../src/platform/eventstore/eventstoredb/append.ts'
-import { createConcurrencyLimiter } from '../../../src/platform/eventstore/eventstoredb/client.ts'
 import type { Append } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvents } from './contract/events.ts'
 
@@ -26,7 +26,7 @@ const server = (atOnce: number) => {
     connection: { client, credentials: { username: 'a', password: 'b' } },
     appendTimeoutMs: 60_000,
     readTimeoutMs: 60_000,
-    limiter: createConcurrencyLimiter(atOnce),
+    limiter: pLimit(atOnce),
   } as unknown as AppendDeps
   return { deps, waiting }
 }

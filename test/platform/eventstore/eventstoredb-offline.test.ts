@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../../src/platform/eventstore/errors.ts'
-import { createConcurrencyLimiter, openClient } from '../../../src/platform/eventstore/eventstoredb/client.ts'
+import { openClient } from '../../../src/platform/eventstore/eventstoredb/client.ts'
 import {
   appendFailure,
   toEventData,
@@ -151,26 +151,4 @@ test('calls on one stream run in arrival order, all others at once, and a failur
     ['bc', 'c'],
   )
   assert(log.includes('a'))
-})
-
-test('at most the limit run at once, in arrival order, and failures free their slot', async () => {
-  const atMost = createConcurrencyLimiter(3)
-  let running = 0
-  let most = 0
-  const started: number[] = []
-  const results = await Promise.allSettled(
-    Array.from({ length: 20 }, (_, index) =>
-      atMost(async () => {
-        started.push(index)
-        most = Math.max(most, ++running)
-        await new Promise((resolve) => setImmediate(resolve))
-        running--
-        if (index % 4 === 0) throw new Error('broken')
-        return index
-      }),
-    ),
-  )
-  assert.equal(most, 3)
-  assert.deepEqual(started, [...started.keys()])
-  assert.equal(results.filter(({ status }) => status === 'rejected').length, 5)
 })

@@ -239,7 +239,7 @@ test('a subscription survives an outage of Postgres', async (t) => {
   await until(() => received.length === 2)
   await proxy.refuse()
   await direct.appendAll([itemFor(), itemFor()])
-  await until(() => troubles.has('listening to the log failed'))
+  await until(() => troubles.has('listening to farebox_log failed'))
   await proxy.accept()
   await until(() => received.length === 6)
   abort.abort()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { atMost } from '../../../src/features/payments/adapters.ts'
+import { atMost } from '../../../src/features/payments/gateways.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
 import { faultKind } from '../../../src/platform/outgoing/target.ts'
 

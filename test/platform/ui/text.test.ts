@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseCap } from '../../../src/features/accounts/key-form.ts'
+import { parseCap } from '../../../src/features/accounts/key-pages.ts'
 import { isOwnForm } from '../../../src/platform/ui/cookies.ts'
 import { parseFormInput } from '../../../src/platform/ui/form.ts'
 import {

@@ -1,9 +1,10 @@
 import type pg from 'pg'
 import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
-import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
+import { choicesFrom, fieldOf, problemsOf, selectOf } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
+import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
+import { buttonLink, oneOf, queryText } from '../../../platform/ui/text.ts'
 import { bookForms, momentForms } from '../input-forms.ts'
 import type { AccountSums, JournalHead } from '../journal.ts'
 import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
@@ -13,25 +14,25 @@ import {
   asOfIn,
   checkBook,
   nonEmptyFields,
+  parseReportQuery,
   problemOf,
-  questionOf,
   refuseProblems,
+  spanOf,
+  sumsRow,
+  sumsTable,
   textOf,
-} from './question.ts'
-import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
+  totalRow,
+} from './report-parts.ts'
 
 const path = '/console/finance/balance'
-/** The default number of parts of an account's name: wallets are one line. */
-const usualDepth = 2
+/** The default number of parts of an account's name: all wallets are one line. */
+const usualDepth = '2'
 const depths = ['1', '2', '3', 'all'] as const
 
 const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
 
-const asQuery = (from: string, to: string): string =>
-  `?${new URLSearchParams(nonEmptyFields(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(
-    /^\?$/,
-    '',
-  )
+const rangeQuery = (from: string, to: string): string =>
+  queryText(nonEmptyFields(from === '' ? { as_of: to } : { from, to }))
 
 type Balances = Awaited<ReturnType<FinanceReader['trialBalance']>>
 
@@ -52,84 +53,6 @@ const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead
     (await loadBalances(JSON.stringify(request))) ?? read(request)
 }
 
-type BalanceReads = {
-  readonly pool: pg.Pool
-  readonly journalHead: JournalHead
-  readonly balances: ReturnType<typeof createBalances>
-}
-
-const readBalances = async ({ balances, journalHead, pool }: BalanceReads, { query, nowMs }: PersonVisit) => {
-  const head = await journalHead()
-  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
-  const depthText = textOf(query, 'depth')
-  const depth = depths.find((each) => each === depthText) ?? String(usualDepth)
-  let book: string | null = typed.book === '' ? null : typed.book
-  let allProblems = problems
-  await checkBook(pool, book ?? undefined).catch((error) => {
-    allProblems = { ...allProblems, book: problemOf(error) }
-    book = null
-  })
-  const { span, books } = await balances({ range, book, depth: depth === 'all' ? null : Number(depth) })
-  return { span, books, depth, typed, problems: allProblems, ranged: isRange(range) }
-}
-
-const trialBalance = async (reads: BalanceReads, visit: PersonVisit) => {
-  const { span, books, depth, typed, problems, ranged } = await readBalances(reads, visit)
-  const asOf = asOfIn({ typed, problems })
-  const before = textOf(visit.query, 'before') || null
-  const allAccounts = books.flatMap(({ accounts }) => accounts)
-  const { rows, next } = pagedOf(
-    allAccounts.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
-    keyOf,
-  )
-  const span_ = nonEmptyFields({ from: typed.from, to: typed.to })
-  const fields = { ...nonEmptyFields({ ...typed, depth }) }
-  const csv = new URLSearchParams(fields).toString()
-  const hrefOf = ({ book, account }: AccountSums): string =>
-    `/console/finance/account?${new URLSearchParams({ book, name: account, ...span_ })}`
-  const accountsByBook = Map.groupBy(rows, ({ book }) => book)
-  return show({
-    title: ranged ? 'What changed' : 'Trial balance',
-    acts: html`<a class="button" href="/console/finance/balance.csv?${csv}">As CSV</a>`,
-    body: html`${asOfBanner(asOf, `${path}${asQuery(typed.from, '')}`)}${problemsOf(problems)}
-<form method="get" action="${path}" class="stack" role="search" novalidate>
-<div class="cards">
-${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, emptyFormInput, problems)}
-${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, problems)}
-${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`, value: typed.book }, emptyFormInput, problems)}
-<div class="field"><label for="depth">Parts of names</label><p class="hint">2: all wallets are one line.</p><select id="depth" name="depth">${depths.map(
-      (each) =>
-        html`<option value="${each}"${each === depth ? { html: ' selected' } : null}>${each}</option>`,
-    )}</select></div>
-</div>
-<p class="hint">A moment is ${momentForms}.</p>
-<div class="acts"><button class="first">Show</button></div>
-</form>
-${spanOf(span, ranged, visit.visitor.roles, asOf)}
-${
-  rows.length === 0
-    ? html`<div class="empty"><p>Nothing was booked.</p></div>`
-    : [...accountsByBook].map(
-        ([book, accounts]) => html`<h2>Book ${book}</h2>
-${sumsTable({
-  caption: `Accounts of the book ${book}`,
-  rows: [
-    ...accounts.map((sums) => sumsRow(sums, hrefOf)),
-    totalRow('The whole book', books.find((each) => each.book === book)?.accounts ?? []),
-  ],
-  ranged,
-})}`,
-      )
-}
-${pagerOf(path, fields, { before, next }, { first: 'From the start', next: 'More accounts' })}
-${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand there are listed too, so that every column adds up to the book.</p>` : nothing}`,
-    same: [
-      `curl "$FINANCE/trial-balance${asQuery(typed.from, typed.to)}" -H "Authorization: Bearer $TOKEN"`,
-      `npx farebox ledger trial-balance${typed.from === '' ? (typed.to === '' ? '' : ` --as-of ${typed.to}`) : ` --from ${typed.from}${typed.to === '' ? '' : ` --to ${typed.to}`}`}${depth === 'all' ? '' : ` --depth ${depth}`}`,
-    ],
-  })
-}
-
 /** The trial balance as of now or of another moment, and the changes between two moments. */
 export const balancePages = ({
   pool,
@@ -140,30 +63,94 @@ export const balancePages = ({
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'trialBalance'>
 }): readonly ConsolePage[] => {
-  const reads = { pool, journalHead, balances: createBalances(reader, journalHead) }
+  const balances = createBalances(reader, journalHead)
+
+  const readBalances = async ({ query, nowMs }: PersonVisit) => {
+    const { range, problems, typed } = parseReportQuery(query, await journalHead(), nowMs)
+    const depth = oneOf(depths, textOf(query, 'depth')) ?? usualDepth
+    const allProblems: Record<string, string> = { ...problems }
+    let book: string | null = typed.book || null
+    await checkBook(pool, book ?? undefined).catch((error) => {
+      allProblems.book = problemOf(error)
+      book = null
+    })
+    const { span, books } = await balances({ range, book, depth: depth === 'all' ? null : Number(depth) })
+    return { span, books, depth, typed, problems: allProblems, ranged: isRange(range) }
+  }
+
   return [
-    personPage({
+    financePage({
       path,
       name: 'showTrialBalance',
-      summary: 'The balance of every account at a moment, or what changed between two',
-      for: ['finance'],
+      summary: 'The balance of every account at a moment, or the changes between two moments',
       nav: { label: 'Trial balance', group: 'Finance' },
-      show: (visit) => trialBalance(reads, visit),
+      show: async (visit) => {
+        const { span, books, depth, typed, problems, ranged } = await readBalances(visit)
+        const form = { ...visit.form, problems }
+        const asOf = asOfIn({ typed, problems })
+        const before = textOf(visit.query, 'before') || null
+        const { rows, next } = pagedOf(
+          books
+            .flatMap(({ accounts }) => accounts)
+            .filter((sums) => before === null || keyOf(sums) > before)
+            .slice(0, pageRows + 1),
+          keyOf,
+        )
+        const times = nonEmptyFields({ from: typed.from, to: typed.to })
+        const fields = nonEmptyFields({ ...typed, depth })
+        const hrefOf = ({ book, account }: AccountSums): string =>
+          `/console/finance/account${queryText({ book, name: account, ...times })}`
+        const rangeOptions =
+          typed.from === ''
+            ? typed.to && ` --as-of ${typed.to}`
+            : ` --from ${typed.from}${typed.to && ` --to ${typed.to}`}`
+        return {
+          title: ranged ? 'Changes' : 'Trial balance',
+          actions: buttonLink(`/console/finance/balance.csv${queryText(fields)}`, 'Download CSV'),
+          body: html`${asOfBanner(asOf, `${path}${rangeQuery(typed.from, '')}`)}${problemsOf(problems)}
+<form method="get" action="${path}" class="stack" role="search" novalidate>
+<div class="cards">
+${fieldOf({ name: 'from', label: 'Changes since', hint: 'Empty: balances.', value: typed.from }, form)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Empty: now.', value: typed.to }, form)}
+${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}. Empty: all.`, value: typed.book }, form)}
+${selectOf({ name: 'depth', label: 'Level of detail', hint: '2: one line for all wallets.', choices: choicesFrom(depths), value: depth }, form)}
+</div>
+<p class="hint">A moment is ${momentForms}.</p>
+<div class="actions"><button class="first">Show</button></div>
+</form>
+${spanOf(span, ranged, visit.visitor.roles, asOf)}
+${
+  rows.length === 0
+    ? html`<div class="empty"><p>Nothing was booked.</p></div>`
+    : [...Map.groupBy(rows, ({ book }) => book)].map(
+        ([book, accounts]) => html`<h2>Book ${book}</h2>
+${sumsTable({
+  caption: `Accounts of the book ${book}`,
+  rows: [
+    ...accounts.map((sums) => sumsRow(sums, hrefOf)),
+    totalRow('Total', books.find((each) => each.book === book)?.accounts ?? []),
+  ],
+  ranged,
+})}`,
+      )
+}
+${pagerOf(path, fields, { before, next }, { first: 'First accounts', next: 'More accounts' })}
+${ranged ? html`<p class="soft">Accounts without changes are listed too, so that the columns add up.</p>` : nothing}`,
+          cliEquivalents: [
+            `curl "$FINANCE/trial-balance${rangeQuery(typed.from, typed.to)}" -H "Authorization: Bearer $TOKEN"`,
+            `npx farebox ledger trial-balance${rangeOptions}${depth === 'all' ? '' : ` --depth ${depth}`}`,
+          ],
+        }
+      },
     }),
-    personPage({
+    financePage({
       path: '/console/finance/balance.csv',
       name: 'downloadTrialBalance',
       summary: 'The trial balance as a file',
-      for: ['finance'],
       show: async (visit) => {
-        const { books, problems } = await readBalances(reads, visit)
+        const { books, problems } = await readBalances(visit)
         refuseProblems(problems)
-        return {
-          kind: 'file',
-          name: 'trial-balance.csv',
-          mediaType: 'text/csv',
-          content: `${trialBalanceCsv(books)}\n`,
-        }
+        return fileOf('trial-balance.csv', `${trialBalanceCsv(books)}\n`)
       },
     }),
   ]

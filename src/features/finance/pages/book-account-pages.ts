@@ -1,18 +1,18 @@
 import { Readable } from 'node:stream'
 import type pg from 'pg'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
-import { amountWriter } from '../../../kernel/money.ts'
-import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
+import { fieldOf, problemsOf } from '../../../platform/ui/form.ts'
+import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
 import {
   type ConsolePage,
+  fileOf,
+  financePage,
   type PageOutcome,
   type PersonVisit,
-  personPage,
-  show,
 } from '../../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
-import { timeText } from '../../../platform/ui/text.ts'
+import { type Paged, pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
+import { buttonLink, queryText, timeText } from '../../../platform/ui/text.ts'
 import { statementCsv } from '../account-statement.ts'
 import { accountText } from '../gateway-names.ts'
 import type { Moment } from '../input-forms.ts'
@@ -25,12 +25,16 @@ import {
   asOfIn,
   namedAccount,
   nonEmptyFields,
+  parseReportQuery,
   problemOf,
-  questionOf,
   refuseProblems,
+  signedWriter,
+  spanOf,
+  sumsRow,
+  sumsTable,
   textOf,
-} from './question.ts'
-import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
+  totalRow,
+} from './report-parts.ts'
 
 const path = '/console/finance/account'
 
@@ -39,9 +43,7 @@ type BookAccount = { readonly book: string; readonly account: string }
 const at = (position: number): Moment => ({ kind: 'position', position })
 
 /** Cuts the lines to one page, given one line more. Entries are not split: the next page begins after whole entries. */
-const pageOfLines = (
-  lines: readonly StatementLine[],
-): Pick<ReturnType<typeof pagedOf<StatementLine>>, 'rows' | 'next'> => {
+const pageOfLines = (lines: readonly StatementLine[]): Paged<StatementLine> => {
   const extraLine = lines[pageRows]
   if (extraLine === undefined) return { rows: lines, next: null }
   const wholeEntries = lines.slice(0, pageRows).filter(({ position }) => position < extraLine.position)
@@ -69,17 +71,16 @@ const linesOf = async (
     { limit: pageRows + 1, offset: 0 },
   )
   const { rows, next } = pageOfLines(statement.lines)
-  const write = amountWriter([
+  const amount = signedWriter([
     statement.totals.openingMicros,
     ...rows.flatMap((line) => [line.amountMicros, line.balanceMicros]),
   ])
-  const amount = (micros: bigint): string => write(micros).replace('-', '\u2212')
   return html`<h2>Lines</h2>
-<p class="soft">Before them: ${amount(statement.totals.openingMicros)}</p>
+<p class="soft">Opening balance: ${amount(statement.totals.openingMicros)}</p>
 ${tableOf({
-  caption: 'What moved the account, oldest first',
+  caption: 'Lines of the account, oldest first',
   rows,
-  empty: html`<p>Nothing moved it.</p>`,
+  empty: 'There are no lines.',
   columns: [
     {
       title: 'Event',
@@ -88,7 +89,7 @@ ${tableOf({
         html`${line.type} ${linkedText(positionToken(line.position), roles, asOf)}<br><small class="soft">${timeText(line.at)}</small>`,
     },
     {
-      title: 'About',
+      title: 'Subject',
       cell: (line) =>
         linkedText(
           [line.orderId, line.depositId, line.customerId, line.reference]
@@ -98,7 +99,7 @@ ${tableOf({
           asOf,
         ),
     },
-    { title: 'Against', cell: ({ against }) => against.join(', ') },
+    { title: 'Counter accounts', cell: ({ against }) => against.join(', ') },
     { title: 'Amount', number: true, cell: ({ amountMicros }) => amount(amountMicros) },
     { title: 'Balance', number: true, cell: ({ balanceMicros }) => amount(balanceMicros) },
   ],
@@ -112,10 +113,13 @@ type BookAccountReads = {
   readonly reader: Pick<FinanceReader, 'account' | 'statement'>
 }
 
-const account = async ({ pool, journalHead, reader }: BookAccountReads, visit: PersonVisit) => {
+const account = async (
+  { pool, journalHead, reader }: BookAccountReads,
+  visit: PersonVisit,
+): Promise<View> => {
   const { query, nowMs, visitor } = visit
   const head = await journalHead()
-  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
+  const { range, problems, typed } = parseReportQuery(query, head, nowMs)
   const name = textOf(query, 'name')
   let allProblems = problems
   const found =
@@ -127,22 +131,19 @@ const account = async ({ pool, journalHead, reader }: BookAccountReads, visit: P
             return null
           },
         )
+  const formState = { ...visit.form, problems: allProblems }
   const form = html`${problemsOf(allProblems)}
 <form method="get" action="${path}" class="stack" role="search" novalidate>
 <div class="cards">
-${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, emptyFormInput, allProblems)}
-${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, emptyFormInput, allProblems)}
-${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, emptyFormInput, allProblems)}
-${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, allProblems)}
+${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, formState)}
+${fieldOf({ name: 'book', label: 'Book', hint: 'Empty: the only book with this account.', value: typed.book }, formState)}
+${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or a time.', value: typed.from }, formState)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Empty: now.', value: typed.to }, formState)}
 </div>
-<div class="acts"><button class="first">Show</button></div>
+<div class="actions"><button class="first">Show</button></div>
 </form>`
   if (found === null)
-    return show({
-      title: 'An account of the books',
-      body: html`${form}`,
-      same: ['npx farebox ledger account NAME'],
-    })
+    return { title: 'Ledger account', body: form, cliEquivalents: ['npx farebox ledger account NAME'] }
   const { span, accounts } = await reader.account(range, head, found)
   const ranged = isRange(range)
   const times = nonEmptyFields({ from: typed.from, to: typed.to })
@@ -156,42 +157,39 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', val
     (each) => each.account,
   )
   const closing = accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
-  return show({
+  return {
     title: accountText(found.account, ownSums?.gateway),
     ...(childAccounts.length === 0 && {
-      acts: html`<a class="button" href="/console/finance/statement.csv?${new URLSearchParams(fields).toString()}">As CSV</a>`,
+      actions: buttonLink(`/console/finance/statement.csv${queryText(fields)}`, 'Download CSV'),
     }),
-    body: html`${asOfBanner(asOf, `${path}?${new URLSearchParams({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
-<p class="figure">${amountWriter([closing])(closing).replace('-', '\u2212')}</p>
+    body: html`${asOfBanner(asOf, `${path}${queryText({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
+<p class="figure">${signedWriter([closing])(closing)}</p>
 ${spanOf(span, ranged, visitor.roles, asOf)}
 ${
   childAccounts.length === 0
     ? nothing
-    : html`<h2>Accounts below it</h2>
+    : html`<h2>Sub-accounts</h2>
 ${sumsTable({
-  caption: 'Accounts below it',
+  caption: 'Sub-accounts',
   rows: [
     ...rows.map((sums) =>
-      sumsRow(
-        sums,
-        (each) => `${path}?${new URLSearchParams({ name: each.account, book: each.book, ...times })}`,
-      ),
+      sumsRow(sums, (each) => `${path}${queryText({ name: each.account, book: each.book, ...times })}`),
     ),
-    totalRow('All of them', accounts),
+    totalRow('Total', accounts),
   ],
   ranged,
 })}
-${pagerOf(path, fields, { before: before || null, next }, { first: 'From the start', next: 'More accounts' })}`
+${pagerOf(path, fields, { before: before || null, next }, { first: 'First accounts', next: 'More accounts' })}`
 }
 ${childAccounts.length === 0 ? await linesOf(reader, visit, head, found, span, fields, asOf) : nothing}
-<h2>Another account, or another time</h2>
+<h2>Show another account or time</h2>
 ${form}`,
-    same: [
+    cliEquivalents: [
       `curl "$FINANCE/accounts/${encodeURIComponent(found.account)}/statement" -H "Authorization: Bearer $TOKEN"`,
       `npx farebox ledger account ${found.account}`,
       `npx farebox ledger statement ${found.account}`,
     ],
-  })
+  }
 }
 
 /** Lines of the file that are read at once. */
@@ -230,34 +228,27 @@ const statementCsvOf = async (
   { query, nowMs }: PersonVisit,
 ): Promise<PageOutcome> => {
   const head = await journalHead()
-  const { asked: range, problems, typed } = questionOf(query, head, nowMs)
+  const { range, problems, typed } = parseReportQuery(query, head, nowMs)
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
   const found = await namedAccount(pool, textOf(query, 'name'), { book, below: true })
   const { span } = await reader.account(range, head, found)
-  return {
-    kind: 'file',
-    name: 'statement.csv',
-    mediaType: 'text/csv',
-    content: Readable.from(statementFile(reader, head, found, span)),
-  }
+  return fileOf('statement.csv', Readable.from(statementFile(reader, head, found, span)))
 }
 
 /** An account of the books: the accounts below it, or its lines, each with a link to its event. */
 export const bookAccountPages = (reads: BookAccountReads): readonly ConsolePage[] => [
-  personPage({
+  financePage({
     path,
     name: 'showBookAccount',
-    summary: 'An account of the books with what moved it, down to the events',
-    for: ['finance'],
-    nav: { label: 'Accounts of the books', group: 'Finance' },
+    summary: 'A ledger account with its lines',
+    nav: { label: 'Ledger account', group: 'Finance' },
     show: (visit) => account(reads, visit),
   }),
-  personPage({
+  financePage({
     path: '/console/finance/statement.csv',
     name: 'downloadStatement',
-    summary: 'What moved an account of the books, as a file',
-    for: ['finance'],
+    summary: 'The lines of a ledger account as a file',
     show: (visit) => statementCsvOf(reads, visit),
   }),
 ]

@@ -1,23 +1,23 @@
 import { serviceBook } from '../../../domain/ledger/books.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
-import { amountWriter } from '../../../kernel/money.ts'
 import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
-import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
-import { tableOf } from '../../../platform/ui/table.ts'
+import { type ConsolePage, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
+import { type Bar, barsOf, figureCard, tableOf } from '../../../platform/ui/table.ts'
 import { accountText } from '../gateway-names.ts'
 import { type AccountSums, closingMicros, type DaySum, type JournalHead } from '../journal.ts'
 import type { FinanceReader, ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
+import { signedWriter } from './report-parts.ts'
 
 const dayMs = 86_400_000
 const daysShown = 30
 /** The largest number of accounts in a table. The page of their parent account has all. */
 const maxRows = 20
 
-const write = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
+const write = (micros: bigint): string => signedWriter([micros])(micros)
 
 const total = (amounts: readonly { readonly amountMicros: bigint }[]): bigint =>
   amounts.reduce((sum, { amountMicros }) => sum + amountMicros, 0n)
@@ -61,7 +61,7 @@ const balancesOf = (caption: string, accounts: readonly AccountSums[], empty: st
   return tableOf({
     caption,
     rows: nonZeroSums.slice(0, maxRows),
-    empty: html`<p>${empty}</p>`,
+    empty,
     columns: [
       { title: 'Account', head: true, cell: ({ account, gateway }) => accountLink(account, gateway) },
       { title: 'Balance, USD', number: true, cell: (sums) => write(closingMicros(sums)) },
@@ -74,7 +74,11 @@ const sumOf = (accounts: readonly AccountSums[]): bigint =>
   accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
 
 const card = (title: string, micros: bigint, account: string): Html =>
-  html`<section class="card"><h2>${title}</h2><p class="figure">${write(micros)}</p><p><a href="${bookAccountPath(serviceBook, account)}">Its account</a></p></section>`
+  figureCard(
+    title,
+    write(micros),
+    html`<p><a href="${bookAccountPath(serviceBook, account)}">Show account</a></p>`,
+  )
 
 type MoneyReads = {
   readonly journalHead: JournalHead
@@ -119,52 +123,54 @@ const createFigures = ({ reader, journalHead }: MoneyReads) => {
   return async (firstMs: number): Promise<Figures> => (await loadFigures(firstMs)) ?? read(firstMs)
 }
 
-const money = async (figures: ReturnType<typeof createFigures>, { nowMs, visitor }: PersonVisit) => {
+const money = async (
+  figures: ReturnType<typeof createFigures>,
+  { nowMs, visitor }: PersonVisit,
+): Promise<View> => {
   const firstMs = nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs
   const days = Array.from({ length: daysShown }, (_, day) => isoTime(firstMs + day * dayMs).slice(0, 10))
   const { head, receivable, gateways, deposits, revenue, expenses } = await figures(firstMs)
   const earned = -total(revenue)
   const spent = total(expenses)
-  return show({
+  return {
     title: 'Money',
     body: html`<div class="cards">
 ${card(`Revenue in ${daysShown} days, USD`, earned, 'revenue')}
 ${card(`Expenses in ${daysShown} days, USD`, spent, 'expenses')}
 ${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
-${card('Came in at gateways, USD', sumOf(gateways), 'assets:gateway')}
+${card('Balance at gateways, USD', sumOf(gateways), 'assets:gateway')}
 </div>
 <h2>Revenue by family</h2>
-<p class="soft">Sales less refunds, by day (UTC). A day on which more came back than was sold hangs below the line.</p>
+<p class="soft">Sales less refunds, by day (UTC). Days with more refunds than sales are below the line.</p>
 ${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
-<h2>Cost</h2>
-<p class="soft">What the service's own book spent: goodwill, corrections. What suppliers charge is not in the books.</p>
+<h2>Expenses</h2>
+<p class="soft">Expenses of the service's own book: goodwill and corrections. Supplier costs are not in the books.</p>
 ${plotsOf(days, expenses, { sign: 1n, empty: 'Nothing was spent in these days.' })}
 <h2>Deposits by gateway</h2>
-<p class="soft">What came in less what went back, by day.</p>
-${plotsOf(days, deposits, { sign: 1n, empty: 'Nothing came in in these days.' })}
-<h2>What stands at gateways</h2>
-${balancesOf('What came in at each gateway, since the first day', gateways, 'Nothing came in yet.')}
-<h2>Who owes</h2>
-<p class="soft">What a chargeback took back and the wallet could not give; the next credits pay it first.</p>
-${balancesOf('Accounts that owe, the largest first', receivable, 'Nobody owes anything.')}
+<p class="soft">Deposits less refunds, by day.</p>
+${plotsOf(days, deposits, { sign: 1n, empty: 'There were no deposits in these days.' })}
+<h2>Balances at gateways</h2>
+${balancesOf('Balance at each gateway', gateways, 'There were no deposits yet.')}
+<h2>Debts</h2>
+<p class="soft">Charged-back amounts that the wallet did not cover. The next credits pay them first.</p>
+${balancesOf('Accounts with debts, largest first', receivable, 'There are no debts.')}
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
-    same: [
+    cliEquivalents: [
       `curl "$FINANCE/accounts/revenue?from=${days[0]}" -H "Authorization: Bearer $TOKEN"`,
       'npx farebox ledger account assets:gateway',
       'npx farebox ledger account assets:receivable',
     ],
-  })
+  }
 }
 
 /** Money received, earned, spent and owed. */
 export const moneyPages = (reads: MoneyReads): readonly ConsolePage[] => {
   const figures = createFigures(reads)
   return [
-    personPage({
+    financePage({
       path: '/console/finance/money',
       name: 'showMoney',
-      summary: 'Revenue, cost, deposits by gateway, and what is owed',
-      for: ['finance'],
+      summary: 'Revenue, expenses, deposits by gateway, and debts',
       nav: { label: 'Money', group: 'Finance' },
       show: (visit) => money(figures, visit),
     }),

@@ -1,15 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { serviceBook } from '../../../domain/ledger/books.ts'
 import { isoTime } from '../../../kernel/clock.ts'
-import { endOfPeriodMs, type Period } from '../../../kernel/months.ts'
-import type { Assets } from '../../../platform/ui/assets.ts'
+import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../../kernel/months.ts'
+import { refuse } from '../../../platform/http/errors.ts'
+import { formOf } from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
-import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
-import { type BadgeTone, countText, stateText, timeText } from '../../../platform/ui/text.ts'
+import { foldProgress, runStateOf, runsTable } from '../../../platform/ui/long-runs.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  financePage,
+  goTo,
+  type PersonVisit,
+  refused,
+} from '../../../platform/ui/page.ts'
+import { listOf, tableOf } from '../../../platform/ui/table.ts'
+import { type BadgeTone, countText, queryText, stateText, timeText } from '../../../platform/ui/text.ts'
+import type { AccountSums, JournalHead } from '../journal.ts'
+import type { ClosingRuns } from '../long-runs.ts'
 import type { PeriodStatus, Periods } from '../period-service.ts'
-import { type ClosingRun, type ClosingRuns, textOf } from './question.ts'
+import type { FinanceReader } from '../reader.ts'
+import { sumsRow, sumsTable, totalRow } from './report-parts.ts'
 
-export const periodsPath = '/console/finance/periods'
+const periodsPath = '/console/finance/periods'
 
 const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, BadgeTone]>> = {
   closed: ['closed', 'good'],
@@ -17,105 +30,221 @@ const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, Ba
   'under way': ['under way', 'off'],
 }
 
+/** The first day after a month. */
+const endDayOf = (period: Period): string => isoTime(endOfPeriodMs(period)).slice(0, 10)
+
 /** The path of the page with a month's movements. */
-export const movedPath = (period: Period, isEnded: boolean): string =>
-  `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(isEnded && { to: isoTime(endOfPeriodMs(period)).slice(0, 10) }) })}`
+const movedPath = (period: Period, isEnded: boolean): string =>
+  `/console/finance/balance${queryText({ from: `${period}-01`, ...(isEnded && { to: endDayOf(period) }) })}`
 
-const closingState = ({ state }: ClosingRun): Html => {
-  switch (state.kind) {
-    case 'runs': {
-      const { progress } = state
-      if (progress === null) return stateText('begins', 'warn')
-      return html`${stateText('folds the log', 'warn')} ${progressBar(progress.done, progress.total, `${countText(progress.events, 'event')} so far`)}`
-    }
-    case 'failed':
-      return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
-    case 'done':
-      return stateText('closed', 'good')
-    default:
-      return state satisfies never
-  }
-}
-
-const closingsOf = (closings: readonly ClosingRun[]): Html =>
-  closings.length === 0
-    ? nothing
-    : html`<h2>Closed from here lately</h2>
-${followingRuns(
-  'closings',
-  periodsPath,
-  closings.some(({ state }) => state.kind === 'runs'),
-  tableOf({
-    caption: 'Closings of this process, newest first',
-    rows: closings,
-    empty: nothing,
-    columns: [
-      { title: 'Month (UTC)', head: true, cell: ({ period }) => period },
-      { title: 'State', cell: closingState },
-      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
-      { title: 'By', cell: ({ by }) => by },
-    ],
-  }),
-)}`
-
-type PeriodServices = {
+/** The months of the log: whether they are closed, and their movements. */
+export const periodPages = ({
+  periods,
+  closings,
+}: {
   readonly periods: Pick<Periods, 'list'>
   readonly closings: Pick<ClosingRuns, 'list'>
-  readonly island: Assets['island']
+}): readonly ConsolePage[] => [
+  financePage({
+    path: periodsPath,
+    name: 'showPeriods',
+    summary: 'The months of the log and which of them are closed',
+    nav: { label: 'Periods', group: 'Finance' },
+    show: async (visit) => {
+      const months = await listOf<PeriodStatus, string>(visit, {
+        caption: 'Months of the log, newest first',
+        load: async ({ after, limit }) =>
+          (await periods.list(visit.nowMs))
+            .toReversed()
+            .filter(({ period }) => after === null || period < after)
+            .slice(0, limit),
+        parseKey: (text) => (/^\d{4}-\d\d$/.test(text ?? '') ? text : null),
+        keyOf: ({ period }) => period,
+        empty: 'The log is empty.',
+        columns: [
+          {
+            title: 'Month (UTC)',
+            head: true,
+            cell: ({ period, status }) =>
+              html`<a href="${movedPath(period, status !== 'under way')}">${period}</a>`,
+          },
+          {
+            title: 'State',
+            cell: ({ period, status }) =>
+              html`${stateText(...periodBadges[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
+          },
+          { title: 'Closed', cell: ({ closed }) => timeText(closed && isoTime(closed.closedAtMs), 'no') },
+          { title: 'Entries', number: true, cell: ({ closed }) => closed?.entries ?? '' },
+          { title: 'Accounts', number: true, cell: ({ closed }) => closed?.accounts ?? '' },
+          {
+            title: 'Digest of its balances',
+            cell: ({ closed }) => html`<code>${closed?.digest ?? ''}</code>`,
+          },
+        ],
+      })
+      const runs = closings.list()
+      return {
+        title: 'Periods',
+        body: html`<p>Closing a month stores a digest of its balances in the log. Its reports can then be reproduced exactly.</p>
+${months}
+${
+  runs.length === 0
+    ? nothing
+    : html`<h2>Recent closings</h2>
+${runsTable({
+  id: 'closings',
+  path: periodsPath,
+  caption: 'Closings of this process, newest first',
+  runs,
+  columns: [
+    { title: 'Month (UTC)', head: true, cell: ({ period }) => period },
+    {
+      title: 'State',
+      cell: (run) => runStateOf(run, { running: foldProgress, done: () => stateText('closed', 'good') }),
+    },
+  ],
+})}`
+}`,
+        cliEquivalents: [
+          'npx farebox ledger periods',
+          'npx farebox ledger periods MONTH',
+          'npx farebox ledger close --period MONTH',
+        ],
+        islands: ['live-parts'],
+      }
+    },
+  }),
+]
+
+/**
+ * How long the answer waits for a closing. A small log is closed in this time; of a long one the list shows progress.
+ */
+const waitMs = 1_000
+
+type ClosingInput = {
+  readonly period: Period
+  /** The month and every earlier open one, oldest first. */
+  readonly months: readonly Period[]
+  readonly fromMs: number
 }
 
-const list = async ({ periods, closings, island }: PeriodServices, { query, nowMs }: PersonVisit) => {
-  const typed = textOf(query, 'before')
-  const before = /^\d{4}-\d\d$/.test(typed) ? typed : null
-  const all = (await periods.list(nowMs)).toReversed()
-  const { rows, next } = pagedOf(
-    all.filter(({ period }) => before === null || period < before).slice(0, pageRows + 1),
-    ({ period }) => period,
-  )
-  return show({
-    title: 'Periods',
-    body: html`<p>A month that is closed keeps a digest of its balances in the log: whatever came out of it can be shown again, cent by cent.</p>
+/** Closes a month and every earlier open one. */
+export const closePeriodPages = ({
+  periods,
+  journalHead,
+  reader,
+  closings,
+}: {
+  readonly periods: Pick<Periods, 'list'>
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'trialBalance'>
+  readonly closings: ClosingRuns
+}): readonly ConsolePage[] => {
+  /** Null: the month is closed. @throws not_found if the log has no such month */
+  const closingInput = async ({ params, nowMs }: PersonVisit): Promise<ClosingInput | null> => {
+    const period = parsePeriod(params.period ?? '')
+    const all = await periods.list(nowMs)
+    const periodStatus = all.find((each) => each.period === period)
+    if (period === null || periodStatus === undefined) throw refuse('not_found', 'the log has no such month')
+    if (periodStatus.status === 'closed') return null
+    const months = all.filter((each) => each.period <= period && each.status !== 'closed')
+    return {
+      period,
+      months: months.map((each) => each.period),
+      fromMs: endOfPeriodMs(period) + closingDelayMs,
+    }
+  }
+
+  const alreadyClosed = ({ params }: PersonVisit) => goTo(periodsPath, `${params.period} is already closed.`)
+
+  const movementsView = async (months: readonly Period[]): Promise<Html> => {
+    const first = months[0]!
+    const last = months.at(-1)!
+    const { books } = await reader.trialBalance(
+      {
+        from: { kind: 'time', atMs: Date.parse(`${first}-01T00:00:00Z`) },
+        to: { kind: 'time', atMs: endOfPeriodMs(last) },
+      },
+      await journalHead(),
+      { book: serviceBook, depth: 1 },
+    )
+    if (books.length === 0) return html`<p>Nothing was booked.</p>`
+    const hrefOf = ({ book, account }: AccountSums): string =>
+      `/console/finance/account${queryText({ book, name: account, from: `${first}-01`, to: endDayOf(last) })}`
+    return html`${books.map(({ book, accounts }) =>
+      sumsTable({
+        caption: `Changes in the book ${book}`,
+        rows: [...accounts.map((sums) => sumsRow(sums, hrefOf)), totalRow('Total', accounts)],
+        ranged: true,
+      }),
+    )}`
+  }
+
+  return [
+    financePage({
+      path: `${periodsPath}/{period}/close`,
+      name: 'closePeriod',
+      summary: 'Closes a month, after a preview of its changes',
+      confirmed: true,
+      show: async (visit) => {
+        const input = await closingInput(visit)
+        if (input === null) return alreadyClosed(visit)
+        const { period, months, fromMs } = input
+        const view = {
+          title: `Close ${period}`,
+          cliEquivalents: [`npx farebox ledger close --period ${period}`],
+        }
+        if (visit.nowMs < fromMs)
+          return {
+            ...view,
+            body: html`<p>${period} is not over. It can be closed from ${timeText(isoTime(fromMs))}, five minutes after its end, when late entries are booked.</p>
+<p><a href="${periodsPath}">Back to the months</a></p>`,
+          }
+        const earlierCount = months.length - 1
+        return {
+          ...view,
+          body: html`<p>This writes the end of ${earlierCount === 0 ? 'the month' : 'each month'} and a digest of all balances to the log. Later entries are booked in the first open month. This cannot be undone.</p>
+${earlierCount === 0 ? null : html`<p>Months are closed in order. This also closes ${countText(earlierCount, 'earlier month')}.</p>`}
 ${tableOf({
-  caption: 'Months of the log, newest first',
-  rows,
-  empty: html`<p>Nothing happened yet.</p>`,
+  caption: 'Months to close, oldest first',
+  rows: months,
   columns: [
     {
       title: 'Month (UTC)',
       head: true,
-      cell: ({ period, status }) =>
-        html`<a href="${movedPath(period, status !== 'under way')}">${period}</a>`,
+      cell: (month) => html`<a href="${movedPath(month, true)}">${month}</a>`,
     },
-    {
-      title: 'State',
-      cell: ({ period, status }) =>
-        html`${stateText(...periodBadges[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
-    },
-    { title: 'Closed', cell: ({ closed }) => timeText(closed && isoTime(closed.closedAtMs), 'no') },
-    { title: 'Entries', number: true, cell: ({ closed }) => String(closed?.entries ?? '') },
-    { title: 'Accounts', number: true, cell: ({ closed }) => String(closed?.accounts ?? '') },
-    { title: 'Digest of its balances', cell: ({ closed }) => html`<code>${closed?.digest ?? ''}</code>` },
+    { title: 'Ends', cell: (month) => timeText(isoTime(endOfPeriodMs(month))) },
   ],
 })}
-${pagerOf(periodsPath, {}, { before, next })}
-${closingsOf(closings.list())}`,
-    same: [
-      'npx farebox ledger periods',
-      'npx farebox ledger periods MONTH',
-      'npx farebox ledger close --period MONTH',
-    ],
-    scripts: [island('live-parts')],
-  })
+<h2>Changes</h2>
+${await movementsView(months)}
+<p class="soft">In the book of the service. The trial balance of the month shows the books of resellers.</p>
+${formOf(visit.form, { submit: `Close ${earlierCount === 0 ? period : `${months[0]} to ${period}`}`, danger: true, back: periodsPath, backLabel: 'Not now' })}`,
+        }
+      },
+      act: {
+        once: true,
+        run: async (visit) => {
+          const input = await closingInput(visit)
+          if (input === null) return alreadyClosed(visit)
+          const { period, fromMs } = input
+          if (visit.nowMs < fromMs) return refused({}, 409)
+          const request = { period, by: displayNameOf(visit.visitor), startedAtMs: visit.nowMs }
+          const run = closings.start(request, visit.cause)
+          if (run === null)
+            return refused({ form: 'Another closing is running in this process. Wait for its end.' }, 409)
+          await Promise.race([run, sleep(waitMs, undefined, { ref: false })])
+          const state = closings.list()[0]?.state
+          if (state?.kind === 'failed') return refused({ form: `The closing failed: ${state.why}` }, 409)
+          return goTo(
+            periodsPath,
+            state?.kind === 'done'
+              ? `${period} is closed.`
+              : `${period} is being closed. Its progress is shown below.`,
+          )
+        },
+      },
+    }),
+  ]
 }
-
-/** The months of the log: whether they are closed, and their movements. */
-export const periodPages = (services: PeriodServices): readonly ConsolePage[] => [
-  personPage({
-    path: periodsPath,
-    name: 'showPeriods',
-    summary: 'The months of the log and which of them are closed',
-    for: ['finance'],
-    nav: { label: 'Periods', group: 'Finance' },
-    show: (visit) => list(services, visit),
-  }),
-]

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
+import type { LimitFunction } from 'p-limit'
 import { withTimeout } from '../../../kernel/every.ts'
 import { newEventId } from '../../../kernel/ids.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { appendBytes, refusalOf } from '../append-guards.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
-import type { ConcurrencyLimiter } from './client.ts'
 import { type ReadDeps, readPage } from './client.ts'
 import { appendFailure, isServerTimeout, logUnavailable, toEventData, toPosition } from './conversions.ts'
 
-export type AppendDeps = ReadDeps & { readonly limiter: ConcurrencyLimiter; readonly appendTimeoutMs: number }
+export type AppendDeps = ReadDeps & { readonly limiter: LimitFunction; readonly appendTimeoutMs: number }
 
 /** Limit of sends of one append that times out on the server. */
 const maxTries = 3
@@ -50,7 +50,7 @@ const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): P
  *
  * @throws WrongExpectedRevision, AppendRejected, LogUnavailable (certainly not written), OutcomeUnknown
  */
-export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
+const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
   // The call has the same deadline, but the search for the leader before the call has no deadline.
   const timeoutError = () =>
     new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)

@@ -6,27 +6,6 @@ import type { StoredEvent } from '../port.ts'
 import { connectionString, parseAddress } from './address.ts'
 import { fromPosition, isStreamAbsent, logUnavailable, toPosition, toStored } from './conversions.ts'
 
-/** Runs at most `limit` functions at once. The others wait in the order of arrival. */
-export const createConcurrencyLimiter = (limit: number) => {
-  const waiting: (() => void)[] = []
-  let running = 0
-
-  return async <Value>(run: () => Promise<Value>): Promise<Value> => {
-    if (running < limit) running++
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await run()
-    } finally {
-      const next = waiting.shift()
-      // The slot passes directly to the next waiting function, so that a new call cannot take it first.
-      if (next === undefined) running--
-      else next()
-    }
-  }
-}
-
-export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>
-
 /** The part of a gRPC client that `withErrorGuard` uses. */
 type Calls = { getChannel(): { getConnectivityState(connect: boolean): number } }
 type Execute = (kind: unknown, name: string, action: (calls: Calls) => Promise<unknown>) => Promise<unknown>
@@ -52,7 +31,7 @@ const shutDown = 4
  *
  * Nothing else is caught: any other unhandled rejection still ends the process.
  */
-export const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
+const withErrorGuard = (client: EventStoreDBClient): EventStoreDBClient => {
   const internals = client as unknown as ClientInternals
   const { handleError, execute } = internals
   internals.handleError = (calls, error) => handleError(calls, error).catch(() => undefined)

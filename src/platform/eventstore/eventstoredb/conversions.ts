@@ -6,7 +6,7 @@ import {
   type Position,
   type ResolvedEvent,
 } from '@eventstore/db-client'
-import { asError } from '../../../kernel/as-error.ts'
+import { asError } from '../../../kernel/failures.ts'
 import { type StreamName, streamPrefixes } from '../../../kernel/streams.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { AppendItem, Expected, NewEvent, StoredEvent } from '../port.ts'

@@ -1,8 +1,9 @@
+import pLimit from 'p-limit'
 import { assertItems } from '../append-guards.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../port.ts'
 import { type AppendDeps, createOrigin, failedItem, onlyAppend, sendItem } from './append.ts'
-import { createConcurrencyLimiter, openClient, readPage } from './client.ts'
+import { openClient, readPage } from './client.ts'
 import { assertOwnStreams } from './conversions.ts'
 import { createHead, eventAtPosition, readAfter, readBeforePosition, readEvents, readTails } from './reads.ts'
 import { createStreamSerializer, subscribeAfter } from './subscription.ts'
@@ -33,7 +34,7 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
   const { appendTimeoutMs = 10_000, readTimeoutMs = 10_000 } = options
   const onTrouble = options.onTrouble ?? (() => undefined)
   const connection = openClient(options.url)
-  const limiter = createConcurrencyLimiter(maxAppendsAtOnce)
+  const limiter = pLimit(maxAppendsAtOnce)
   const deps: AppendDeps = { connection, appendTimeoutMs, readTimeoutMs, limiter }
   const inOrder = createStreamSerializer()
   const findOrigin = createOrigin(deps)

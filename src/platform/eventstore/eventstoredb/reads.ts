@@ -1,10 +1,11 @@
 import { BACKWARDS, FORWARDS } from '@eventstore/db-client'
+import pLimit from 'p-limit'
 import { withTimeout } from '../../../kernel/every.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Origin } from './append.ts'
-import { createConcurrencyLimiter, positionsBackwards, type ReadDeps, readPage, readToEnd } from './client.ts'
+import { positionsBackwards, type ReadDeps, readPage, readToEnd } from './client.ts'
 import {
   fromPosition,
   isInvalidPosition,
@@ -174,11 +175,11 @@ export const readTails = async (
   tails: readonly { readonly stream: StreamName; readonly from: number }[],
   limitEach?: number,
 ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
-  const atMost = createConcurrencyLimiter(tailsAtOnce)
+  const limiter = pLimit(tailsAtOnce)
   const found = new Map<StreamName, readonly StoredEvent[]>()
   await Promise.all(
     tails.map(async ({ stream, from }) => {
-      const events = await atMost(() => readTail(deps, stream, from, limitEach))
+      const events = await limiter(() => readTail(deps, stream, from, limitEach))
       if (events.length > 0) found.set(stream, events)
     }),
   )

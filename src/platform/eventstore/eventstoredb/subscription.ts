@@ -11,7 +11,7 @@ import { fromPosition, isInvalidPosition, logUnavailable, toStored } from './con
 /** The default of 32 sends a checkpoint every few events: 40,936 checkpoints for 1.3 million events (research). */
 const maxSearchWindow = 1_000
 
-export type FeedPage = {
+type FeedPage = {
   /** In order of position. May be empty. */
   readonly events: readonly StoredEvent[]
   /** Whether all events that were acknowledged before the feed was opened have been pulled. */
@@ -129,7 +129,7 @@ const defaultBatch = 500
 const firstBackOffMs = 50
 const lastBackOffMs = 2_000
 
-export type SubscribeDeps = ReadDeps & {
+type SubscribeDeps = ReadDeps & {
   readonly origin: () => Promise<Origin>
   readonly onTrouble: (description: string, error: Error) => void
 }

@@ -22,7 +22,7 @@ export type EventRow = { readonly stream: StreamName; readonly revision: number;
 const text: Format<string> = { kind: 'text', text: (value) => value }
 
 /** The columns of `copy`. Postgres sets the position. */
-export const eventColumns = 'stream, revision, id, type, data, metadata'
+const eventColumns = 'stream, revision, id, type, data, metadata'
 
 const columns: readonly CopyColumn<EventRow>[] = [
   { value: ({ stream }) => stream, format: text },
@@ -56,7 +56,7 @@ export const rowsOf = (
 export const copyOf = (rows: readonly EventRow[]): Buffer => copyRows(columns, rows)
 
 /** The signature of a process for a batch that it writes (docs/seals.md, "Who wrote it"). */
-export type BatchSignature = {
+type BatchSignature = {
   /** Ed25519, 32 bytes: the key of the process. */
   readonly publicKey: Buffer
   /** Number of batches that this key has signed, including this one. */
@@ -100,7 +100,7 @@ const signOpened: Prepared = {
   text: `${signBatch.text} from log.positions where last_value > 0`,
 }
 
-export const signatureSteps = (count: number, signature: BatchSignature | null): readonly Step[] =>
+const signatureSteps = (count: number, signature: BatchSignature | null): readonly Step[] =>
   signature === null ? [] : [{ statement: signOpened, values: signatureValues(count, signature) }]
 
 /**
@@ -328,7 +328,7 @@ export const takeBatch = <Each extends QueuedItem>(
  * - `unknown`: the batch may be committed. Codes that are not listed count as unknown: a failure classified as unknown
  *   costs only a resend, an unknown outcome classified as a failure loses a decision.
  */
-export type AppendFailure = 'data' | 'unavailable' | 'unknown'
+type AppendFailure = 'data' | 'unavailable' | 'unknown'
 
 // https://www.postgresql.org/docs/18/errcodes-appendix.html
 const dataClasses = new Set([

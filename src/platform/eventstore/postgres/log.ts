@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { type Connection, connect, withAnswerTimeout } from '../../postgres/client.ts'
-import { runPipeline } from '../../postgres/pipeline.ts'
+import { type Connection, connect } from '../../postgres/client.ts'
+import { runPipeline, withAnswerTimeout } from '../../postgres/pipeline.ts'
 import { transact } from '../../postgres/transaction.ts'
 import { appendBytes, assertItems, refusalOf } from '../append-guards.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
@@ -21,11 +21,13 @@ import {
   signBatch,
   takeBatch,
 } from './append-batch.ts'
-import { createAnnouncer, createReads, createWaker, subscribe } from './reads.ts'
+import { createReads, subscribe } from './reads.ts'
 import {
+  createAnnouncer,
   createNewestKnownEvent,
   createRecentAppends,
   createStreamRevisionCache,
+  createWaker,
   type NewestKnownEvent,
   type StreamRevisionCache,
 } from './revision-cache.ts'
@@ -149,7 +151,7 @@ const maxWaitingItems = 50_000
 
 export type BatchReport = { readonly items: number; readonly bytes: number; readonly durationMs: number }
 
-export type GroupCommit = {
+type GroupCommit = {
   appendAll(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
   /** Refuses new items, and resolves when all queued items are written. */
   close(): Promise<void>
@@ -173,7 +175,7 @@ const measureItem = ({ appends }: AppendItem): number | ItemOutcome => {
  * Group commit: all items that arrive while a batch is in flight go into the next batch, so that they share the cost of
  * one commit. One batch is in flight at a time.
  */
-export const createGroupCommit = (
+const createGroupCommit = (
   send: (items: readonly AppendItem[]) => Promise<readonly ItemOutcome[]>,
   onBatch: (report: BatchReport) => void,
 ): GroupCommit => {
@@ -316,7 +318,7 @@ export const createSender = (options: SenderOptions): Sender => {
   }
 
   const open = async (): Promise<Session> => {
-    if (session?.connection.isOpen()) return session
+    if (session?.connection.isOpen) return session
     if (setBack !== null) throw setBack
     const opened = await connect(
       { ...options.connection, application_name: 'farebox-append', statement_timeout: statementTimeoutMs },
@@ -444,7 +446,7 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send,
     close: async () => {
-      if (!session?.connection.isOpen()) return
+      if (!session?.connection.isOpen) return
       const { client, destroy } = session.connection
       await withAnswerTimeout(client.end(), answerTimeoutMs).catch(destroy)
     },

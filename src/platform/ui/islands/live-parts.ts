@@ -1,6 +1,6 @@
 /**
  * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page. A form with
- * `data-asks` starts this while somebody types. A part with `data-runs` starts it every two seconds, as long as it has
+ * `data-quotes` starts this while somebody types. A part with `data-runs` starts it every two seconds, as long as it has
  * that attribute. Without script, the form's button and a link have the same effect.
  *
  * From a change of the form until the answer, the parts do not match the fields. Meanwhile the form cannot be sent,
@@ -32,7 +32,7 @@ class LiveParts extends HTMLElement {
   #timer = 0
 
   connectedCallback(): void {
-    const form = this.querySelector<HTMLFormElement>('form[data-asks]')
+    const form = this.querySelector<HTMLFormElement>('form[data-quotes]')
     let pendingRequest: XMLHttpRequest | null = null
     let pending = false
     let isSent = false

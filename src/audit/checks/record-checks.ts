@@ -1,0 +1,202 @@
+import type pg from 'pg'
+import type { PeriodClosed } from '../../domain/periods/events.ts'
+import type { TrafficMetered } from '../../domain/plans/events.ts'
+import {
+  type Closings,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  type PeriodReport,
+} from '../../features/finance/index.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import { planStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { plansTable } from '../invariants/fulfilment-invariants.ts'
+import type { ReadEvent } from './event-reader.ts'
+import { eventLocationOf, type Findings, firstRows } from './finding.ts'
+
+/** Rebuilds the report of every month and compares each closing with it (docs/periods.md). */
+export const createPeriodCheck = (findings: Findings) => {
+  const fold = createPeriodFold()
+  const closings = new Map<string, Closings>()
+
+  const problemOf = ({ data }: PeriodClosed): string | null => {
+    const expected = closings.get(data.period)
+    return expected === undefined
+      ? `${data.period} was closed before it was over`
+      : differenceOf(data, expected)
+  }
+
+  const reportsUpTo = (event: RecordedEvent): readonly PeriodReport[] => {
+    try {
+      return fold.take(event)
+    } catch {
+      // The event cannot be booked; the check of the postings reports the reason. Its amounts are missing in its month.
+      fold.passBy(event.id)
+      return []
+    }
+  }
+
+  const checkEvent = ({ stored, event, ordinal }: ReadEvent): void => {
+    if (event === null) {
+      fold.passBy(stored.id)
+      return
+    }
+    for (const report of reportsUpTo(event)) closings.set(report.period, closingsOf(report))
+    if (event.type !== 'PeriodClosed') return
+    const problem = problemOf(event as RecordedEvent<PeriodClosed>)
+    if (problem !== null)
+      findings.add({ where: 'event', check: 'periods', event: eventLocationOf(stored, ordinal), problem })
+  }
+
+  return {
+    /** Takes the next events of the log in decoded form. */
+    take(page: readonly ReadEvent[]): void {
+      for (const readEvent of page) checkEvent(readEvent)
+    },
+  }
+}
+
+/** The used bytes of a plan according to the log. Reads the whole stream. */
+const planUsedBytes = async (log: Pick<EventLog, 'readStream'>, planId: PlanId): Promise<number> => {
+  let usedBytes = 0
+  for await (const { type, data } of log.readStream(planStream(planId)))
+    if (type === 'TrafficMetered') usedBytes = (JSON.parse(data) as TrafficMetered['data']).usedBytes
+  return usedBytes
+}
+
+/** The table that is compared with the log. */
+export const trafficTable = 'work.traffic'
+
+/** Counted traffic that is not in the log yet. A server appends it within about a minute. */
+export type UnloggedTraffic = { readonly plans: number; readonly bytes: number }
+
+type Row = { plan_id: PlanId; used_bytes: number; logged: number }
+
+/**
+ * Compares the traffic counters with the used bytes in the log. Create it before the log is read. A counter from before
+ * that whose plan is missing at the end of the log belongs to no plan; a counter that starts meanwhile may belong to a
+ * plan after the end.
+ */
+export const createTrafficCheck = async (options: {
+  readonly client: pg.ClientBase
+  readonly schema: string
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly findings: Findings
+}) => {
+  const { client, schema, log, findings } = options
+  await client.query(
+    `create unlogged table ${schema}.counted_before as select plan_id collate "C" as plan_id from ${trafficTable}`,
+  )
+  const report = (problem: string): void => findings.add({ where: 'log', check: 'traffic', problem })
+  const plans = `${schema}.${plansTable.name}`
+  const counters = `${trafficTable} t join ${plans} p on p.plan_id = t.plan_id collate "C"`
+
+  const countersSql = (where: string): string =>
+    `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters} where ${where}`
+
+  return {
+    /** Call after the last event, when the rules have written their tables. */
+    end: async (): Promise<UnloggedTraffic> => {
+      const unknownPlans = await firstRows<{ plan_id: string }>(
+        client,
+        `select b.plan_id from ${schema}.counted_before b
+          where not exists (select from ${plans} p where p.plan_id = b.plan_id)`,
+        'plan_id',
+      )
+      for (const { plan_id } of unknownPlans.rows)
+        report(`${trafficTable} counts traffic of the plan ${plan_id}, which the log does not have`)
+      findings.addUnshown(unknownPlans.total - unknownPlans.rows.length)
+      const lowCounters = await firstRows<Row>(client, countersSql('t.used_bytes < p.used_bytes'), 'plan_id')
+      for (const { plan_id, used_bytes, logged } of lowCounters.rows)
+        report(`${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged} already`)
+      findings.addUnshown(lowCounters.total - lowCounters.rows.length)
+      const undatedCounters = await client.query<Row>(
+        `${countersSql('t.used_bytes > p.used_bytes and t.counted_since is null')} order by t.plan_id collate "C"`,
+      )
+      // A server may have appended the rest since the log was read: read the stream again, after the counter.
+      for (const { plan_id, used_bytes } of undatedCounters.rows) {
+        const logged = await planUsedBytes(log, plan_id)
+        if (used_bytes > logged)
+          report(
+            `${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged}, and no report says when the rest was counted`,
+          )
+      }
+      const unloggedTotals = await client.query<UnloggedTraffic>(
+        `select count(*) as plans, coalesce(sum(t.used_bytes - p.used_bytes), 0)::bigint as bytes from ${counters}
+          where t.used_bytes > p.used_bytes and t.counted_since is not null`,
+      )
+      return unloggedTotals.rows[0]!
+    },
+  }
+}
+
+/** The fields of a run that a link covers, as one text. It is the same in every time zone and after every restore. */
+const contentSql = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
+  extract(epoch from ${row}.started_at), extract(epoch from ${row}.finished_at), ${row}.outcome, ${row}.result)::text`
+
+const sha256Sql = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`
+
+/** The digest before the first link: of all verdicts from before the chain existed, without one run. */
+const originSql = (
+  excludedRunId: string,
+): string => `(select ${sha256Sql(`coalesce(string_agg(${contentSql('o')}, ' ' order by o.run_id collate "C"), '')`)}
+  from work.verifications o where o.link is null and o.outcome in ('clean', 'differs')
+    and o.run_id is distinct from ${excludedRunId})`
+
+/** Appends a finished run to the chain. Its transaction must have the lock of `lockChain`. */
+export const linkRun = async (client: pg.ClientBase, runId: string): Promise<void> => {
+  await client.query(
+    `with last as (select link, link_digest from work.verifications where link is not null order by link desc limit 1),
+          before as (select coalesce((select link from last), 0) as link,
+                            coalesce((select link_digest from last), ${originSql('$1::text')}) as digest)
+     update work.verifications v
+        set link = before.link + 1, link_digest = ${sha256Sql(`before.digest || ' ' || ${contentSql('v')}`)}
+       from before where v.run_id = $1::text`,
+    [runId],
+  )
+}
+
+/** Serializes the creation of links across processes. */
+export const lockChain = async (client: pg.ClientBase): Promise<void> => {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('farebox verification links', 0))")
+}
+
+/** The state of the chain of runs: the number of links, the last digest (null without links), and the problems. */
+export type RunsChain = {
+  readonly links: number
+  readonly digest: string | null
+  /** The first problems, oldest first; empty when nothing is wrong. */
+  readonly findings: readonly string[]
+}
+
+/**
+ * Checks every link. A finding names the run where the chain breaks because a run was changed, removed or inserted.
+ * @param maxFindings the maximum number of findings; null: all
+ */
+export const checkRuns = async (pool: pg.Pool, maxFindings: number | null = 20): Promise<RunsChain> => {
+  const { rows } = await pool.query<{ links: number; digest: string | null }>(
+    `select count(*) as links,
+            (select link_digest from work.verifications where link is not null order by link desc limit 1) as digest
+       from work.verifications where link is not null`,
+  )
+  const { links, digest } = rows[0]!
+  const brokenLinks = await pool.query<{ run_id: string; link: number; missing: number }>(
+    `select run_id, link, missing from (
+       select v.run_id, v.link, v.link - lag(v.link, 1, 0::bigint) over w - 1 as missing,
+              v.link_digest is distinct from
+                ${sha256Sql(`coalesce(lag(v.link_digest) over w, ${originSql('null')}) || ' ' || ${contentSql('v')}`)} as differs
+         from work.verifications v where v.link is not null window w as (order by v.link)
+     ) as chain where missing > 0 or differs order by link limit $1::bigint`,
+    [maxFindings],
+  )
+  const findings = brokenLinks.rows.map(({ run_id, link, missing }) =>
+    missing > 0
+      ? `before run ${run_id} (link ${link}) ${missing} of the chain ${missing === 1 ? 'is' : 'are'} missing: removed`
+      : link === 1
+        ? `run ${run_id} (link 1) does not fit: it was changed, or a verdict from before the chain was changed, removed or inserted`
+        : `run ${run_id} (link ${link}) does not fit: it was changed, or the digest of the run before it was`,
+  )
+  return { links, digest, findings }
+}

@@ -1,0 +1,173 @@
+import { streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import {
+  bigint,
+  boolean,
+  type Context,
+  inDollars,
+  invariant,
+  type Recorded,
+  type RowOf,
+  recordedMs,
+  rowKey,
+  ruleTable,
+  subjectOf,
+  text,
+} from './invariant.ts'
+
+/** A movement that must not be repeated, or a hold with the reserved amount. */
+const movementsTable = ruleTable(
+  'audit_movements',
+  { account_id: text, movement_id: text, amount_micros: bigint, open: boolean },
+  ['account_id', 'movement_id'],
+)
+type MovementRow = RowOf<typeof movementsTable>
+
+type Movement = Recorded<
+  | 'WalletCredited'
+  | 'WalletAdjusted'
+  | 'CustomerCredited'
+  | 'CustomerAdjusted'
+  | 'FundsHeld'
+  | 'HoldCaptured'
+  | 'HoldReleased'
+>
+
+/** The unique id of a movement within its ledger; null for refunds, which order-invariants.ts checks. */
+const movementIdOf = ({ type, data }: Movement): string | null => {
+  switch (type) {
+    case 'WalletCredited':
+      return data.source === 'refund'
+        ? null
+        : JSON.stringify(['credit', data.source, data.gateway, data.reference])
+    case 'WalletAdjusted':
+      return JSON.stringify(['adjustment', data.reference])
+    case 'CustomerCredited':
+      return JSON.stringify(['payment', data.gateway, data.reference])
+    case 'CustomerAdjusted':
+      return JSON.stringify(['customer-adjustment', data.customerId, data.reference])
+    default:
+      return JSON.stringify(['hold', data.holdId])
+  }
+}
+
+const movementRow = (event: Movement, open: boolean): MovementRow => ({
+  account_id: subjectOf(event),
+  movement_id: movementIdOf(event)!,
+  amount_micros: event.data.amountMicros,
+  open,
+})
+
+const checkMoved = (event: Movement, previous: MovementRow | undefined, { report }: Context): MovementRow => {
+  const row = movementRow(event, event.type === 'FundsHeld')
+  if (previous !== undefined) report('movement-twice', `${row.movement_id} moved money before`)
+  return row
+}
+
+const checkHoldEnd = (
+  event: Recorded<'HoldCaptured' | 'HoldReleased'>,
+  hold: MovementRow | undefined,
+  { report }: Context,
+): MovementRow => {
+  const { holdId, amountMicros } = event.data
+  if (!hold?.open) report('hold-not-open', `hold ${holdId} is not open`)
+  else if (hold.amount_micros !== amountMicros)
+    report(
+      'hold-amount',
+      `hold ${holdId} reserved ${inDollars(hold.amount_micros)}, not ${inDollars(amountMicros)}`,
+    )
+  return movementRow(event, false)
+}
+
+/** A payment, a correction or a hold happens once. A hold ends once, with its full amount. */
+export const movementRules = invariant({
+  name: 'audit-movements',
+  version: 2,
+  table: movementsTable,
+  kind: 'ledger-',
+  key: (event) => {
+    const id = movementIdOf(event)
+    return id === null ? null : [subjectOf(event), id]
+  },
+  on: {
+    WalletCredited: checkMoved,
+    WalletAdjusted: checkMoved,
+    CustomerCredited: checkMoved,
+    CustomerAdjusted: checkMoved,
+    FundsHeld: checkMoved,
+    HoldCaptured: checkHoldEnd,
+    HoldReleased: checkHoldEnd,
+  },
+})
+
+/** A gateway of the service with at least one movement of a wallet. */
+const gatewaysTable = ruleTable('audit_gateways', { gateway: text })
+/** A booked line of a statement. */
+const linesTable = ruleTable('audit_statement_lines', { gateway: text, reference: text }, [
+  'gateway',
+  'reference',
+])
+
+type GatewayRow = RowOf<typeof gatewaysTable>
+
+const addGateway = (
+  { data: { gateway } }: Recorded<'WalletCredited' | 'WalletAdjusted'>,
+  row: GatewayRow | undefined,
+): GatewayRow | undefined => (row === undefined && gateway !== null ? { gateway } : undefined)
+
+/**
+ * A line of a statement is booked once, in the stream of its gateway and id. Its amount is not zero, and an earlier
+ * movement of a wallet used its gateway.
+ */
+export const statementRules = invariant({
+  name: 'audit-statements',
+  version: 2,
+  table: gatewaysTable,
+  tables: [linesTable],
+  key: ({ data }) => data.gateway,
+  reads: ({ type, data }) =>
+    type === 'StatementLineBooked' ? [rowKey(linesTable, data.gateway, data.reference)] : [],
+  on: {
+    WalletCredited: addGateway,
+    WalletAdjusted: addGateway,
+    StatementLineBooked: ({ stream, data }, gatewayRow, { rows, report }) => {
+      const { gateway, reference, feeMicros, payoutMicros } = data
+      if (stream !== streamOfLine(data))
+        report('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(data)}`)
+      if (feeMicros === 0 && payoutMicros === 0)
+        report('line-of-nothing', 'it books neither a fee nor a payout')
+      if (gatewayRow === undefined)
+        report(
+          'line-of-no-gateway',
+          `no wallet's money ever came or went by ${gateway}, whose statement it books`,
+        )
+      if (rows.get(linesTable, [gateway, reference]) !== undefined)
+        report('line-twice', `line ${reference} of ${gateway} was booked before`)
+      rows.put(linesTable, { gateway, reference })
+    },
+  },
+})
+
+/**
+ * A month is cut off once, after its end, and closed once, after its cut-off (docs/periods.md). It follows that nothing
+ * is booked in the month afterwards: accounting time never runs back.
+ */
+export const periodRules = invariant({
+  name: 'audit-periods',
+  version: 2,
+  table: ruleTable('audit_periods', { period: text, closed: boolean }),
+  key: ({ data }) => data.period,
+  on: {
+    PeriodCutOff: (event, previous, { report }) => {
+      const { period, endedAt } = event.data
+      if (previous !== undefined) report('period-twice', `${period} was cut off before`)
+      if (recordedMs(event) < Date.parse(endedAt))
+        report('period-early', `${period} ends at ${endedAt} and was cut off before that`)
+      return { period, closed: false }
+    },
+    PeriodClosed: ({ data: { period } }, previous, { report }) => {
+      if (previous === undefined) report('period-open', `${period} was closed without a cut-off`)
+      if (previous?.closed) report('period-twice', `${period} was closed before`)
+      return { period, closed: true }
+    },
+  },
+})
