@@ -10,7 +10,7 @@ import { createLogger } from '../src/platform/http/logging.ts'
 export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const
 
 /** What benchmarks make before a server starts, by the services that the CLI calls too. */
-export type Desk = {
+export type BenchService = {
   readonly core: Core
   /** An account that may buy and scrape, with five million dollars in its wallet. */
   account(email: string, reseller: boolean): Promise<{ readonly accountId: AccountId; readonly key: string }>
@@ -19,9 +19,9 @@ export type Desk = {
 }
 
 /** Opens the core under a server's settings, and closes it. */
-export const withDesk = async <Made>(
+export const withBenchService = async <Made>(
   env: NodeJS.ProcessEnv,
-  use: (desk: Desk) => Promise<Made>,
+  use: (service: BenchService) => Promise<Made>,
 ): Promise<Made> => {
   const core = await openCore({
     config: readConfig(env),

@@ -27,7 +27,7 @@ const measure = async (count: number, one: (n: number) => Promise<void>, until?:
   return { perSecond: count / seconds, cpuUs: ((cpuMs() - before) * 1000) / count }
 }
 
-const object = { object: 'checkout.session', id: 'cs_test_of_nobody', padding: 'x'.repeat(2_000) }
+const object = { object: 'checkout.session', id: 'cs_test_unknown', padding: 'x'.repeat(2_000) }
 const eventOf = (id: string): string =>
   JSON.stringify({ id, object: 'event', type: 'checkout.session.completed', data: { object } })
 

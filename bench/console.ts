@@ -7,7 +7,7 @@ import { Pool } from 'undici'
 import { claimStaff, createPeople } from '../src/features/sign-in/people.ts'
 import { createSessions, newSessionId } from '../src/features/sign-in/sessions.ts'
 import { stepsOf } from '../src/platform/cli/progress-bar.ts'
-import { cause, type Desk, withDesk } from './accounts.ts'
+import { type BenchService, cause, withBenchService } from './accounts.ts'
 import { type Bench, figure } from './bench.ts'
 import { withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
@@ -40,7 +40,7 @@ const staffPaths = [
 const openPaths = ['/', '/prices', '/free-proxies', '/status']
 
 /** The cookie of a new session. */
-const cookieOf = async ({ core }: Desk, subjectId: string): Promise<string> => {
+const cookieOf = async ({ core }: BenchService, subjectId: string): Promise<string> => {
   const { secret } = await createSessions(core).open(
     { subjectId, sessionId: newSessionId(subjectId), method: 'passkey' },
     { userAgent: 'bench', address: '127.0.0.1' },
@@ -48,11 +48,11 @@ const cookieOf = async ({ core }: Desk, subjectId: string): Promise<string> => {
   return `__Host-farebox_session=${secret}`
 }
 
-const staffOf = async (desk: Desk): Promise<string> => {
-  const member = await claimStaff(desk.core.pool, 'bench@staff.example')
+const staffOf = async (service: BenchService): Promise<string> => {
+  const member = await claimStaff(service.core.pool, 'bench@staff.example')
   for (const role of ['finance', 'operator'] as const)
-    await createPeople(desk.core).grant(member, role, cause)
-  return cookieOf(desk, member.staffId)
+    await createPeople(service.core).grant(member, role, cause)
+  return cookieOf(service, member.staffId)
 }
 
 type Page = { readonly path: string; readonly cookie: string | null }
@@ -90,9 +90,9 @@ export const consolePages: Bench = {
       await withDatabase(url, async (database) => {
         const settings = serverSettings(database, directory)
         await stopServer((await startServer(settings)).child)
-        const { key, customer, staff } = await withDesk(settings, async (desk) => {
-          const { accountId, key } = await desk.account('console@example.com', true)
-          return { key, customer: await cookieOf(desk, accountId), staff: await staffOf(desk) }
+        const { key, customer, staff } = await withBenchService(settings, async (service) => {
+          const { accountId, key } = await service.account('console@example.com', true)
+          return { key, customer: await cookieOf(service, accountId), staff: await staffOf(service) }
         })
         const { child, url: base } = await startServer(settings)
         const pool = new Pool(base.origin, { connections: clients })

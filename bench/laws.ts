@@ -5,7 +5,7 @@ import { costOfModel } from './finance/model-cost.ts'
 import { appendHistory } from './history.ts'
 
 /** The cost for an order of checking every event against the invariants before it is sealed. */
-export const lawChecks: Bench = {
+export const invariantChecks: Bench = {
   name: 'laws',
   what: 'the cost for an order of checking the invariants before a seal',
   run: async ({ url, print, bar, sizes }) =>

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stepsOf } from '../src/platform/cli/progress-bar.ts'
-import { withDesk } from './accounts.ts'
+import { withBenchService } from './accounts.ts'
 import { type Bench, type BenchContext, figure } from './bench.ts'
 import { withClient, withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
@@ -87,7 +87,7 @@ export const restart: Bench = {
           ...(eventStore !== undefined && { EVENTSTORE_URL: eventStore }),
         }
         await stopServer((await startServer(settings)).child)
-        const { key } = await withDesk(settings, ({ account }) => account('busy@example.com', false))
+        const { key } = await withBenchService(settings, ({ account }) => account('busy@example.com', false))
         let { child, url: base } = await startServer(settings)
         try {
           let placed = await fill(context, base, key)
@@ -105,7 +105,7 @@ export const restart: Bench = {
             const replayMs = await place(base, key, 'restart-0-0', 200)
             placed += 1
             print(
-              `log in ${eventStore === undefined ? 'Postgres' : 'EventStoreDB'}, ${figure(placed)} orders, ${how}: ended in ${figure((startedMs - endedMs) / 1000, 1)} s, ${snapshot}, ready after ${figure(readyMs / 1000, 1)} s, first order ${figure(firstMs)} ms, ${figure(firstMs / limitMs, 2)} of what it may take; an order of before asked again ${figure(replayMs)} ms`,
+              `log in ${eventStore === undefined ? 'Postgres' : 'EventStoreDB'}, ${figure(placed)} orders, ${how}: ended in ${figure((startedMs - endedMs) / 1000, 1)} s, ${snapshot}, ready after ${figure(readyMs / 1000, 1)} s, first order ${figure(firstMs)} ms, ${figure(firstMs / limitMs, 2)} of what it may take; a repeated older order ${figure(replayMs)} ms`,
             )
           }
         } finally {

@@ -18,7 +18,7 @@ import { freelist } from './freelist.ts'
 import { gateway } from './gateway.ts'
 import { idle } from './idle.ts'
 import { lag } from './lag.ts'
-import { lawChecks } from './laws.ts'
+import { invariantChecks } from './laws.ts'
 import { lines } from './lines.ts'
 import { margins } from './margins.ts'
 import { metering } from './metering.ts'
@@ -39,7 +39,7 @@ const all = [
   exportsAndImport,
   finance,
   verification,
-  lawChecks,
+  invariantChecks,
   signing,
   webhooks,
   fanOut,

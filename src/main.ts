@@ -139,7 +139,7 @@ const run = async (): Promise<void> => {
   for (const network of wideNetworks(process.env.FAREBOX_TRUSTED_PROXY ?? ''))
     logger.warn(
       { network },
-      'FAREBOX_TRUSTED_PROXY trusts a large part of the Internet: whoever connects from there can claim any address',
+      'FAREBOX_TRUSTED_PROXY trusts a large part of the Internet: clients there can claim any address',
     )
   if (config.webhookAllowLoopback)
     logger.warn(

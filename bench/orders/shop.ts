@@ -1,5 +1,5 @@
 import { addAddresses } from '../../src/features/stock/add-stock.ts'
-import { cause, withDesk } from '../accounts.ts'
+import { cause, withBenchService } from '../accounts.ts'
 
 const wallets = 64
 
@@ -14,7 +14,7 @@ export const prepare = (
   env: NodeJS.ProcessEnv,
   { addressesInStock = 0 } = {},
 ): Promise<{ readonly keys: readonly string[]; readonly resellerKeys: readonly string[] }> =>
-  withDesk(env, async ({ core, account, credit }) => {
+  withBenchService(env, async ({ core, account, credit }) => {
     const keys: string[] = []
     const resellerKeys: string[] = []
     for (let n = 0; n < wallets; n += 1) {

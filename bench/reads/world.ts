@@ -3,7 +3,7 @@ import { Pool } from 'undici'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
 import { addAddresses } from '../../src/features/stock/add-stock.ts'
-import { cause, withDesk } from '../accounts.ts'
+import { cause, withBenchService } from '../accounts.ts'
 
 export type Caller = { readonly key: string; readonly reseller: boolean }
 
@@ -41,7 +41,7 @@ const stocked = (block: number) =>
 
 /** 64 accounts with money, 16 of them resellers with 20 customers each, addresses in stock, notices, and a finance token. */
 export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
-  withDesk(env, async ({ core, account, credit }) => {
+  withBenchService(env, async ({ core, account, credit }) => {
     const make = async (n: number): Promise<Caller> => {
       const reseller = isReseller(n)
       const { accountId, key } = await account(`reads-${n}@example.com`, reseller)
@@ -52,7 +52,7 @@ export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
     const callers = await Promise.all(Array.from({ length: accounts }, (_, n) => make(n)))
     for (const [block, productId] of ['isp-static', 'ipv4-datacenter'].entries())
       await addAddresses(core.runner, { productId, country: 'USA', addresses: stocked(block) }, cause)
-    const desk = createNotices(core)
+    const service = createNotices(core)
     for (let n = 0; n < notices; n += 1) {
       const draft = {
         noticeId: `ntc_bench${n}`,
@@ -64,7 +64,7 @@ export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
         linkHref: '/docs',
         linkLabel: 'What changes',
       } as const
-      await desk.publish(draft as unknown as Parameters<typeof desk.publish>[0], cause)
+      await service.publish(draft as unknown as Parameters<typeof service.publish>[0], cause)
     }
     const token = await createFinanceTokenService(core).issue({ name: 'bench', expiresAtMs: null }, cause)
     if (token.outcome !== 'done') throw new Error(`no finance token: ${JSON.stringify(token)}`)

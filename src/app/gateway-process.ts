@@ -288,7 +288,7 @@ export const openAccess = (
     logger,
   }
   const stateOf = createStreamStates(log, { snapshots, whileAway: 'error' })
-  const stockOf = createStreamStates(log, { snapshots, whileAway: 'error', maxKept: maxStocks })
+  const stockOf = createStreamStates(log, { snapshots, whileAway: 'error', maxCached: maxStocks })
   let plans: PlanDirectory
   const credentials = createCredentials(deps.keys.master)
   const budgets = startBudgets({

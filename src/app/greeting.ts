@@ -46,7 +46,7 @@ curl -s '${baseUrl}/api/proxy-list?format=txt&protocol=socks5'`
 
 /** The demo keys. Only the start that created them shows them. */
 export const keyLines = (demo: DemoFile, file: string): string =>
-  `Demo accounts (kept in ${file}):
+  `Demo accounts (stored in ${file}):
   buyer     ${demo.buyer.accountId}  ${demo.buyer.key}
   reseller  ${demo.reseller.accountId}  ${demo.reseller.key}
   scraper   ${demo.scraper.accountId}  ${demo.scraper.key}
@@ -100,7 +100,7 @@ const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Star
     .join('\n')
 
 /** Shell commands to copy that create the first customer of a service without a demo. */
-const firstSteps = `Nothing is sold here yet, and nobody has an account. In another terminal with the same settings, in the
+const firstSteps = `There are no products and no accounts yet. In another terminal with the same settings, in the
 directory of Farebox:
 
 # what is sold and at which prices; docs/catalog.md says what the file holds

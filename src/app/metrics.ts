@@ -66,9 +66,9 @@ export const registerGauges = (
   const gauges = [
     ['farebox_commands_waiting', 'Commands that wait to be decided.', runner.queueLength],
     ['farebox_commands_frozen', 'Appends whose outcome is not known yet.', runner.unknownOutcomes],
-    ['farebox_streams_cached', 'Streams whose state is kept in memory.', runner.cachedStreams],
+    ['farebox_streams_cached', 'Streams with a cached state.', runner.cachedStreams],
     ['farebox_pool_connections', 'Connections to Postgres of the shared pool.', () => pool.totalCount],
-    ['farebox_pool_idle', 'Connections of the shared pool that nobody uses.', () => pool.idleCount],
+    ['farebox_pool_idle', 'Idle connections of the shared pool.', () => pool.idleCount],
     ['farebox_pool_waiting', 'Queries that wait for a connection.', () => pool.waitingCount],
   ] as const
   for (const [name, help, read] of gauges) registerGauge(registry, { name, help, read })

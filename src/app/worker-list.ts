@@ -1,5 +1,5 @@
 import { sealDelivery } from '../audit/external-seals/deliver-seals.ts'
-import { lawGuard } from '../audit/invariant-monitor.ts'
+import { invariantMonitor } from '../audit/invariant-monitor.ts'
 import { sealer } from '../audit/seals/sealer.ts'
 import { signatureWatch } from '../audit/signatures/signature-watch.ts'
 import { keyUses } from '../features/accounts/feature.ts'
@@ -52,7 +52,7 @@ export const serverWorkers: readonly Worker[] = [
   webhookEnqueueRetry,
   webhookDelivery,
   webhookRetention,
-  lawGuard,
+  invariantMonitor,
   signatureWatch,
   sealer,
   sealDelivery,

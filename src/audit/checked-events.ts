@@ -170,7 +170,9 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
         }
         await readKnown(db)
       }
-      throw new Error('work.checked_events does not keep what is written: somebody changed it, or many write')
+      throw new Error(
+        'work.checked_events does not store what is written: it was changed, or many processes write to it',
+      )
     }
     const saving = saveQueue.then(write)
     saveQueue = saving.catch(() => undefined)
@@ -245,7 +247,7 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
             accountId: accountOf({ stream, data: parseUntrustedObject(data) }) as Violation['accountId'],
             rule,
             problem:
-              'a process found it, and the tables of violations do not say so: somebody changed them; "ledger verify" says more',
+              'a process found it, and it is missing in the tables of violations: they were changed; run "ledger verify"',
             decision: null,
           }
       }

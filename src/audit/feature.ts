@@ -72,7 +72,7 @@ export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds
     const waitedMs = (await unsealedWait(core)) ?? 0
     return waitedMs <= everySeconds * 1000 + lateMs
       ? null
-      : `events wait for ${secondsText(waitedMs)} to be sealed: the log lines of the sealer say why, or somebody else holds its lock`
+      : `events wait for ${secondsText(waitedMs)} to be sealed: see the log lines of the sealer, or another session holds its lock`
   },
 })
 

@@ -59,7 +59,7 @@ export const readUncheckedProblem = async (
 ): Promise<string | null> =>
   (await checked.covers(range))
     ? null
-    : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
+    : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: engine.checkpoints or work.checked_events was changed; "farebox projections rebuild laws" checks all events again`
 
 /**
  * Resolves when every event up to a position is checked against the invariants, none violates one, and the database has
@@ -152,7 +152,7 @@ const blockAccount = async (
   return answer
 }
 
-export const lawGuard = worker({
+export const invariantMonitor = worker({
   name: 'law-guard',
   about: 'Reports events that break an invariant, and blocks their accounts if a setting says so',
   trigger: { everyMs: 1_000 },
@@ -234,6 +234,6 @@ export const startViolationMonitor = (deps: {
     if (currentState === processedState && hiddenCount === 0) return
     processedState = (await processAll()) ? currentState : ''
   }
-  const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
+  const { stop } = scheduler.start(invariantMonitor, check, { everyMs: deps.intervalMs })
   return { open: () => ({ count: openViolations.count + hiddenCount, first: openViolations.first }), stop }
 }

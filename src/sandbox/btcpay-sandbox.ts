@@ -279,7 +279,7 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
         const falsified = {
           ...event,
           deliveryId: `${deliveryId}lie`,
-          metadata: { orderId: 'dep_somebody_else' },
+          metadata: { orderId: 'dep_another_account' },
           payment: {
             ...payment({
               id: 'lie',
@@ -296,7 +296,7 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           url: account.webhookUrl,
           sign: () => signBody(event, account.webhookSecret),
           forge: () =>
-            signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'the secret of somebody else'),
+            signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'a forged secret'),
           lie: () => signBody(falsified, account.webhookSecret),
         }
       })

@@ -203,7 +203,7 @@ const mailboxPage = (letters: readonly StoredMail[]): string =>
     body: html`<h1>Mailbox</h1>
 ${
   letters.length === 0
-    ? html`<p class="note">Nothing yet. The console writes here when somebody asks for a sign-in link.</p>`
+    ? html`<p class="note">Nothing yet. The console's sign-in e-mails appear here.</p>`
     : html`<ul class="cards">${letters.map(
         (letter) =>
           html`<li><b>${letter.subject}</b><small>to ${letter.to.join(', ')} · ${letter.at.slice(0, 19).replace('T', ' ')} UTC</small><p>${withLinks(letter.text)}</p></li>`,

@@ -217,7 +217,7 @@ export const nowpaymentsSandbox = (sandboxStore: SandboxStore): ProviderSandbox 
         invoice,
         url,
         sign: () => signBody(payment, account.webhookSecret),
-        forge: () => signBody(falsified, 'the secret of somebody else'),
+        forge: () => signBody(falsified, 'a forged secret'),
         lie: () => signBody(falsified, account.webhookSecret),
       }
       return [outgoing]

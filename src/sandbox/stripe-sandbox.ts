@@ -331,7 +331,7 @@ export const stripeSandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           url: account.webhookUrl,
           sign: (nowMs) => signBody(event, account.webhookSecret, nowMs),
           forge: (nowMs) =>
-            signBody({ ...falsified, id: `${event.id}forged` }, 'whsec_of_somebody_else', nowMs),
+            signBody({ ...falsified, id: `${event.id}forged` }, 'whsec_forged', nowMs),
           lie: (nowMs) => signBody(falsified, account.webhookSecret, nowMs),
         }
       })

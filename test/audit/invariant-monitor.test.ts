@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { createCheckedEvents } from '../../src/audit/checked-events.ts'
 import { sealProbe } from '../../src/audit/feature.ts'
-import { lawGuard, startViolationMonitor } from '../../src/audit/invariant-monitor.ts'
+import { invariantMonitor, startViolationMonitor } from '../../src/audit/invariant-monitor.ts'
 import { violationsTable } from '../../src/audit/invariants/invariant.ts'
 import { invariants, rulesDigest } from '../../src/audit/invariants/invariants.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
@@ -49,7 +49,7 @@ const metrics = async ({ baseUrl }: Service): Promise<string> =>
 /** A monitor as another process starts it, once it has processed all open violations. */
 const restartMonitor = async (t: TestContext, { farebox }: Service): Promise<void> => {
   const { core, config } = farebox
-  const scheduler = createScheduler({ ...core, workers: [lawGuard], place: null })
+  const scheduler = createScheduler({ ...core, workers: [invariantMonitor], place: null })
   t.after(() => scheduler.stop())
   const rounds: (() => Promise<void>)[] = []
   startViolationMonitor({

@@ -255,7 +255,7 @@ describe('in a sealed log', () => {
     const { findings } = await verified(world)
     assert.match(
       findings.map(findingText).join('; '),
-      /the log ends with event 40, but digests of \d+ events are kept/,
+      /the log ends with event 40, but digests of \d+ events are stored/,
     )
   })
 

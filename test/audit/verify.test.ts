@@ -76,6 +76,6 @@ describe('a verification', () => {
       events.toSpliced(39, 0, { ...events[39]!, id: newEventId(), position: events[39]!.position - 1 })
     assert.match(await first(), /^seals: event 40 .*: it was added/)
     seen = (events) => events.slice(0, 60)
-    assert.match(await first(), /the log ends with event 60, but digests of \d+ events are kept/)
+    assert.match(await first(), /the log ends with event 60, but digests of \d+ events are stored/)
   })
 })

@@ -18,7 +18,7 @@ import { type Client, createShop, loseCallbacks, type OrderAnswer } from './shop
 import { createTraffic } from './traffic.ts'
 import { createUpkeep } from './upkeep.ts'
 
-export type HistoryAsked = {
+export type HistoryRequest = {
   /** Number of whole days before the last day. */
   readonly days: number
   /** Number of accounts in addition to the accounts of the demo. */
@@ -53,7 +53,7 @@ export const fillHistory = async (
   farebox: Farebox & { readonly baseUrl: string },
   demo: DemoFile,
   clock: HistoryClock,
-  { days, customers, seed }: HistoryAsked,
+  { days, customers, seed }: HistoryRequest,
   onStep: (step: HistoryStep) => void,
 ): Promise<{ readonly accounts: number; readonly orders: number }> => {
   const { core, sandboxUrl } = farebox

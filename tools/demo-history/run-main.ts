@@ -2,7 +2,7 @@ import type { Config } from '../../src/app/config.ts'
 import type { BareContext } from '../../src/platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../src/platform/cli/output.ts'
 import { stepsOf, withProgress } from '../../src/platform/cli/progress-bar.ts'
-import type { HistoryAsked } from './fill.ts'
+import type { HistoryRequest } from './fill.ts'
 import { tellHistory } from './run.ts'
 
 /** @throws CliMisuse unless the settings are those of a demo */
@@ -34,7 +34,7 @@ const assertDemo = (config: Config): void => {
 /** Runs `demo history`. */
 export const makeHistory = async (
   { readSettings, open }: BareContext<Config>,
-  request: HistoryAsked,
+  request: HistoryRequest,
 ): Promise<CliOutput> => {
   const config = await readSettings()
   assertDemo(config)

@@ -3,10 +3,10 @@ import { openFarebox } from '../../src/app/start.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { CliRefusal } from '../../src/platform/cli/output.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
-import { fillHistory, type HistoryAsked, type HistoryStep } from './fill.ts'
+import { fillHistory, type HistoryRequest, type HistoryStep } from './fill.ts'
 import { createHistoryClock, dayMs } from './rhythm.ts'
 
-export type HistoryResult = HistoryAsked & {
+export type HistoryResult = HistoryRequest & {
   readonly from: string
   readonly to: string
   readonly accounts: number
@@ -34,7 +34,7 @@ const settingsFor = (config: Config): Config => ({
 export const tellHistory = async (
   config: Config,
   systemClock: Clock,
-  settings: HistoryAsked,
+  settings: HistoryRequest,
   options: { readonly onStep: (step: HistoryStep) => void; readonly endMs?: number },
 ): Promise<HistoryResult> => {
   const startedMs = performance.now()

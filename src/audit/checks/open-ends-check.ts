@@ -49,13 +49,13 @@ const orders = defineWork(
   select last_position as position, null::bigint as since_ms, 'order ' || order_id || ' ' || due as problem
     from (select *, case
         when answer is null and outcome is null and debited_micros is not null
-          then 'is paid, and its arbiter gave no answer'
-        when answer = 'fulfilled' and outcome is null then 'got its goods, and its own stream does not say so'
-        when answer = 'refused' and outcome is null then 'was refused by its arbiter, and did not fail'
+          then 'is paid, and its allocation owner gave no answer'
+        when answer = 'fulfilled' and outcome is null then 'was fulfilled, and its own stream does not say so'
+        when answer = 'refused' and outcome is null then 'was refused by its allocation owner, and did not fail'
         when debited_micros is not null and not placed then 'is paid, and its own stream does not say so'
         when debited_micros is null and placed then 'says that it is paid, and its payment is missing'
         when debited_micros is not null and outcome in ('failed', 'canceled') and decided_cents < price_cents
-          then 'got nothing, and nobody decided that all of its money goes back'
+          then 'was not fulfilled, and no refund of the whole payment was decided'
         when exists (select from jsonb_each(refunds) as refund
             where not (refund.value ->> 'landed')::boolean)
           then 'has a refund that was decided, and did not come to its end'

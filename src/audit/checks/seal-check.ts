@@ -191,7 +191,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
       hasMismatch = true
       addRangeFinding(
         ordinal,
-        'they are not what was sealed, though each fits its kept digest: both were changed',
+        'they differ from what was sealed, but match their stored digests: both were changed',
       )
     } else if (event !== null && seal.throughEventId !== event.id)
       cursor.report(next, `event ${ordinal} is ${event.id}, not ${seal.throughEventId} as it says`)

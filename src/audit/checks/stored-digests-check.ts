@@ -305,7 +305,7 @@ export const createStoredDigestCheck = async (options: {
         findings.add({
           where: 'log',
           check: 'seals',
-          problem: `the log ends with event ${ordinal}, but digests of ${storedEnd} events are kept: those after it were cut off`,
+          problem: `the log ends with event ${ordinal}, but digests of ${storedEnd} events are stored: the later events were removed`,
         })
     },
     digest: () => digest,

@@ -100,8 +100,8 @@ export const checkExternalSeals = async (
       throw mismatch(
         isForked ? 'seals_forked' : 'seals_rewritten',
         isForked
-          ? `seal ${revision} is another one now, and both are signed: whoever holds the key made two histories`
-          : `seal ${revision} is another one now, and it is not genuine: the place was written to by somebody else`,
+          ? `seal ${revision} has changed, and both versions are signed: the owner of the key made two histories`
+          : `seal ${revision} has changed, and is not genuine: another writer changed the storage`,
         { pinned, seen: { revision, event } },
       )
     }

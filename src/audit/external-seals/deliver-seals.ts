@@ -29,12 +29,12 @@ type DeliveryDependencies = {
 
 const conflictingSeal = (target: string, name: string): DeliveryRefused =>
   new DeliveryRefused(
-    `${target} has another seal as ${name}: it is that of another log, or the log was set back or rewritten since. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
+    `${target} has another seal as ${name}: it is that of another log, or the log was set back or rewritten since. Run "ledger verify" with exported seals; if the log was restored on purpose, name a new place`,
   )
 
 const lostSeal = (target: string, revision: number): DeliveryRefused =>
   new DeliveryRefused(
-    `seal ${revision} was brought to ${target}, and the log does not have it: it was cut off, rewritten or set back. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
+    `seal ${revision} was brought to ${target}, and the log does not have it: it was cut off, rewritten or set back. Run "ledger verify" with exported seals; if the log was restored on purpose, name a new place`,
   )
 
 /**

@@ -122,7 +122,7 @@ const checkMoved = (event: Moved, { rows, report }: Context): void => {
   if (proposal?.state === 'approved') rows.put(proposalsTable, { ...proposal, state: 'used' })
   if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return
   const what = `${inDollars(sizeMicros)} by hand, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone,`
-  if (proposal === undefined) report('movement-unproposed', `it moves ${what} and nobody proposed it`)
+  if (proposal === undefined) report('movement-unproposed', `it moves ${what} without a proposal`)
   else if (proposal.state !== 'approved')
     report('movement-unapproved', `it moves ${what} and no other operator approved it before, once`)
   else if (!isAsProposed(event, proposal.what))
@@ -136,7 +136,7 @@ const checkProposalNames = (event: Recorded<'ProposalMade'> | Answered, { report
   if (event.stream !== proposalStream(proposalId))
     report('proposal-elsewhere', `it is about proposal ${proposalId}`)
   if (operatorOf(event.metadata.actor) !== by)
-    report('proposal-of-another', `it says ${by}, and was caused by another or by nobody who operates`)
+    report('proposal-of-another', `it says ${by}, and was caused by another operator or by no operator`)
 }
 
 const checkProposal = (event: Recorded<'ProposalMade'>, context: Context): void => {
@@ -188,7 +188,7 @@ const checkLimit = (event: Recorded<'FourEyesSet'>, { rows, report }: Context): 
     if (proposal?.state !== 'approved' || proposal.what !== proposedText({ kind: 'setting', limitCents }))
       report(
         'limit-unapproved',
-        `it allows more than ${inDollars(centsToMicros(lastLimitCents))}, and nobody approved that`,
+        `it allows more than ${inDollars(centsToMicros(lastLimitCents))}, without an approval`,
       )
     else rows.put(proposalsTable, { ...proposal, state: 'used' })
   }

@@ -169,11 +169,11 @@ const startDue = ({ data: { order } }: Recorded<'WalletDebited' | 'CustomerCharg
 const checkFulfilment = (event: Fulfilment, row: DueRow | undefined, { rows, report }: Context) => {
   const { orderId } = event.data
   if (row === undefined) {
-    report('goods-undue', `no order ${orderId} that was paid waits for these goods`)
+    report('goods-undue', `no order ${orderId} that was paid waits for this fulfilment`)
     return
   }
   const { stream } = allocationOwnerOf(row.paid)
-  if (event.stream !== stream) report('goods-elsewhere', `order ${orderId} gets its goods from ${stream}`)
+  if (event.stream !== stream) report('goods-elsewhere', `order ${orderId} is fulfilled by ${stream}`)
   const decided = decidedFulfilment(event, row.paid, rows) ?? null
   const difference = differenceFromDecision(event, decided)
   if (difference === 'another')
@@ -182,7 +182,7 @@ const checkFulfilment = (event: Fulfilment, row: DueRow | undefined, { rows, rep
       `order ${orderId} paid for ${decided === null ? 'nothing that could be given' : decided.type}`,
     )
   else if (difference !== null)
-    report('goods', `it is not what order ${orderId} paid for: ${difference.fields}`)
+    report('goods', `it differs from the paid order ${orderId}: ${difference.fields}`)
   const at = fulfilledAt(event)
   if (Math.abs(Date.parse(at) - recordedMs(event)) > staleMs)
     report('goods-time', `it says ${at} and was recorded at ${event.metadata.recordedAt}`)

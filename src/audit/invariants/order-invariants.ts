@@ -109,7 +109,7 @@ const answerWith =
   (answer: 'fulfilled' | 'refused') =>
   (_event: unknown, row: OrderRow, { report }: Context): OrderRow => {
     if (row.answer !== null)
-      report('arbiter-twice', `order ${row.order_id} was ${row.answer} before; the first answer stands`)
+      report('arbiter-twice', `order ${row.order_id} was ${row.answer} before; the first answer is final`)
     if (row.debited_micros === null) report('unpaid', `order ${row.order_id} is not paid`)
     return { ...row, answer: row.answer ?? answer }
   }

@@ -171,7 +171,7 @@ const checkLedger = (event: LedgerRecord, context: Context): void => {
   const row = rows.get(manualTable, [manualStream(movement)])
   const moved = movementText(movement)
   if (row === undefined || row.state === 'withdrawn') {
-    report('movement-unrecorded', `nobody recorded that ${moved} is to be moved`)
+    report('movement-unrecorded', `no record requests a movement of ${moved}`)
     return
   }
   const recorded = movementText(row.recorded)

@@ -155,7 +155,7 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
         const storedOrdinal = (await lastRow(client))?.ordinal ?? 0
         if (run.firstOrdinal > storedOrdinal + 1)
           throw new Error(
-            `digests are kept up to ordinal ${storedOrdinal}, so those from ${run.firstOrdinal} do not follow`,
+            `digests are stored up to ordinal ${storedOrdinal}, so those from ${run.firstOrdinal} do not follow`,
           )
         if (run.end.ordinal > storedOrdinal) await insert(client, run, storedOrdinal)
       })

@@ -216,7 +216,7 @@ export const openSealing = async (deps: SealingDependencies, cause: Cause): Prom
   const { ordinal, position, eventId } = chain.end()
   if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
     throw new SealRefused(
-      `digests of ${ordinal} events are kept, but the log has not the last of them: it was cut off or changed, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
+      `digests of ${ordinal} events are stored, but the log lacks the last of them: it was truncated or changed, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
     )
 
   /**
@@ -255,7 +255,7 @@ export const openSealing = async (deps: SealingDependencies, cause: Cause): Prom
         const events = await log.readAll(chain.end().position, pageSize)
         if (events.length === 0)
           throw new UnresolvedViolation(
-            'a row of log.signatures says that the last batch of the log has more events: somebody changed it; run "ledger verify"',
+            'by a row of log.signatures the last batch of the log has more events: the log was changed; run "ledger verify"',
           )
         await chain.take(events)
       }

@@ -129,7 +129,7 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
     },
     sign(rows) {
       if (ownKey === null || statementOf === null)
-        throw new Error('a batch is signed before its preamble was asked for')
+        throw new Error('a batch is signed before its preamble was requested')
       const batchPlace = {
         number: ownKey.batches + 1,
         previousPosition: ownKey.lastPosition,

@@ -62,7 +62,7 @@ export const scrapeBatchAccepted = defineEvent('ScrapeBatchAccepted', {
     'A batch of calls was accepted. Its inputs are stored outside the log, because they may name people.',
   fields: {
     ...batch,
-    keyId: id<KeyId>('key', 'the key that asked'),
+    keyId: id<KeyId>('key', 'the key of the request'),
     requestId: text('the `X-Request-Id`'),
     fingerprint: text('SHA-256 of scraper and inputs, which a retry must match'),
   },

@@ -93,7 +93,7 @@ export const scrapeFinished = defineEvent('ScrapeFinished', {
     ...call,
     outcome: oneOf(
       scrapeOutcomes,
-      'the first four are results, which a retry gets again; the others are failures, after which the same `X-Request-Id` is tried anew',
+      'the first four are results, which a retry returns again; after the others, which are failures, the same `X-Request-Id` is called again',
     ),
     billed: flag('whether it is charged'),
     amountMicros: micros('0 or more', 'the charge: the price, or 0'),

@@ -230,7 +230,7 @@ export const changeCustomer = async (
 
 /**
  * Derives customer ids with a keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits) instead of `deriveId`. A reseller's
- * own id may be a telephone number, and the log stores `cus_…` permanently. Without the master key nobody can find the
+ * own id may be a telephone number, and the log stores `cus_…` permanently. Without the master key it is not possible to find the
  * person by brute force.
  */
 export const createCustomerIds = (master: MasterKey): CustomerIdOf => {

@@ -264,7 +264,7 @@ ${tableOf({
   caption: 'Gateways of the service, by preference',
   rows: await ownGateways.states(),
   empty:
-    'No gateway is set up, so nobody can top up. Set the credentials of Stripe, BTCPay Server or NOWPayments, and restart.',
+    'No gateway is set up, so wallets cannot be topped up. Set the credentials of Stripe, BTCPay Server or NOWPayments, and restart.',
   columns: [
     {
       title: 'Gateway',

@@ -84,7 +84,7 @@ export const createInvoiceFactory = (dependencies: {
       account: accountId,
     })
 
-  return async (deposit, liveGateway, askedUrl, cause) => {
+  return async (deposit, liveGateway, requestedUrl, cause) => {
     const { details } = deposit
     const { depositId, amountCents, rail, merchantName } = details
     await claim(depositId, liveGateway.gatewayId)
@@ -93,7 +93,7 @@ export const createInvoiceFactory = (dependencies: {
       const storedPage = await pages.read(details)
       if (now?.invoice && storedPage?.payUrl)
         return { deposit: now, payUrl: storedPage.payUrl, replayed: true, position: null }
-      const returnUrl = await pages.keepReturnUrl(details, askedUrl)
+      const returnUrl = await pages.keepReturnUrl(details, requestedUrl)
       await schedulePolling(pool, { ...details, openedAt: deposit.openedAt })
       const created = await liveGateway.gateway.createInvoice({
         depositId,

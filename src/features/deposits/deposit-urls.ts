@@ -66,7 +66,7 @@ export const createDepositPages = ({
     if (isSigned(row)) return { returnUrl, payUrl }
     logger.error(
       { depositId },
-      'the addresses of a deposit were written by somebody else than the service: they are not shown',
+      'the stored addresses of a deposit were not written by the service: they are not shown',
     )
     return null
   }

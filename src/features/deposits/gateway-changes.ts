@@ -11,7 +11,7 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   refunded: 'A payment was refunded at the provider. Take it back here, if it was credited.',
   other_currency: 'Money moved in another currency than dollars. Nothing was booked.',
   paid_without_money:
-    'The provider says that the invoice is paid, but less arrived: somebody may have marked it by hand.',
+    'The provider reports the invoice as paid, but less money arrived: it may have been marked as paid manually.',
   marked_invalid: 'The provider says that the invoice is invalid, but its payments are credited.',
   payment_changed: 'The provider states another amount of a payment than the one that was credited.',
   payment_undone: 'A credited payment turned out to be none.',

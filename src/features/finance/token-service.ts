@@ -99,7 +99,7 @@ export const createFinanceDirectory = ({
   /** A problem of this process's clock, or null. With a problem no token's expiry can be checked. */
   readonly clockProblem: () => string | null
 }): FinanceDirectory => {
-  const stateOf = createStreamStates(log, { maxKept: 1, whileAway: 'error' })
+  const stateOf = createStreamStates(log, { maxCached: 1, whileAway: 'error' })
   const findToken = createKeyFinder<KeyRow, { readonly key: FinanceTokenState }>(
     pool,
     financeTokenKind,

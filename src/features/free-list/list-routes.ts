@@ -44,7 +44,7 @@ export const proxyListRoutes = (deps: {
       operationId: 'listFreeProxies',
       summary: 'The live free proxies',
       description:
-        'Public proxies that answered their last check, made by this service itself; the ones that were up most come first. They are checked around the clock and this answer is at most three seconds old, so ask again rather than keep it. Needs no key. Nobody vouches for these proxies: whoever runs one sees what you send through it.',
+        'Public proxies that answered their last check, made by this service itself; the ones that were up most come first. They are checked around the clock and this answer is at most three seconds old, so request it again instead of caching it. Needs no key. These proxies are not trustworthy: their operators see your traffic.',
       tag: 'Free tools',
       access: 'public',
       writes: false,

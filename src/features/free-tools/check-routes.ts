@@ -55,7 +55,7 @@ const CheckedProxies = z
 const summaryExample = summaryOf([resultExample])
 
 const description =
-  'Sends requests through the proxy to the judge of this service, which nobody can choose or forge, and says what came of it: the protocols that work, how much it hides, where it comes out. Private and reserved addresses and those of this service are refused, and then nothing is dialled.'
+  'Sends requests through the proxy to the judge of this service, which cannot be chosen or forged, and returns the result: the protocols that work, how much it hides, where it comes out. Private and reserved addresses and those of this service are refused, and then nothing is dialled.'
 
 const inOrder = (findings: readonly Finding[]) =>
   findings.toSorted((a, b) => a.index - b.index).map(({ result }) => result)

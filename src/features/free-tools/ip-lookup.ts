@@ -23,7 +23,7 @@ export const IpLookup = z
     ip: z.string().meta({ description: 'In its shortest form; IPv4 in IPv6 form is read as IPv4.' }),
     version: z.union([z.literal(4), z.literal(6)]),
     reserved: z.boolean().meta({
-      description: 'Private, loopback or set aside for another use: nobody on the internet has it.',
+      description: 'Private, loopback or reserved: it is not an address on the internet.',
     }),
     country_code: z.string().nullable().meta({ description: 'ISO 3166-1 alpha-2, lower case.' }),
     country: z.string().nullable(),

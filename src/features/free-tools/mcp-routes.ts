@@ -302,7 +302,7 @@ export const toolServer = (deps: ToolDependencies, caller: ToolCaller, version: 
       // The tools do not change while the process runs.
       capabilities: { tools: { listChanged: false } },
       instructions:
-        'Public proxies that are checked around the clock, a check of any proxy, and look-ups of IP addresses. None of it needs a key. Nobody vouches for public proxies: send nothing secret through one.',
+        'Public proxies that are checked around the clock, a check of any proxy, and look-ups of IP addresses. None of it needs a key. Public proxies are not trustworthy: send nothing secret through one.',
     },
   )
   server.registerTool(

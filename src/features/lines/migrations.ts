@@ -29,7 +29,7 @@ export const migrations: Migrations = {
   '1408_whitelist_targeting': 'alter table vault.whitelist add column targeting jsonb',
   // Signatures of an older version. They are checked once more when an upgrade adopts the entries.
   '1782_signed_whitelist': 'alter table vault.whitelist add column signature bytea',
-  // Null for an entry without a commitment in an event: it allows nobody. A removal is stored here in the transaction
+  // Null for an entry without a commitment in an event: it admits no client. A removal is stored here in the transaction
   // that changes the row, and deleted once it is in the log. The line of `vault.uncommitted` requests the adoption of
   // the entries, or, if there are none, its completion.
   '1840_committed_whitelist': `

@@ -29,7 +29,7 @@ export const Announcement = z
     linkLabel: z.string().nullable(),
     unread: z.boolean().meta({
       description:
-        'True until somebody of the account opens the notice in the dashboard; asking here changes nothing.',
+        'True until the notice is opened in the console of the account; this request does not change it.',
     }),
   })
   .meta({ id: 'Announcement' })

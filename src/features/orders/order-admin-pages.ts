@@ -43,7 +43,7 @@ const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}
 const leftOf = (order: Order): number => order.details.amountCents - decidedRefundCents(order)
 
 /** Rentals without a refund. */
-const keptRentals = (order: Order): readonly ProxyId[] => {
+const continuingRentals = (order: Order): readonly ProxyId[] => {
   const refunded = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
   return order.proxyIds.filter((id) => !refunded.has(id))
 }
@@ -82,7 +82,7 @@ export const orderAdminPages = ({
     const cents = amount === '' ? null : parseCents(amount, order.details.amountCents)
     const selected = [...new Set(typed.all('rentals'))]
     const reference = typed.text('reference')
-    const currentRentals: readonly string[] = keptRentals(order)
+    const currentRentals: readonly string[] = continuingRentals(order)
     const isAmountInvalid = cents === undefined || (cents !== null && (cents === 0 || cents > leftOf(order)))
     const problems = problemsIn({
       amount: isAmountInvalid
@@ -125,9 +125,10 @@ export const orderAdminPages = ({
       case 'already_applied':
         return refused({ reference: 'This reason already refunded this order.' }, 409)
       default: {
-        const keptCount = answer.keptProxyIds.length
-        const keptText = keptCount === 0 ? '' : ` ${keptCount} rentals continue, because they were extended.`
-        return goTo(pathOf(orderId), `${dollarText(answer.amountCents)} refunded.${keptText}`)
+        const continuingCount = answer.keptProxyIds.length
+        const continuingText =
+          continuingCount === 0 ? '' : ` ${continuingCount} rentals continue, because they were extended.`
+        return goTo(pathOf(orderId), `${dollarText(answer.amountCents)} refunded.${continuingText}`)
       }
     }
   }
@@ -185,7 +186,7 @@ ${explanation && chainOf(explanation, roles)}`,
         const { form } = visit
         const order = await orderOf(visit)
         const { orderId, accountId, amountCents, kind } = order.details
-        const rentals = kind === 'extension' ? [] : keptRentals(order)
+        const rentals = kind === 'extension' ? [] : continuingRentals(order)
         return {
           title: 'Refund an order',
           body: html`<p>${idText(orderId)} of ${linkedText(accountId, visit.visitor.roles)}: ${dollarText(amountCents)} paid, ${dollarText(leftOf(order))} left to refund.</p>

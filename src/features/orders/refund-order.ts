@@ -95,25 +95,25 @@ const withAnswerKind = ({
 
 /** The manual refund in a decision's events; null if there is none. */
 const refundIn =
-  ({ accountId }: Pick<OrderDetails, 'accountId'>, { kind: asked, reference }: RefundRequest) =>
+  ({ accountId }: Pick<OrderDetails, 'accountId'>, { kind, reference }: RefundRequest) =>
   (appends: Appends): ProposedRefund | null => {
     const event = appends.flatMap(({ events }) => events).find(({ type }) => type === 'RefundDecided')
     if (event === undefined) return null
     const { orderId, refundId, amountCents, costCents, proxyIds } = event.data as RefundDecided['data']
     const cost = costCents === undefined ? {} : { costCents }
     const paid = { accountId, orderId, refundId, amountCents, ...cost, proxyIds }
-    return { kind: 'refund', ...paid, reference: reference ?? '', asked }
+    return { kind: 'refund', ...paid, reference: reference ?? '', asked: kind }
   }
 
 /** The request of a proposal. */
 export const refundRequestOf = ({
-  asked,
+  asked: kind,
   amountCents,
   proxyIds,
   reference,
 }: ProposedRefund): RefundRequest => {
-  if (asked === 'whole') return { kind: 'whole', reference }
-  if (asked === 'cents') return { kind: 'cents', cents: amountCents, reference }
+  if (kind === 'whole') return { kind: 'whole', reference }
+  if (kind === 'cents') return { kind: 'cents', cents: amountCents, reference }
   return { kind: 'proxies', proxyIds: proxyIds as readonly ProxyId[], reference }
 }
 

@@ -87,7 +87,7 @@ export const OrderRecord = z
     }),
     cancelReason: z.enum(cancelReasons).nullable().meta({
       description:
-        'Why it was canceled. `invoice_expired`: nothing was paid in time; `payment_failed`: the payment failed, or its gateway was removed; `underpaid`: the invoice closed with less than it asked for; `insufficient_balance`: it was paid, and the wallet was short all the same. What arrived is in the wallet. Null also of an order that a version before 0.2.0 canceled.',
+        'Why it was canceled. `invoice_expired`: nothing was paid in time; `payment_failed`: the payment failed, or its gateway was removed; `underpaid`: the invoice closed with less than its amount; `insufficient_balance`: it was paid, and the wallet was short all the same. What arrived is in the wallet. Null also of an order that a version before 0.2.0 canceled.',
     }),
     balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
     yourCostCents: cents

@@ -164,12 +164,12 @@ export const refund = (settleTraffic: SettleTraffic) => async (context: CliConte
     throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
   const order = await shownOf(context, answer.order)
   const { amountCents, keptProxyIds } = answer
-  const keptNote =
+  const continuingNote =
     keptProxyIds.length === 0
       ? ''
       : `; these rentals continue, because they were extended meanwhile: ${keptProxyIds.join(' ')}`
   return {
     json: { refundCents: amountCents, keptProxyIds, ...json(order) },
-    text: `refunded ${dollars(amountCents)}${keptNote}\n\n${text(order)}`,
+    text: `refunded ${dollars(amountCents)}${continuingNote}\n\n${text(order)}`,
   }
 }

@@ -35,7 +35,7 @@ import { createFindProxy, createProxyRecords } from './own-rentals.ts'
 import { type GatewayAddress, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
 
 /** The query of a page, by parameter. */
-type AskedFor = Readonly<Record<string, string | undefined>>
+type RequestedFields = Readonly<Record<string, string | undefined>>
 
 /** The headers of a page of lines, for the interface description. A line has no room for them. */
 const pageHeaderTexts = {
@@ -49,7 +49,7 @@ const pageHeaderTexts = {
  */
 export const pageHeaders = (
   path: string,
-  queryFields: AskedFor,
+  queryFields: RequestedFields,
   page: { readonly limit: number; readonly offset: number; readonly total: number },
 ): Readonly<Record<string, string>> => {
   const { limit, offset, total } = page

@@ -68,7 +68,7 @@ export const orderText = (
   const headline =
     outcome === 'placed'
       ? `Thank you: your payment arrived and your order is ready, ${purchaseText}.`
-      : `Your payment arrived, but the order could not be placed: ${purchaseText}. The money is kept as your credit.`
+      : `Your payment arrived, but the order could not be placed: ${purchaseText}. The money stays in your credit.`
   return [headline, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
 }
 

@@ -245,7 +245,7 @@ export const createBatchItems = ({
         })
       })
       const storedBatch = await batch(newBatch.batch_id)
-      if (storedBatch === null) throw new Error(`batch ${newBatch.batch_id} was kept and is gone`)
+      if (storedBatch === null) throw new Error(`batch ${newBatch.batch_id} was stored and is missing`)
       return storedBatch
     },
 

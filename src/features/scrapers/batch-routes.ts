@@ -251,7 +251,7 @@ export const scrapeBatchRoutes = (deps: {
     path: '/v1/scrape/batch/{id}/results/{n}',
     operationId: 'getScrapeBatchResult',
     summary: 'Read the result of a call of a batch',
-    description: 'The answer of the n-th call, from 1, as a single call gives it. It is kept for a day.',
+    description: 'The answer of the n-th call, from 1, as a single call gives it. It is stored for a day.',
     writes: false,
     params: z.object({ id: z.string(), n: z.string() }),
     examples: { params: { id: batchId, n: '1' } },

@@ -88,8 +88,7 @@ const makeCall = async (deps: Dependencies, item: BatchItem): Promise<Outcome> =
   const { items, scrapes, rate } = deps
   const batch = await items.batch(item.batch_id)
   if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
-  if (!items.isGenuine(batch, item))
-    return { kind: 'dead', why: 'it was written by somebody else than the service' }
+  if (!items.isGenuine(batch, item)) return { kind: 'dead', why: 'it was not written by the service' }
   const finishItem = async (outcome: ItemOutcome, charged: number, result: string): Promise<Outcome> => {
     await items.note(item, outcome, charged)
     return { kind: 'done', result }

@@ -17,17 +17,17 @@ type Row = { account_id: string; taken: number; wait_ms: number }
  * than an empty one was stored by a clock that ran ahead, so it is limited to an empty one.
  */
 const takeText = `
-  with asked as (
+  with requests as (
     select account_id, n, (floor(extract(epoch from clock_timestamp()) * 1000))::bigint * $4::bigint as now,
            $3::bigint * 1000 as burst
       from unnest($1::text[], $2::integer[]) as list (account_id, n)
   )
   insert into work.scrape_rates as bucket (account_id, full_at, taken)
-  select account_id, now + least(n, $3::bigint) * 1000, least(n, $3::bigint) from asked order by account_id
+  select account_id, now + least(n, $3::bigint) * 1000, least(n, $3::bigint) from requests order by account_id
   on conflict (account_id) do update set (full_at, taken) = (
     select start.full_at + start.taken * 1000, start.taken
       from (select found.full_at, least(a.n, (a.now + a.burst - found.full_at) / 1000)::integer as taken
-              from asked a,
+              from requests a,
                    lateral (select least(greatest(bucket.full_at, a.now), a.now + a.burst) as full_at) found
              where a.account_id = bucket.account_id) start
   )

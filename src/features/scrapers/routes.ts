@@ -140,7 +140,7 @@ export const ScrapeDryRun = z
     dryRun: z.literal(true),
     input: z
       .record(z.string(), z.json())
-      .meta({ description: 'The fields as the platform would be asked with them.' }),
+      .meta({ description: 'The fields as they would be sent to the platform.' }),
     billing: z.object({
       priceUsd: z.string().meta({ description: 'What it would cost, in dollars with four decimals.' }),
       billed: z.literal(false),
@@ -219,7 +219,7 @@ export const scrapeRoutes = (deps: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body gets the first answer again, byte for byte, for 24 hours, and is never charged twice; a call that failed is tried anew. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice; a failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
@@ -238,8 +238,7 @@ export const scrapeRoutes = (deps: {
       ...(rate && { limit: { per: 'account' as const, take: rate } }),
       responses: {
         200: {
-          description:
-            'What was found, or that nothing was; with `dryRun=true` what would be asked and its price.',
+          description: 'What was found, or that nothing was; with `dryRun=true` the call and its price.',
           body: z.union([ScrapeAnswer, ScrapeDryRun]),
           example: scrapeExample,
           headers,

@@ -152,7 +152,7 @@ export const ScraperSchema = z
     note: z.string().nullable(),
     priceUsd: z.string().meta({ description: 'What a call costs, in dollars with four decimals.' }),
     state: z.enum(['live', 'unavailable']).meta({
-      description: '`unavailable`: nobody who is configured has it; a call is answered 503 and not billed.',
+      description: '`unavailable`: no configured provider has it; a call is answered 503 and not billed.',
     }),
     inputs: z.array(InputSchema),
     oneOf: z

@@ -86,9 +86,9 @@ export const createResults = (deps: {
       text: `${isLogHere ? `with now as materialized (select set_config('synchronous_commit', 'off', true))` : ''}
              insert into work.scrape_results
                (scrape_id, attempt, outcome, cached, credits_charged, hash, bytes, packing, body, expires_at)
-             select kept.*, $10::timestamptz
+             select stored.*, $10::timestamptz
                from unnest($1::text[], $2::integer[], $3::text[], $4::boolean[], $5::integer[], $6::text[],
-                           $7::integer[], $8::text[], $9::bytea[]) kept ${isLogHere ? ', now' : ''}`,
+                           $7::integer[], $8::text[], $9::bytea[]) stored ${isLogHere ? ', now' : ''}`,
       values: [
         column(({ scrapeId }) => scrapeId),
         column(({ attempt }) => attempt),

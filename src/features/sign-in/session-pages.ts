@@ -197,7 +197,7 @@ export const staffPages = ({
 ${
   roles.has('operator')
     ? html`<h2>View an account</h2>
-<p>You see its pages as it sees them, but cannot change anything. The log records the view and its reason.</p>
+<p>You see the pages of the account, but cannot change anything. The log records the view and its reason.</p>
 ${formOf(form, {
   fields: [
     fieldOf(

@@ -106,7 +106,7 @@ export const createSessions = ({
     if (row.signature !== null)
       logger.error(
         { sessionId: row.session_id, subjectId: row.subject_id },
-        'the row of a session was changed by somebody else than the service: it opens nothing',
+        'the row of a session was not written by the service: the session is refused',
       )
     return false
   }
@@ -236,11 +236,11 @@ export const createSessions = ({
       return rows[0] ? { sessionId: rows[0].session_id } : null
     },
 
-    endOthers: async (subjectId, keptSessionId) => {
+    endOthers: async (subjectId, currentSessionId) => {
       const { rows } = await pool.query<{ session_id: string }>(
         `delete from vault.console_sessions
         where subject_id = $1::text and session_id is distinct from $2::text returning session_id`,
-        [subjectId, keptSessionId],
+        [subjectId, currentSessionId],
       )
       return rows.map(({ session_id }) => session_id)
     },

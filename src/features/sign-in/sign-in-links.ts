@@ -126,7 +126,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
     if (row.signature !== null || row.subject_id !== null)
       logger.error(
         { subjectId: row.subject_id },
-        'a sign-in link was written by somebody else than the service, or by an older release: it opens nothing',
+        'a sign-in link was not written by this release of the service: it is refused',
       )
     return false
   }

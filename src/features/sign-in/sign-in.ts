@@ -22,7 +22,7 @@ export const signInPurpose = 'sign-in'
 export const waitText = (seconds: number): string =>
   `Too many attempts. Wait ${Math.ceil(seconds)} seconds and try again.`
 
-const closingText = `If you did not request it, ignore this e-mail. Nobody can sign in without it.`
+const closingText = `If you did not request it, ignore this e-mail. No other person can sign in without it.`
 
 /** The link has its own line and is short enough not to be wrapped. */
 const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
@@ -45,7 +45,7 @@ const confirmationMail = (to: string, merchant: string, code: string): MailMessa
     ${code}
 
 The code works once, for ten minutes.
-If you did not request it, end your sessions in the console: somebody else is using one of them.
+If you did not request it, end your sessions in the console: another person is using one of them.
 `,
 })
 

@@ -69,7 +69,7 @@ export const subscriptionRoutes = (deps: {
       operationId: 'createSubscription',
       summary: 'Start a subscription',
       description:
-        "Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; addresses are kept, and paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription. A subscription is the account's own: with `X-Reseller-Customer-Id` it is refused (`subscription_not_available`); for a customer, order each period.",
+        "Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; the addresses stay the same, and are paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription. A subscription is the account's own: with `X-Reseller-Customer-Id` it is refused (`subscription_not_available`); for a customer, order each period.",
       tag: 'Subscriptions',
       access: 'buy',
       writes: true,

@@ -23,7 +23,7 @@ export const SubscriptionRecord = z
     productId: z.string(),
     quantity: z.int().meta({
       description:
-        'What was asked for. Of addresses a later period has those of `proxyIds`: one that was given back is not renewed.',
+        'The requested quantity. For addresses a later period renews those of `proxyIds`: a returned address is not renewed.',
     }),
     interval: z.enum(intervals),
     fulfillmentMeta,

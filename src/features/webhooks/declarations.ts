@@ -90,7 +90,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'subscription.canceled': {
     resource: 'subscription',
     summary: 'A subscription was canceled',
-    description: 'The subscription ended as it was asked to.',
+    description: 'The subscription ended after its cancellation.',
     data: subscription,
     example: {
       resource: 'sub_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
@@ -110,7 +110,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'plan.low_traffic': {
     resource: 'plan',
     summary: 'A plan is low on traffic',
-    description: `A plan that is sold by traffic has ${thresholdPct} % or less left. Sent once a plan and endpoint: a top-up does not re-arm it. A new endpoint is told of each plan that is low already.`,
+    description: `A plan that is sold by traffic has ${thresholdPct} % or less left. Sent once a plan and endpoint: a top-up does not re-arm it. A new endpoint gets it for each plan that is already low.`,
     data: {
       planId: z.string(),
       label: z.string().meta({ description: "The account's own label for its customer; empty when unset." }),
@@ -192,7 +192,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   ping: {
     resource: 'ping',
     summary: 'A test of the endpoint',
-    description: 'Asked for with POST /api/v1/webhooks/{id}/test.',
+    description: 'Requested by POST /api/v1/webhooks/{id}/test.',
     data: { webhookId: z.string(), message: z.string() },
     example: {
       resource: 'ping_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',

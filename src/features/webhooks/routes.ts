@@ -97,7 +97,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     path: '/api/v1/webhooks',
     operationId: 'createWebhook',
     summary: 'Register a webhook endpoint',
-    description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones; ${allowances.registration.account} registrations a minute. An endpoint that listens to \`plan.low_traffic\` is told of each plan that is low already.`,
+    description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones; ${allowances.registration.account} registrations a minute. An endpoint with \`plan.low_traffic\` gets this event for each plan that is already low.`,
     writes: true,
     body: z.strictObject({ url: urlField, events: eventsField.optional() }),
     codes: { body: { events: { value: 'invalid_events' } } },

@@ -7,7 +7,7 @@ const instant = z.string().meta({ format: 'date-time' })
 const endpointShape = {
   id: z.string(),
   url: z.string(),
-  events: z.array(z.enum(webhookEvents)).meta({ description: 'What the endpoint is told of.' }),
+  events: z.array(z.enum(webhookEvents)).meta({ description: 'The events of the endpoint.' }),
   status: z.enum(['active', 'disabled']),
   disabledReason: z.enum(['gone', 'failing']).nullable().meta({
     description:

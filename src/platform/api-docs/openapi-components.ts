@@ -176,7 +176,7 @@ const sharedParameters: Readonly<Record<string, ParameterJson>> = {
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'Chosen by the client, kept for ever, scoped to the account. A retry with the same key and body gives the same result and is never charged twice. Reseller keys must send it with orders.',
+      'Chosen by the client, stored permanently, scoped to the account. A retry with the same key and body gives the same result and is never charged twice. Reseller keys must send it with orders.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
     example: '6f0b6f0e-order-1',
   },

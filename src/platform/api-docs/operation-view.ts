@@ -17,7 +17,7 @@ export const startView = (guides: {
   readonly operators: readonly Guide[]
 }): Html => html`<section class="start">
 <h2 id="start">Start</h2>
-<p>You need a key. Whoever runs the service makes it and shows it once:</p>
+<p>You need a key. The operator of the service creates it; it is shown once:</p>
 ${sample(html`npx farebox keys create --account acc_… --scopes buy,scrape`)}
 <p>On the demo of <code>npm start</code> the first start prints the keys of a buyer and a reseller, and writes them into <code>demo.json</code> in the data directory. The commands below take the key from the environment:</p>
 ${sample(html`export FAREBOX_KEY=fbx_…
@@ -28,7 +28,7 @@ ${
     ? null
     : html`<h3 id="guides">Guides</h3>
 <div class="guides">${guides.callers.length === 0 ? null : html`<div><p>For programs that call the API</p>${guideList(guides.callers)}</div>`}
-${guides.operators.length === 0 ? null : html`<div><p>For whoever runs the service</p>${guideList(guides.operators)}</div>`}</div>`
+${guides.operators.length === 0 ? null : html`<div><p>For operators of the service</p>${guideList(guides.operators)}</div>`}</div>`
 }
 </section>`
 

@@ -39,7 +39,7 @@ export type Slot = {
   users: number
   snapshotRevision: number
   /** The revision at which the last snapshot was requested. That snapshot may have failed or be in progress. */
-  snapshotAskedRevision: number
+  snapshotRequestRevision: number
   /** The time of that request, monotonic milliseconds. */
   snapshotAtMs: number
   /** The stored snapshots of this stream do not match the log. */
@@ -82,7 +82,7 @@ export const newSlot = (ref: StreamRef<unknown>): Slot => ({
   blocked: false,
   users: 0,
   snapshotRevision: -1,
-  snapshotAskedRevision: -1,
+  snapshotRequestRevision: -1,
   snapshotAtMs: Number.NEGATIVE_INFINITY,
   ignoreSnapshots: false,
 })

@@ -13,7 +13,7 @@ export type GenuineRows<Row> = <Given extends Row>(
   rows: readonly Given[],
 ) => Promise<readonly Given[]>
 
-const maxKept = 100_000
+const maxCached = 100_000
 
 /**
  * Compares rows of a read table with the log before secrets of their owner are derived from them, because SQL can
@@ -31,7 +31,7 @@ export const createGenuineRows = <Row>(
     readonly limitEach?: number
   },
 ): GenuineRows<Row> => {
-  const confirmed = new LRUCache<string, true>(growingCacheOptions(maxKept))
+  const confirmed = new LRUCache<string, true>(growingCacheOptions(maxCached))
   return async (accountId, rows) => {
     const keyOf = (row: Row): string => `${accountId} ${of.keyOf(row)}`
     const unconfirmed = rows.filter((row) => !confirmed.has(keyOf(row)))

@@ -20,7 +20,7 @@ export type StreamStates = <State>(ref: StreamRef<State>) => Promise<PlacedState
 
 type StreamStatesOptions = {
   /** Maximum number of cached states. The least recently used state is evicted first. */
-  readonly maxKept?: number | undefined
+  readonly maxCached?: number | undefined
   /** Snapshots from which long streams are read. Without them a stream is read from its first event. */
   readonly snapshots?: {
     readonly store: SnapshotStore
@@ -48,9 +48,9 @@ const silentLogger: RunnerLogger = { warn: () => undefined, error: () => undefin
  */
 export const createStreamStates = (
   log: Pick<EventLog, 'readStreams'>,
-  { maxKept = 20_000, snapshots, whileAway }: StreamStatesOptions = {},
+  { maxCached = 20_000, snapshots, whileAway }: StreamStatesOptions = {},
 ): StreamStates => {
-  const cachedSlots = new LRUCache<StreamName, CachedSlot>(growingCacheOptions(maxKept))
+  const cachedSlots = new LRUCache<StreamName, CachedSlot>(growingCacheOptions(maxCached))
   let ticks = 0
 
   const load = createBatchLoader<CachedSlot, PlacedState<unknown> | Error>(async (slots) => {
@@ -102,8 +102,8 @@ export const createStreamStates = (
 export const createLogStates = <State>(
   log: Pick<EventLog, 'readStreams'>,
   refOf: (owner: string) => StreamRef<State>,
-  maxKept?: number,
+  maxCached?: number,
 ): LogStates<State> => {
-  const stateOf = createStreamStates(log, { maxKept })
+  const stateOf = createStreamStates(log, { maxCached })
   return (owner) => stateOf(refOf(owner))
 }

@@ -39,13 +39,13 @@ const loadSql = `
 // Several processes write snapshots of one stream. Only a newer state of the same log and version replaces an older
 // state.
 const saveSql = `
-  insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
+  insert into engine.snapshots as stored (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
   values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)
   on conflict (stream, fold) do update
   set log_id = excluded.log_id, version = excluded.version, revision = excluded.revision,
     event_id = excluded.event_id, recorded_at_ms = excluded.recorded_at_ms, state = excluded.state,
     signature = excluded.signature
-  where (kept.log_id, kept.version) <> (excluded.log_id, excluded.version) or kept.revision < excluded.revision`
+  where (stored.log_id, stored.version) <> (excluded.log_id, excluded.version) or stored.revision < excluded.revision`
 
 /** Includes older versions of a fold, because the first command after an upgrade is the slowest. */
 const busySql = `
@@ -185,7 +185,7 @@ export const createSnapshotter = (dependencies: SnapshotterDependencies): Snapsh
     // within it.
     const entries = fold.snapshot.entries(point.state)
     const tail = Math.max(limits.snapshotTailEvents, entries / 8)
-    if (isSoon) return point.revision - slot.snapshotAskedRevision > 2 * tail
+    if (isSoon) return point.revision - slot.snapshotRequestRevision > 2 * tail
     return events > Math.min(entries / 2, tail)
   }
 
@@ -230,7 +230,7 @@ export const createSnapshotter = (dependencies: SnapshotterDependencies): Snapsh
       if (store === undefined || waiting.length >= limits.snapshotQueue) return
       if (requested.has(slot) || !isDue(slot)) return
       slot.snapshotAtMs = dependencies.monotonicMs()
-      slot.snapshotAskedRevision = slot.point!.revision
+      slot.snapshotRequestRevision = slot.point!.revision
       requested.add(slot)
       waiting.push({ slot, point: slot.point! })
       if (!running) void run(store)

@@ -141,7 +141,7 @@ const errorTable = {
   invalid_idempotency_key: change('Idempotency-Key must be 1 to 255 printable ASCII characters.'),
   idempotency_key_required: change('A reseller key must send an Idempotency-Key with this operation.'),
   invalid_customer_id: change(
-    "X-Reseller-Customer-Id, or customer_id in the query, must be 1 to 128 printable characters. Or the two name different customers; or what is asked for is the account's own and no customer's; or a customer's plan or address is to be paid for and the customer is not named. The message says which.",
+    "X-Reseller-Customer-Id, or customer_id in the query, must be 1 to 128 printable characters. Or the two name different customers; or the resource is the account's own and not a customer's; or a customer's plan or address is to be paid for and the customer is not named. The message says which.",
   ),
   no_price_list: change(
     'Products sold per GB or per speed tier have no price list. Ask GET /api/v1/products/{id}/price.',
@@ -310,7 +310,7 @@ const errorTable = {
   result_expired: entry({
     status: 410,
     retry: 'after-change',
-    help: 'A call was made under this X-Request-Id before, and its result is kept no longer than 24 hours. Nothing was called or billed now; X-Billed says whether the call was then. Send a new X-Request-Id for a new call.',
+    help: 'A call with this X-Request-Id was made before, and results are stored for 24 hours only. Nothing was called or billed now; X-Billed says whether the call was then. Send a new X-Request-Id for a new call.',
   }),
   payload_too_large: entry({
     status: 413,

@@ -165,14 +165,14 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     buckets: eventLoopDelayBuckets,
     registers: [registry],
   })
-  let [ready, readyTold] = [0, 0]
+  let [ready, reportedReady] = [0, 0]
   new Counter({
     name: 'farebox_http_ready_answers_total',
     help: 'Prebuilt answers that were sent before the router. No other metric counts them.',
     registers: [registry],
     collect() {
-      this.inc(ready - readyTold)
-      readyTold = ready
+      this.inc(ready - reportedReady)
+      reportedReady = ready
     },
   })
   let longest = 0

@@ -99,7 +99,7 @@ export class ProjectionsRefused extends Error {
 }
 
 const remedy =
-  'Connect the log that they belong to, or have them made anew from this one: npm run farebox -- projections rebuild all'
+  'Connect the log that they belong to, or rebuild them from this one: npm run farebox -- projections rebuild all'
 
 /**
  * Why read models at this checkpoint were not folded from this log as it is now; null if they were. The event id of

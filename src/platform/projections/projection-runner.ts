@@ -110,7 +110,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     const { newer, outdated, missing } = await outdatedModels(pool, group, checkpoint)
     if (newer.length > 0)
       throw new ProjectionsRefused(
-        `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
+        `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or rebuild them with this one: npm run farebox -- projections rebuild all`,
       )
     if (group.work) await claimWorkTables(pool, group.name, group.work)
     progress.advance(group.name, checkpoint)

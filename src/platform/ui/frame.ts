@@ -44,7 +44,7 @@ export type FrameContext = {
   /** The result of the last action, shown once. */
   readonly flash: string | null
   readonly navigation: readonly NavGroup[]
-  /** The name of the signed-in person; null: nobody is signed in. */
+  /** The name of the signed-in person; null: not signed in. */
   readonly person: string | null
   /** The account that a member of the staff views; null: none. */
   readonly viewing: string | null

@@ -18,7 +18,7 @@ export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean =>
   return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
 }
 
-/** The navigation of a visitor. Null: nobody is signed in. */
+/** The navigation of a visitor. Null: not signed in. */
 export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | null): readonly NavGroup[] => {
   const groups = new Map<string, { path: string; label: string }[]>()
   for (const page of pages)

@@ -239,7 +239,7 @@ export type Sessions = {
   ): Promise<Opened>
   /** The session of a cookie, marked as used; null if it has ended or never existed. */
   find(secret: string | null): Promise<Session | null>
-  /** Replaces the secret of the session. A secret that somebody planted or saw is then no longer valid. */
+  /** Replaces the secret of the session. A planted or observed secret is then no longer valid. */
   renew(
     sessionId: string,
     change: {

@@ -114,11 +114,11 @@ export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
   for (const name of keyNames) {
     const fingerprint = fingerprintOf(name, keys[name])
     const { rows } = await pool.query<{ fingerprint: string }>(
-      `with kept as (
+      `with stored as (
          insert into vault.key_fingerprint (name, fingerprint) values ($1::text, $2::text)
          on conflict (name) do nothing returning fingerprint
        )
-       select fingerprint from kept
+       select fingerprint from stored
        union all select fingerprint from vault.key_fingerprint where name = $1::text`,
       [name, fingerprint],
     )

@@ -109,7 +109,7 @@ export type Journal = {
   clear(): void
 }
 
-const maxKeptCalls = 10_000
+const maxStoredCalls = 10_000
 
 /** Records all calls, in memory. */
 export const createJournal = (): Journal => {
@@ -123,7 +123,7 @@ export const createJournal = (): Journal => {
       total += 1
       creditsCharged += call.creditsCharged
       calls.push(call)
-      if (calls.length > 2 * maxKeptCalls) calls = calls.slice(-maxKeptCalls)
+      if (calls.length > 2 * maxStoredCalls) calls = calls.slice(-maxStoredCalls)
     },
     begin: () => {
       underWay += 1
@@ -132,7 +132,7 @@ export const createJournal = (): Journal => {
     end: () => {
       underWay -= 1
     },
-    read: () => ({ total, underWay, mostAtOnce, creditsCharged, calls: calls.slice(-maxKeptCalls) }),
+    read: () => ({ total, underWay, mostAtOnce, creditsCharged, calls: calls.slice(-maxStoredCalls) }),
     clear: () => {
       calls = []
       total = 0

@@ -160,7 +160,7 @@ const triggeredAnswer = (call: Call, previousCalls: number): SandboxAnswer | nul
     case 'withdrawn':
       return { status: 404, charged: 0, body: 'Not Found' }
     case 'status':
-      return errorAnswer(trigger.number ?? 500, 'failed', 'as asked')
+      return errorAnswer(trigger.number ?? 500, 'failed', 'as requested')
     case 'invalid':
       return errorAnswer(400, 'bad_request', 'a parameter is not taken')
     case 'nokey':

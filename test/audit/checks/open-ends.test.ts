@@ -31,25 +31,25 @@ const without = (log: Log, orderId: string, ...types: readonly string[]): readon
 const cases: Cases = {
   'a finished order without its last event': [
     (log) => without(log, 'ord_golden_plan', 'OrderCompleted'),
-    /PlanActivated.*order ord_golden_plan got its goods, and its own stream does not say so/,
+    /PlanActivated.*order ord_golden_plan was fulfilled, and its own stream does not say so/,
   ],
   'a paid order without an answer': [
     (log) => without(log, 'ord_golden_plan', 'OrderCompleted', 'PlanActivated'),
-    /WalletDebited.*order ord_golden_plan is paid, and its arbiter gave no answer/,
+    /WalletDebited.*order ord_golden_plan is paid, and its allocation owner gave no answer/,
   ],
   'an order that was refused and did not fail': [
     (log) => {
       const { orderId } = dataOf(log.first('PlanOrderRefused'))
       return without(log, orderId, 'OrderFailed', 'RefundDecided', 'WalletCredited', 'OrderRefunded')
     },
-    /order ord_golden_late was refused by its arbiter, and did not fail/,
+    /order ord_golden_late was refused by its allocation owner, and did not fail/,
   ],
   'an order that failed and whose money stayed': [
     (log) => {
       const { orderId } = dataOf(log.first('PlanOrderRefused'))
       return without(log, orderId, 'RefundDecided', 'WalletCredited', 'OrderRefunded')
     },
-    /order ord_golden_late got nothing, and nobody decided that all of its money goes back/,
+    /order ord_golden_late was not fulfilled, and no refund of the whole payment was decided/,
   ],
   'a refund that was decided and not paid': [
     (log) => without(log, 'ord_golden_ended', 'WalletCredited', 'OrderRefunded'),

@@ -100,7 +100,7 @@ const cases: Cases = {
   ],
   'a credit by hand that nobody recorded': [
     (log) => more(log, manual(log), { reference: 'a gift', amountMicros: 5_000_000_000 }),
-    /nobody recorded that .*"a gift"/,
+    /no record requests a movement of .*"a gift"/,
   ],
   'a credit by hand of another amount than its record': [
     (log) => changed(manual(log), { amountMicros: dataOf(manual(log)).amountMicros + 1 }),
@@ -108,7 +108,7 @@ const cases: Cases = {
   ],
   'goodwill that nobody decided': [
     (log) => changed(log.first('WalletAdjusted'), { reason: 'goodwill', reference: 'kindness' }),
-    /nobody recorded that .*"kindness"/,
+    /no record requests a movement of .*"kindness"/,
   ],
   'an adjustment for another reason than its record': [
     (log) => changed(log.first('WalletAdjusted'), { reason: 'correction', gateway: null }),
@@ -116,7 +116,7 @@ const cases: Cases = {
   ],
   "a customer's adjustment that nobody recorded": [
     (log) => changed(log.first('CustomerAdjusted'), { reference: 'kindness' }),
-    /nobody recorded that .*"kindness"/,
+    /no record requests a movement of .*"kindness"/,
   ],
   'a record that says applied without the movement': [
     (log) => ({ remove: log.first('WalletAdjusted') }),

@@ -30,7 +30,7 @@ type Reads = Pick<
 /** A trigger refuses the removal of the row, so it was removed by hand. */
 const throwMissingHead = (): never => {
   throw new Error(
-    'the row of log.head is gone, which names the log and its end: somebody changed the database by hand. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
+    'the row of log.head is missing, which has the id and the end of the log: the database was changed manually. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
   )
 }
 

@@ -101,7 +101,7 @@ const maxSettleMs = 20
  * two collections of the young generation are copied twice, and stay until a collection of the old generation: with
  * 1,024 instead of 256 events, an order took a fifth more CPU time (docs/decisions/0008-orders-a-second.md).
  */
-const keptEvents = 256
+const maxEvents = 256
 
 /**
  * The last appends of this process, so that its own subscriptions need not read them from the log. At thousands of
@@ -120,9 +120,9 @@ export const createRecentAppends = (): RecentAppends => {
       if (base !== before + events.length) {
         events = []
         before = base
-      } else if (events.length > keptEvents) {
-        before += events.length - keptEvents
-        events = events.slice(-keptEvents)
+      } else if (events.length > maxEvents) {
+        before += events.length - maxEvents
+        events = events.slice(-maxEvents)
       }
       for (const { appends } of items)
         for (const { stream, expected, events: written } of appends) {

@@ -1,11 +1,11 @@
 /**
  * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page. A form with
- * `data-quotes` starts this while somebody types. A part with `data-runs` starts it every two seconds, as long as it has
+ * `data-quotes` starts this while the user types. A part with `data-runs` starts it every two seconds, as long as it has
  * that attribute. Without script, the form's button and a link have the same effect.
  *
  * From a change of the form until the answer, the parts do not match the fields. Meanwhile the form cannot be sent,
  * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`)
- * can be sent once: its parts do not change until the next page arrives. If that page does not arrive because somebody
+ * can be sent once: its parts do not change until the next page arrives. If that page does not arrive because the user
  * pressed Stop, the form can be sent again, with the same key. The service may have processed the first submission, and
  * processes a key once.
  */
@@ -115,7 +115,7 @@ class LiveParts extends HTMLElement {
       isSent = keyField() !== null
       showState()
     })
-    // Somebody pressed Stop during the submission. Browsers from before 2026 do not report that.
+    // The user pressed Stop during the submission. Browsers from before 2026 do not report that.
     window.navigation?.addEventListener('navigateerror', () => {
       if (!isSent) return
       isSent = false

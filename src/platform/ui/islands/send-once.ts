@@ -14,7 +14,7 @@ document.addEventListener('submit', (event) => {
   else if (window.navigation) sentForms.add(form)
 })
 
-// Somebody pressed Stop during a submission.
+// The user pressed Stop during a submission.
 window.navigation?.addEventListener('navigateerror', () => sentForms.clear())
 // Back may show this page in its last state.
 window.addEventListener('pageshow', () => sentForms.clear())

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+const root = join(import.meta.dirname, '../..')
+
+/** Words that the code must not use, each with its replacement. Names are split into words: `isKept` has `kept`. */
+const replacements: Readonly<Record<string, string>> = {
+  anew: 'again',
+  arbiter: 'allocation owner',
+  asked: 'requested, or a noun such as input',
+  deps: 'dependencies',
+  desk: 'service',
+  disturbance: 'difference',
+  goods: 'fulfilment',
+  hasten: 'deliver now',
+  kept: 'cached or stored',
+  knock: 'connection attempt',
+  lull: 'idle time',
+  nobody: 'the name of the group',
+  solitude: 'exclusive',
+  somebody: 'operator, client, attacker or another noun',
+  stranger: 'unauthenticated client',
+  tenure: 'leadership',
+  thaw: 'resolve',
+  told: 'reported or notified',
+  whoever: 'operator, client, attacker or another noun',
+}
+
+/** Stored and published names with such words. They are contracts and stay, as do the texts of released migrations. */
+const contracts = [
+  /WorkRetryAsked|workRetryAsked|keptProxyIds|refused_by_arbiter|arbiter-twice|scrape-kept/g,
+  /goods-(?:undue|elsewhere|time|named)|audit(?:_due)?[_-]goods|'goods'/g,
+  /\basked(?=: oneOf|: _asked|: kind)|_asked\b/g,
+]
+
+const wordsOf = (line: string): readonly string[] =>
+  (line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? []).map((word) => word.toLowerCase())
+
+test('names, comments and texts use the words of the field', () => {
+  const findings = globSync(['src/**/*.ts', 'projections/**/*.ts', 'tools/**/*.ts', 'bench/**/*.ts'], { cwd: root })
+    .filter((file) => !file.endsWith('/migrations.ts'))
+    .sort()
+    .flatMap((file) =>
+      readFileSync(join(root, file), 'utf8')
+        .split('\n')
+        .flatMap((line, at) =>
+          wordsOf(contracts.reduce((text, contract) => text.replaceAll(contract, ''), line)).flatMap((word) =>
+            Object.hasOwn(replacements, word) ? [`${file}:${at + 1}: ${word} → ${replacements[word]}`] : [],
+          ),
+        ),
+    )
+  assert.deepEqual(findings, [])
+})
