@@ -1,5 +1,5 @@
 import type { FoundGatewayChange } from '../../../projections/deposits.ts'
-import { type ReviewAnswer, decideReview } from '../../domain/deposits/decide.ts'
+import { decideReview, type ReviewAnswer } from '../../domain/deposits/decide.ts'
 import type { GatewayChange } from '../../domain/payments/payments.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { DepositId } from '../../kernel/ids.ts'
