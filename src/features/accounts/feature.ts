@@ -23,10 +23,9 @@ type AccountsFeature = Feature & {
 }
 
 export const open = (core: ServerCore): AccountsFeature => {
-  const { pool, log, clock, monotonicMs, reads } = core
+  const { pool, db, log, clock, monotonicMs, reads } = core
   const { progress } = core.projecting
   const accounts = createAccounts(core)
-  const { db } = core
   return {
     accounts,
     customers: createCustomers({ pool, master: core.keys.master }),

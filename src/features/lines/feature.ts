@@ -35,13 +35,12 @@ export const open = (
     }
   },
 ): Feature => {
-  const { pool, clock, runner, reads } = core
+  const { pool, db, clock, runner, reads } = core
   const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
     await exits.recent()
     return exits.locations(family)
   }
-  const { db } = core
   const verifyPlans = createPlanVerifier(core)
   const credentials = createCredentials(core.keys.master)
   const availability = {

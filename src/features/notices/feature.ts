@@ -5,8 +5,7 @@ import { createNotices } from './notice-service.ts'
 import { noticeRoutes } from './routes.ts'
 
 export const open = (core: ServerCore): Feature => {
-  const { pool, reads, clock, caughtUp } = core
-  const { db } = core
+  const { pool, db, reads, clock, caughtUp } = core
   return {
     routes: noticeRoutes({ reads, db, clock }),
     pages: [

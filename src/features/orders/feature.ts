@@ -44,7 +44,7 @@ export const open = (
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly placeOrder: PlaceOrder } => {
-  const { pool, log, clock, reads, runner } = core
+  const { pool, db, log, clock, reads, runner } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
   const complete = createCompletion(core)
   const appendOrder = createAppendOrder(core)
@@ -58,7 +58,6 @@ export const open = (
   })
   const refund: RefundOrder = (refundRequest) => refundOrder({ log, runner, settleTraffic }, refundRequest)
   const { payUrlOf } = createDepositPages(core)
-  const { db } = core
   return {
     placeOrder,
     routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),

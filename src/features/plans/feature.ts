@@ -31,10 +31,9 @@ export const open = (
     readonly readBalance: ReadBalance
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
-  const { scheduler, pool, clock, reads } = core
+  const { scheduler, pool, db, clock, reads } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
-  const { db } = core
   const verifyPlans = createPlanVerifier(core)
   const planFinder = createPlanFinder({ db, reads, verifyPlans, catalog })
   const credentials = createCredentials(core.keys.master)

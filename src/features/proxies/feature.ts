@@ -29,9 +29,8 @@ export const open = (
     readonly customers: Customers
   },
 ): Feature => {
-  const { pool, clock, reads, runner, monotonicMs } = core
+  const { pool, db, clock, reads, runner, monotonicMs } = core
   const { gateway, sandbox, publicUrl, catalog } = dependencies
-  const { db } = core
   const credentials = createCredentials(core.keys.master)
   const verifyRentals = createRentalVerifier(core)
   const services = { db, reads, verifyRentals, pool, credentials, gateway, publicUrl, catalog, clock }

@@ -74,10 +74,9 @@ export const open = (
     readonly sandboxUrl: string | null
   },
 ): Feature => {
-  const { pool, log, clock, runner, reads, bookReads } = core
+  const { pool, db, log, clock, runner, reads, bookReads } = core
   const { customers, credentials, termsOfReseller, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } =
     needs
-  const { db } = core
   const chats = createChatSigner(core.keys.master)
   const resellers = createResellers({ runner, credentials })
   const testInvoices = createTestInvoices({ db, reads, customers, openDeposit })

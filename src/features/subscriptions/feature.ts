@@ -21,10 +21,9 @@ export const open = (
     readonly prices: LivePrices
   },
 ): Feature => {
-  const { scheduler, pool, log, clock, reads } = core
+  const { scheduler, pool, db, log, clock, reads } = core
   const { placeOrder, market, meter, prices } = dependencies
   const subscriptions = createSubscriptions({ ...core, placeOrder, market, settleTraffic: meter.settle })
-  const { db } = core
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),
     pages: subscriptionPages({ db, reads, log, catalog: market.catalog, subscriptions }),
