@@ -2,70 +2,58 @@ import type { AccountEvent } from '../src/domain/accounts/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { KeyScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** One row per account. Its e-mail address is in the vault. */
-export type AccountRow = {
-  account_id: string
-  position: number
-  reseller: boolean
-  blocked: boolean
-  blocked_reason: string | null
-  created_at: string
-}
-
-/** One row per API key. Its hash is in the vault. */
-export type KeyRow = {
-  key_id: string
-  account_id: string
-  position: number
-  scopes: readonly Scope[]
-  /** The limit in whole cents within any 24 hours; null: no limit. */
-  daily_cap_cents: number | null
-  revoked: boolean
-  display_prefix: string
-  name: string | null
-  expires_at: string | null
-  /** The networks in which it is valid; null: all networks. */
-  networks: readonly string[] | null
-  /** The key whose daily limit its spending counts against. */
-  cap_key_id: string
-  created_at: string
-}
-
-const accountsTable: Table<AccountRow> = {
+const accountsTable = readTable({
   name: 'accounts',
   columns: {
-    account_id: { type: 'text' },
-    position: { type: 'bigint' },
-    reseller: { type: 'boolean' },
-    blocked: { type: 'boolean' },
-    blocked_reason: { type: 'text', nullable: true },
-    created_at: { type: 'timestamptz' },
+    accountId: column.text(),
+    position: column.bigint(),
+    reseller: column.boolean(),
+    blocked: column.boolean(),
+    blockedReason: nullable(column.text()),
+    createdAt: column.timestamptz(),
   },
-  key: ['account_id'],
+  key: ['accountId'],
   indexes: [],
-}
+})
 
-const keysTable: Table<KeyRow> = {
+export type AccountRow = RowOf<typeof accountsTable>
+
+/** One row per API key. Its hash is in the vault. */
+const keysTable = readTable({
   name: 'keys',
   columns: {
-    key_id: { type: 'text' },
-    account_id: { type: 'text' },
-    position: { type: 'bigint' },
-    scopes: { type: 'text[]' },
-    daily_cap_cents: { type: 'bigint', nullable: true },
-    revoked: { type: 'boolean' },
-    display_prefix: { type: 'text' },
-    name: { type: 'text', nullable: true },
-    expires_at: { type: 'timestamptz', nullable: true },
-    networks: { type: 'text[]', nullable: true },
-    cap_key_id: { type: 'text' },
-    created_at: { type: 'timestamptz' },
+    keyId: column.text(),
+    accountId: column.text(),
+    position: column.bigint(),
+    scopes: column.textArray<Scope>(),
+    /** The limit in whole cents within any 24 hours; null: no limit. */
+    dailyCapCents: nullable(column.bigint()),
+    revoked: column.boolean(),
+    displayPrefix: column.text(),
+    name: nullable(column.text()),
+    expiresAt: nullable(column.timestamptz()),
+    /** The networks in which it is valid; null: all networks. */
+    networks: nullable(column.textArray()),
+    /** The key whose daily limit its spending counts against. */
+    capKeyId: column.text(),
+    createdAt: column.timestamptz(),
   },
-  key: ['key_id'],
+  key: ['keyId'],
   indexes: ['account_id, position desc'],
-}
+})
+
+export type KeyRow = RowOf<typeof keysTable>
 
 const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
   'AccountCreated',
@@ -95,43 +83,43 @@ const changeKey = (rows: Rows, id: string, change: Partial<KeyRow>): void => {
 const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
   const accountId = ownerOf(event.stream)
   const { position } = event
-  const created_at = event.metadata.recordedAt
+  const createdAt = event.metadata.recordedAt
   switch (event.type) {
     case 'AccountCreated': {
       const { reseller } = event.data
-      const open = { blocked: false, blocked_reason: null }
-      rows.put(accountsTable, { account_id: accountId, position, reseller, ...open, created_at })
+      const open = { blocked: false, blockedReason: null }
+      rows.put(accountsTable, { accountId, position, reseller, ...open, createdAt })
       break
     }
     case 'AccountBlocked':
-      changeAccount(rows, accountId, { blocked: true, blocked_reason: event.data.reason })
+      changeAccount(rows, accountId, { blocked: true, blockedReason: event.data.reason })
       break
     case 'AccountUnblocked':
-      changeAccount(rows, accountId, { blocked: false, blocked_reason: null })
+      changeAccount(rows, accountId, { blocked: false, blockedReason: null })
       break
     case 'KeyIssued': {
       const { keyId, scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
       rows.put(keysTable, {
-        key_id: keyId,
-        account_id: accountId,
+        keyId,
+        accountId,
         position,
         scopes,
-        daily_cap_cents: dailyCapCents,
+        dailyCapCents,
         revoked: false,
-        display_prefix: displayPrefix,
+        displayPrefix,
         name: name ?? null,
-        expires_at: expiresAt ?? null,
+        expiresAt: expiresAt ?? null,
         networks: networks ?? null,
-        cap_key_id: capKeyId ?? keyId,
-        created_at,
+        capKeyId: capKeyId ?? keyId,
+        createdAt,
       })
       break
     }
     case 'KeyCapped':
-      changeKey(rows, event.data.keyId, { daily_cap_cents: event.data.dailyCapCents })
+      changeKey(rows, event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
       break
     case 'KeyExpirySet':
-      changeKey(rows, event.data.keyId, { expires_at: event.data.expiresAt })
+      changeKey(rows, event.data.keyId, { expiresAt: event.data.expiresAt })
       break
     case 'KeyRevoked':
       changeKey(rows, event.data.keyId, { revoked: true })
@@ -146,7 +134,7 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
 }
 
 /** Accounts and their keys. */
-export const accounts: ReadModel = {
+export const accounts = readModel({
   name: 'accounts',
   version: 2,
   tables: [accountsTable, keysTable],
@@ -161,4 +149,4 @@ export const accounts: ReadModel = {
   apply: (event, rows) => {
     if (isAccount(event)) fold(event, rows)
   },
-}
+})

@@ -1,4 +1,3 @@
-import type { Kysely } from 'kysely'
 import type { HeldFor, LedgerEvent } from '../src/domain/ledger/events.ts'
 import { movementOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
@@ -6,42 +5,41 @@ import { type AccountId, compactUuid } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
-import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.balances': BalanceRow
-  'read.transactions': TransactionRow
-}
-
-export type BalanceQueries = Kysely<QueriedTables>
+import { countedPage, type Db, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  nullable,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /**
  * The available balance of an account, micro-dollars; 0 before its first money event. Concurrent readers share a
  * query.
  */
-export const createAvailableMicros = (db: BalanceQueries): ((account: AccountId) => Promise<number>) => {
+export const createAvailableMicros = (db: Db): ((account: AccountId) => Promise<number>) => {
   const find = createBatchLoader<AccountId, number>(async (accounts) => {
     const rows = await db
       .selectFrom('read.balances')
-      .select(['account_id', 'available_micros'])
-      .where('account_id', '=', sql<string>`any (${accounts}::text[])`)
+      .select(['accountId', 'availableMicros'])
+      .where('accountId', '=', sql<string>`any (${accounts}::text[])`)
       .execute()
-    return new Map(rows.map((row) => [row.account_id as AccountId, row.available_micros]))
+    return new Map(rows.map((row) => [row.accountId as AccountId, row.availableMicros]))
   })
   return async (account) => (await find(account)) ?? 0
 }
 
-const transactionsOf = (db: BalanceQueries, { accountId, customerId }: Scope) => {
-  const ofAccount = db.selectFrom('read.transactions').where('account_id', '=', accountId)
-  return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
+const transactionsOf = (db: Db, { accountId, customerId }: Scope) => {
+  const ofAccount = db.selectFrom('read.transactions').where('accountId', '=', accountId)
+  return customerId === null ? ofAccount : ofAccount.where('customerId', '=', customerId)
 }
 
 /** For all transactions of an account the number is stored. Those of one customer are few and are counted. */
-const countTransactions = (db: BalanceQueries, scope: Scope) =>
+const countTransactions = (db: Db, scope: Scope) =>
   scope.customerId === null
-    ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
+    ? db.selectFrom('read.balances').select('transactions as total').where('accountId', '=', scope.accountId)
     : transactionsOf(db, scope).select((eb) => eb.fn.countAll<number>().as('total'))
 
 /** The most movements in the sum. `whole` is false for an account with more movements in the time. */
@@ -52,7 +50,7 @@ const maxSummedRows = 20_000
  * are not deducted. `whole` is false if there were too many movements to sum them all.
  */
 export const spentByDay = async (
-  db: BalanceQueries,
+  db: Db,
   account: AccountId,
   since: string,
 ): Promise<{ readonly days: ReadonlyMap<string, number>; readonly whole: boolean }> => {
@@ -78,7 +76,7 @@ export const spentByDay = async (
  * as many rows as it returns.
  */
 export const transactionsBefore = (
-  db: BalanceQueries,
+  db: Db,
   scope: Scope,
   page: { readonly before: number | null; readonly limit: number },
 ): Promise<readonly TransactionRow[]> => {
@@ -88,7 +86,7 @@ export const transactionsBefore = (
 
 /** A page of the transactions within the scope, newest first, and their total number. */
 export const listTransactions = async (
-  db: BalanceQueries,
+  db: Db,
   scope: Scope,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {
@@ -98,20 +96,6 @@ export const listTransactions = async (
     page,
   )
   return { transactions: rows, total }
-}
-
-/** `GET /wallet`: one row per account, from its first money event. Micro-dollars. */
-export type BalanceRow = {
-  account_id: string
-  /** The available balance: the wallet minus open holds. */
-  available_micros: number
-  held_micros: number
-  /** The debt after a chargeback. The next credits pay it first. */
-  receivable_micros: number
-  /** The revision of the last folded event of the ledger. */
-  revision: number
-  /** The number of rows of the account in `transactions`: the `total` of its list. */
-  transactions: number
 }
 
 export type TransactionType =
@@ -126,69 +110,63 @@ export type TransactionType =
   | 'capture'
   | 'release'
 
-/** `GET /wallet/transactions`. Newest first is `position desc`. */
-export type TransactionRow = {
-  transaction_id: string
-  account_id: string
-  position: number
-  type: TransactionType
-  /**
-   * The signed change of the available balance: each `balance_after_micros` is the previous one plus this. A credit
-   * that paid a debt has a change below the paid amount. A capture has no change, because the hold already had it.
-   */
-  amount_micros: number
-  balance_after_micros: number
-  /** The reseller's customer of the order; null for a transaction of the account itself. */
-  customer_id: string | null
-  order_id: string | null
-  deposit_id: string | null
-  /** The purpose of a hold, a capture or a release, e.g. `tiktok/profile`. */
-  scraper: string | null
-  reference: string | null
-  created_at: string
-}
-
-const balancesTable: Table<BalanceRow> = {
+/** `GET /wallet`: one row per account, from its first money event. Micro-dollars. */
+const balancesTable = readTable({
   name: 'balances',
   columns: {
-    account_id: { type: 'text' },
-    available_micros: { type: 'bigint' },
-    held_micros: { type: 'bigint' },
-    receivable_micros: { type: 'bigint' },
-    revision: { type: 'bigint' },
-    transactions: { type: 'bigint' },
+    accountId: column.text(),
+    /** The available balance: the wallet minus open holds. */
+    availableMicros: column.bigint(),
+    heldMicros: column.bigint(),
+    /** The debt after a chargeback. The next credits pay it first. */
+    receivableMicros: column.bigint(),
+    /** The revision of the last folded event of the ledger. */
+    revision: column.bigint(),
+    /** The number of rows of the account in `transactions`: the `total` of its list. */
+    transactions: column.bigint(),
   },
-  key: ['account_id'],
+  key: ['accountId'],
   indexes: [],
   rewritten: true,
-}
+})
 
-const transactionsTable: Table<TransactionRow> = {
+export type BalanceRow = RowOf<typeof balancesTable>
+
+/** `GET /wallet/transactions`. Newest first is `position desc`. */
+const transactionsTable = readTable({
   name: 'transactions',
   columns: {
-    transaction_id: { type: 'text' },
-    account_id: { type: 'text' },
-    position: { type: 'bigint' },
-    type: { type: 'text' },
-    amount_micros: { type: 'bigint' },
-    balance_after_micros: { type: 'bigint' },
-    customer_id: { type: 'text', nullable: true },
-    order_id: { type: 'text', nullable: true },
-    deposit_id: { type: 'text', nullable: true },
-    scraper: { type: 'text', nullable: true },
-    reference: { type: 'text', nullable: true },
-    created_at: { type: 'timestamptz' },
+    transactionId: column.text(),
+    accountId: column.text(),
+    position: column.bigint(),
+    type: column.text<TransactionType>(),
+    /**
+     * The signed change of the available balance: each `balance_after_micros` is the previous one plus this. A credit
+     * that paid a debt has a change below the paid amount. A capture has no change, because the hold already had it.
+     */
+    amountMicros: column.bigint(),
+    balanceAfterMicros: column.bigint(),
+    /** The reseller's customer of the order; null for a transaction of the account itself. */
+    customerId: nullable(column.text()),
+    orderId: nullable(column.text()),
+    depositId: nullable(column.text()),
+    /** The purpose of a hold, a capture or a release, e.g. `tiktok/profile`. */
+    scraper: nullable(column.text()),
+    reference: nullable(column.text()),
+    createdAt: column.timestamptz(),
   },
   // The order of the list, so that one index is enough.
-  key: ['account_id', 'position'],
+  key: ['accountId', 'position'],
   // The transactions of one customer of a reseller. Transactions of the account itself are not in this index.
   indexes: ['account_id, customer_id, position where customer_id is not null'],
   appendOnly: true,
-}
+})
+
+export type TransactionRow = RowOf<typeof transactionsTable>
 
 type TransactionFields = Pick<
   TransactionRow,
-  'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'scraper' | 'reference'
+  'type' | 'customerId' | 'orderId' | 'depositId' | 'scraper' | 'reference'
 >
 
 /** A hold with its purpose. For a client, the request id identifies a call. */
@@ -204,19 +182,19 @@ const holdFields = ({
 
 /** Null: the event changes a customer's credit, not the wallet. */
 const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null => {
-  const noReferences = { customer_id: null, order_id: null, deposit_id: null, scraper: null, reference: null }
+  const noReferences = { customerId: null, orderId: null, depositId: null, scraper: null, reference: null }
   switch (event.type) {
     case 'WalletCredited': {
       const { source, orderId, depositId, reference } = event.data
       const type = source === 'manual' ? 'credit' : source
-      return { ...noReferences, type, order_id: orderId, deposit_id: depositId, reference }
+      return { ...noReferences, type, orderId, depositId, reference }
     }
     case 'WalletAdjusted': {
       const { reason, depositId = null, reference } = event.data
-      return { ...noReferences, type: reason, deposit_id: depositId, reference }
+      return { ...noReferences, type: reason, depositId, reference }
     }
     case 'WalletDebited':
-      return { ...noReferences, type: 'order', order_id: event.data.order.orderId }
+      return { ...noReferences, type: 'order', orderId: event.data.order.orderId }
     case 'FundsHeld':
       return { ...noReferences, type: 'hold', ...holdFields(event.data) }
     case 'HoldCaptured':
@@ -225,11 +203,11 @@ const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null =
       return { ...noReferences, type: 'release', ...holdFields(event.data) }
     case 'CustomerCharged': {
       const { customerId, order } = event.data
-      return { ...noReferences, type: 'order', customer_id: customerId, order_id: order.orderId }
+      return { ...noReferences, type: 'order', customerId, orderId: order.orderId }
     }
     case 'CustomerRefunded': {
       const { customerId, orderId, reference } = event.data
-      return { ...noReferences, type: 'refund', customer_id: customerId, order_id: orderId, reference }
+      return { ...noReferences, type: 'refund', customerId, orderId, reference }
     }
     case 'CustomerCredited':
     case 'CustomerAdjusted':
@@ -263,27 +241,27 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   const { availableAfterMicros } = event.data
   const fields = describe(event)
   rows.put(balancesTable, {
-    account_id: accountId,
-    available_micros: availableAfterMicros,
-    held_micros: (before?.held_micros ?? 0) + movement.heldMicros,
-    receivable_micros: (before?.receivable_micros ?? 0) + movement.receivableMicros,
+    accountId,
+    availableMicros: availableAfterMicros,
+    heldMicros: (before?.heldMicros ?? 0) + movement.heldMicros,
+    receivableMicros: (before?.receivableMicros ?? 0) + movement.receivableMicros,
     revision: event.revision,
     transactions: (before?.transactions ?? 0) + (fields === null ? 0 : 1),
   })
   if (fields === null) return
   rows.add(transactionsTable, {
     ...fields,
-    transaction_id: `txn_${compactUuid(event.id)}`,
-    account_id: accountId,
+    transactionId: `txn_${compactUuid(event.id)}`,
+    accountId,
     position: event.position,
-    amount_micros: movement.availableMicros,
-    balance_after_micros: availableAfterMicros,
-    created_at: event.metadata.recordedAt,
+    amountMicros: movement.availableMicros,
+    balanceAfterMicros: availableAfterMicros,
+    createdAt: event.metadata.recordedAt,
   })
 }
 
 /** The balance of every account, and its transactions. */
-export const balances: ReadModel = {
+export const balances = readModel({
   name: 'balances',
   version: 7,
   tables: [balancesTable, transactionsTable],
@@ -294,4 +272,4 @@ export const balances: ReadModel = {
   apply: (event, rows) => {
     if (isMoney(event)) foldMoney(event, rows)
   },
-}
+})

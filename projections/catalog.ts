@@ -2,32 +2,32 @@ import type { CatalogEvent } from '../src/domain/catalog/events.ts'
 import { evolveCatalog } from '../src/domain/catalog/fold.ts'
 import type { Product } from '../src/domain/catalog/product.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** The present catalogue in one row; no row before the first import. */
-export type CatalogRow = {
-  /** Always `catalog`. */
-  catalog_id: string
-  digest: string
-  imported_at: string
-  /** In the order of the file, each in its present state. */
-  products: readonly Product[]
-  /** The revision of the last event. A process with an older one reads again. */
-  revision: number
-}
-
-const catalogTable: Table<CatalogRow> = {
+const catalogTable = readTable({
   name: 'catalog',
   columns: {
-    catalog_id: { type: 'text' },
-    digest: { type: 'text' },
-    imported_at: { type: 'timestamptz' },
-    products: { type: 'jsonb' },
-    revision: { type: 'bigint' },
+    /** Always `catalog`. */
+    catalogId: column.text(),
+    digest: column.text(),
+    importedAt: column.timestamptz(),
+    /** In the order of the file, each in its present state. */
+    products: column.jsonb<readonly Product[]>(),
+    /** The revision of the last event. A process with an older one reads again. */
+    revision: column.bigint(),
   },
-  key: ['catalog_id'],
+  key: ['catalogId'],
   indexes: [],
-}
+})
+
+export type CatalogRow = RowOf<typeof catalogTable>
 
 const catalogKey = ['catalog'] as const
 
@@ -38,23 +38,23 @@ const fold = (event: RecordedEvent<CatalogEvent>, rows: Rows): void => {
   const row = rows.get(catalogTable, catalogKey)
   const before = {
     digest: row?.digest ?? null,
-    importedAt: row?.imported_at ?? null,
+    importedAt: row?.importedAt ?? null,
     products: row?.products ?? [],
   }
   const { digest, importedAt, products } = evolveCatalog(before, event)
   if (digest === null || importedAt === null)
     throw new Error('a product changed before any catalogue was imported')
   rows.put(catalogTable, {
-    catalog_id: 'catalog',
+    catalogId: 'catalog',
     digest,
-    imported_at: importedAt,
+    importedAt,
     products,
     revision: event.revision,
   })
 }
 
 /** The catalogue. Every process caches it in memory and reads it again when `revision` changes. */
-export const catalog: ReadModel = {
+export const catalog = readModel({
   name: 'catalog',
   version: 1,
   tables: [catalogTable],
@@ -62,4 +62,4 @@ export const catalog: ReadModel = {
   apply: (event, rows) => {
     if (isCatalog(event)) fold(event, rows)
   },
-}
+})

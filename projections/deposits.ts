@@ -1,151 +1,115 @@
-import type pg from 'pg'
-import type { DepositEvent } from '../src/domain/deposits/events.ts'
+import type {
+  DepositChangeReported,
+  DepositChangeReviewed,
+  DepositEvent,
+} from '../src/domain/deposits/events.ts'
 import { type DepositStatus, withoutInvoiceMs } from '../src/domain/deposits/fold.ts'
 import type { CustomerAdjusted, WalletAdjusted } from '../src/domain/ledger/events.ts'
+import type { GatewayChange } from '../src/domain/payments/payments.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
+import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  nullable,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
+
+/** The stored addresses of a deposit. Do not show them before their signature is checked. */
+export type StoredPages = {
+  readonly depositId: string | null
+  /** The account that pays the deposit. */
+  readonly accountId: string
+  readonly customerId: string | null
+  readonly returnUrl: string | null
+  readonly payUrl: string | null
+  readonly pagesSignature: Buffer | null
+}
+
+/** Returns the pay page of a row. Null if there is none, or if the row was not written by the service. */
+export type PayUrlOf = (row: StoredPages) => string | null
+
+const withPages = (db: Db, scope: ListScope) =>
+  db
+    .selectFrom('read.deposits as d')
+    .leftJoin('vault.deposit_pages as p', 'p.depositId', 'd.depositId')
+    .leftJoin('vault.customers as c', 'c.customerId', 'd.customerId')
+    .selectAll('d')
+    .select(['p.returnUrl', 'p.payUrl', 'p.signature as pagesSignature'])
+    .select('c.ref as customerRef')
+    .where(inScope('d', scope))
 
 /** A deposit's row with its data in the vault. */
 export type FoundDeposit = DepositRow & {
-  readonly return_url: string | null
-  readonly pay_url: string | null
-  readonly pages_signature: Buffer | null
+  readonly returnUrl: string | null
+  readonly payUrl: string | null
+  readonly pagesSignature: Buffer | null
   /** The reseller's own id of its customer; null without one, or after it was erased. */
-  readonly customer_ref: string | null
-}
-
-const depositSelect = `select d.*, p.return_url, p.pay_url, p.signature as pages_signature, c.ref as customer_ref
-  from read.deposits d
-  left join vault.deposit_pages p using (deposit_id)
-  left join vault.customers c on c.customer_id = d.customer_id`
-
-/**
- * A statement over the deposits of a scope. The values of the scope come last. For one customer the statement has its
- * own name and so its own plan, which uses the index of that customer.
- */
-const scopedQuery = (
-  { accountId, customerId }: ListScope,
-  name: string,
-  text: (scopeFilter: string) => string,
-  values: readonly unknown[],
-) => {
-  if (accountId === null) return { name: `${name}-of-all`, text: text('true'), values: [...values] }
-  const valueCount = values.length
-  const account = `d.account_id = $${valueCount + 1}::text`
-  return customerId === null
-    ? { name, text: text(account), values: [...values, accountId] }
-    : {
-        name: `${name}-of-customer`,
-        text: text(`${account} and d.customer_id = $${valueCount + 2}::text`),
-        values: [...values, accountId, customerId],
-      }
+  readonly customerRef: string | null
 }
 
 /** A deposit within the scope. Undefined if it does not exist or is outside of the scope. */
-export const findDeposit = async (
-  pool: pg.Pool,
-  scope: Scope,
-  depositId: string,
-): Promise<FoundDeposit | undefined> => {
-  const { rows } = await pool.query<FoundDeposit>(
-    scopedQuery(
-      scope,
-      'find-deposit',
-      (scopeFilter) => `${depositSelect} where d.deposit_id = $1::text and ${scopeFilter}`,
-      [depositId],
-    ),
-  )
-  return rows[0]
-}
+export const findDeposit = (db: Db, scope: Scope, depositId: string): Promise<FoundDeposit | undefined> =>
+  withPages(db, scope).where('d.depositId', '=', depositId).executeTakeFirst()
 
 type Filter = { readonly limit: number; readonly offset: number; readonly status: DepositStatus | undefined }
 
 /** For all deposits of accounts the number is stored. For one customer they are counted, because there are few. */
-const countOf = (scope: ListScope, status: DepositStatus | null) =>
-  scope.customerId === null
-    ? {
-        name: 'count-deposits',
-        text: `select coalesce(sum(total), 0)::bigint as total from read.deposit_counts
-                where ($1::text is null or account_id = $1::text) and ($2::text is null or status = $2::text)`,
-        values: [scope.accountId, status],
-      }
-    : scopedQuery(
-        scope,
-        'count-deposits',
-        (scopeFilter) => `select count(*) as total from read.deposits d
-                      where ($1::text is null or d.status = $1::text) and ${scopeFilter}`,
-        [status],
-      )
+const countDeposits = (db: Db, scope: ListScope, status: DepositStatus | undefined) => {
+  if (scope.customerId !== null) {
+    const count = db
+      .selectFrom('read.deposits as d')
+      .select((eb) => eb.fn.countAll<number>().as('total'))
+      .where(inScope('d', scope))
+    return status === undefined ? count : count.where('d.status', '=', status)
+  }
+  const count = db
+    .selectFrom('read.deposit_counts as n')
+    .select(sql<number>`coalesce(sum(n.total), 0)::bigint`.as('total'))
+    .where(inScope('n', scope))
+  return status === undefined ? count : count.where('n.status', '=', status)
+}
 
 /** A page of the deposits within the scope, newest first, and their total number. */
 export const listDeposits = async (
-  pool: pg.Pool,
+  db: Db,
   scope: ListScope,
-  filter: Filter,
+  { status, ...page }: Filter,
 ): Promise<{ readonly deposits: readonly FoundDeposit[]; readonly total: number }> => {
-  const status = filter.status ?? null
-  const [page, counted] = await Promise.all([
-    pool.query<FoundDeposit>(
-      scopedQuery(
-        scope,
-        'list-deposits',
-        (scopeFilter) => `${depositSelect} where ($1::text is null or d.status = $1::text) and ${scopeFilter}
-                     order by d.opened_at desc, d.deposit_id desc limit $2::bigint offset $3::bigint`,
-        [status, filter.limit, filter.offset],
-      ),
-    ),
-    pool.query<{ total: number }>(countOf(scope, status)),
-  ])
-  return { deposits: page.rows, total: counted.rows[0]?.total ?? 0 }
+  const matching = withPages(db, scope).orderBy('d.openedAt', 'desc').orderBy('d.depositId', 'desc')
+  const { rows, total } = await countedPage(
+    status === undefined ? matching : matching.where('d.status', '=', status),
+    countDeposits(db, scope, status),
+    page,
+  )
+  return { deposits: rows, total }
 }
 
 /** `GET /deposits`: one row per deposit. Its addresses are in the vault. Amounts are micro-dollars if not in cents. */
-export type DepositRow = {
-  readonly deposit_id: string
-  readonly account_id: string
-  readonly customer_id: string | null
-  readonly status: DepositStatus
-  readonly amount_cents: number
-  readonly credited_micros: number
-  /** The amount of its chargebacks, minus the amount of won disputes. */
-  readonly charged_back_micros: number
-  readonly rail: string
-  readonly gateway_id: string
-  readonly order_id: string | null
-  readonly opened_at: string
-  readonly expires_at: string | null
-  readonly paid_at: string | null
-  /** Until this time money may still arrive, so the provider is polled now and then, and once more afterwards. */
-  readonly watch_until: string
-}
-
-/** The number of deposits of an account in a status. */
-export type DepositCountRow = {
-  readonly account_id: string
-  readonly status: DepositStatus
-  readonly total: number
-}
-
-const depositsTable: Table<DepositRow> = {
+const depositsTable = readTable({
   name: 'deposits',
   columns: {
-    deposit_id: { type: 'text' },
-    account_id: { type: 'text' },
-    customer_id: { type: 'text', nullable: true },
-    status: { type: 'text' },
-    amount_cents: { type: 'bigint' },
-    credited_micros: { type: 'bigint' },
-    charged_back_micros: { type: 'bigint' },
-    rail: { type: 'text' },
-    gateway_id: { type: 'text' },
-    order_id: { type: 'text', nullable: true },
-    opened_at: { type: 'timestamptz' },
-    expires_at: { type: 'timestamptz', nullable: true },
-    paid_at: { type: 'timestamptz', nullable: true },
-    watch_until: { type: 'timestamptz' },
+    depositId: column.text(),
+    accountId: column.text(),
+    customerId: nullable(column.text()),
+    status: column.text<DepositStatus>(),
+    amountCents: column.bigint(),
+    creditedMicros: column.bigint(),
+    /** The amount of its chargebacks, minus the amount of won disputes. */
+    chargedBackMicros: column.bigint(),
+    rail: column.text(),
+    gatewayId: column.text(),
+    orderId: nullable(column.text()),
+    openedAt: column.timestamptz(),
+    expiresAt: nullable(column.timestamptz()),
+    paidAt: nullable(column.timestamptz()),
+    /** Until this time money may still arrive, so the provider is polled now and then, and once more afterwards. */
+    watchUntil: column.timestamptz(),
   },
-  key: ['deposit_id'],
+  key: ['depositId'],
   indexes: [
     'account_id, opened_at desc, deposit_id desc',
     // The deposits of one customer of a reseller. Deposits of the account itself are not in this index.
@@ -154,14 +118,23 @@ const depositsTable: Table<DepositRow> = {
     'opened_at desc',
     'watch_until',
   ],
-}
+})
 
-const depositCountsTable: Table<DepositCountRow> = {
+export type DepositRow = RowOf<typeof depositsTable>
+
+/** The number of deposits of an account in a status. */
+const depositCountsTable = readTable({
   name: 'deposit_counts',
-  columns: { account_id: { type: 'text' }, status: { type: 'text' }, total: { type: 'bigint' } },
-  key: ['account_id', 'status'],
+  columns: {
+    accountId: column.text(),
+    status: column.text<DepositStatus>(),
+    total: column.bigint(),
+  },
+  key: ['accountId', 'status'],
   indexes: [],
-}
+})
+
+export type DepositCountRow = RowOf<typeof depositCountsTable>
 
 const statuses: readonly DepositStatus[] = [
   'awaiting_payment',
@@ -196,7 +169,7 @@ const chargedBackOf = (event: RecordedEvent): { depositId: string; micros: numbe
 
 const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
   const total = (rows.get(depositCountsTable, [accountId, status])?.total ?? 0) + change
-  rows.put(depositCountsTable, { account_id: accountId, status, total })
+  rows.put(depositCountsTable, { accountId, status, total })
 }
 
 const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
@@ -207,43 +180,43 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
     const next = { ...row, ...fields }
     rows.put(depositsTable, next)
     if (next.status === row.status) return
-    count(rows, row.account_id, row.status, -1)
-    count(rows, row.account_id, next.status, 1)
+    count(rows, row.accountId, row.status, -1)
+    count(rows, row.accountId, next.status, 1)
   }
   switch (event.type) {
     case 'DepositOpened': {
       const { depositId, accountId, customerId, amountCents, rail, gatewayId, pending, openedAt } = event.data
       rows.put(depositsTable, {
-        deposit_id: depositId,
-        account_id: accountId,
-        customer_id: customerId,
+        depositId,
+        accountId,
+        customerId,
         status: 'awaiting_payment',
-        amount_cents: amountCents,
-        credited_micros: 0,
-        charged_back_micros: 0,
+        amountCents,
+        creditedMicros: 0,
+        chargedBackMicros: 0,
         rail,
-        gateway_id: gatewayId,
-        order_id: pending?.order.orderId ?? null,
-        opened_at: openedAt,
-        expires_at: null,
-        paid_at: null,
-        watch_until: new Date(Date.parse(openedAt) + withoutInvoiceMs).toISOString(),
+        gatewayId,
+        orderId: pending?.order.orderId ?? null,
+        openedAt,
+        expiresAt: null,
+        paidAt: null,
+        watchUntil: new Date(Date.parse(openedAt) + withoutInvoiceMs).toISOString(),
       })
       return count(rows, accountId, 'awaiting_payment', 1)
     }
     case 'DepositInvoiceCreated':
-      return change({ expires_at: event.data.expiresAt, watch_until: event.data.watchUntil })
+      return change({ expiresAt: event.data.expiresAt, watchUntil: event.data.watchUntil })
     case 'DepositProcessing':
       return change({ status: 'processing' })
     case 'DepositPaymentReceived':
       return undefined
     case 'DepositPaymentCredited': {
-      const before = rows.get(depositsTable, [event.data.depositId])?.credited_micros ?? 0
-      return change({ credited_micros: before + event.data.amountMicros })
+      const before = rows.get(depositsTable, [event.data.depositId])?.creditedMicros ?? 0
+      return change({ creditedMicros: before + event.data.amountMicros })
     }
     case 'DepositSettled': {
       const { status, settledAt } = event.data
-      return change(status === 'paid' ? { status, paid_at: settledAt } : { status })
+      return change(status === 'paid' ? { status, paidAt: settledAt } : { status })
     }
     case 'DepositExpired':
       return change({ status: 'expired' })
@@ -257,7 +230,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
 }
 
 /** Deposits with their credited and charged back amounts, and the number of an account's deposits in each status. */
-export const deposits: ReadModel = {
+export const deposits = readModel({
   name: 'deposits',
   version: 4,
   tables: [depositsTable, depositCountsTable],
@@ -277,6 +250,90 @@ export const deposits: ReadModel = {
     if (!chargedBack) return
     const row = rows.get(depositsTable, [chargedBack.depositId])
     if (!row) throw new Error(`a chargeback of deposit ${chargedBack.depositId}, which was never opened`)
-    rows.put(depositsTable, { ...row, charged_back_micros: row.charged_back_micros + chargedBack.micros })
+    rows.put(depositsTable, { ...row, chargedBackMicros: row.chargedBackMicros + chargedBack.micros })
   },
+})
+
+/** A report of a payment provider about a deposit that no event books. It is open until an operator reviews it. */
+const gatewayChangesTable = readTable({
+  name: 'gateway_changes',
+  columns: {
+    depositId: column.text(),
+    /** Numbers the changes of the deposit, from 1. */
+    number: column.bigint(),
+    accountId: column.text(),
+    change: column.text<GatewayChange['change']>(),
+    reference: column.text(),
+    amount: nullable(column.text()),
+    reportedAt: column.timestamptz(),
+    /** Null while it is open. */
+    reviewedAt: nullable(column.timestamptz()),
+    note: nullable(column.text()),
+  },
+  key: ['depositId', 'number'],
+  indexes: [
+    'reported_at desc, deposit_id desc, number desc',
+    'reported_at desc, deposit_id desc, number desc where reviewed_at is null',
+  ],
+})
+
+export type GatewayChangeRow = RowOf<typeof gatewayChangesTable>
+
+/** A change with data of its deposit. */
+export type FoundGatewayChange = GatewayChangeRow & {
+  readonly gatewayId: string
+  readonly customerId: string | null
 }
+
+/** The changes without a review, or (`all`) all changes; the last report first. */
+export const listGatewayChanges = (
+  db: Db,
+  { all, limit, offset }: { readonly all: boolean; readonly limit: number; readonly offset: number },
+): Promise<readonly FoundGatewayChange[]> => {
+  const changes = db
+    .selectFrom('read.gateway_changes as g')
+    .innerJoin('read.deposits as d', 'd.depositId', 'g.depositId')
+    .selectAll('g')
+    .select(['d.gatewayId', 'd.customerId'])
+    .orderBy('g.reportedAt', 'desc')
+    .orderBy('g.depositId', 'desc')
+    .orderBy('g.number', 'desc')
+    .limit(limit)
+    .offset(offset)
+  return (all ? changes : changes.where('g.reviewedAt', 'is', null)).execute()
+}
+
+/** Reports of providers about deposits that no event books, for operators. */
+export const gatewayChanges = readModel({
+  name: 'gateway-changes',
+  version: 1,
+  tables: [gatewayChangesTable],
+  reads: (event) => {
+    if (event.type !== 'DepositChangeReviewed') return []
+    const { depositId, number } = (event as RecordedEvent<DepositChangeReviewed>).data
+    return [{ table: gatewayChangesTable.name, key: [depositId, number] }]
+  },
+  apply: (event, rows) => {
+    if (event.type === 'DepositChangeReported') {
+      const { data, metadata } = event as RecordedEvent<DepositChangeReported>
+      const { depositId, accountId, number, change, reference, amount } = data
+      return rows.put(gatewayChangesTable, {
+        depositId,
+        number,
+        accountId,
+        change,
+        reference,
+        amount,
+        reportedAt: metadata.recordedAt,
+        reviewedAt: null,
+        note: null,
+      })
+    }
+    if (event.type !== 'DepositChangeReviewed') return
+    const { data, metadata } = event as RecordedEvent<DepositChangeReviewed>
+    const { depositId, number, note } = data
+    const row = rows.get(gatewayChangesTable, [depositId, number])
+    if (!row) throw new Error(`change ${number} of deposit ${depositId}, which was never reported`)
+    rows.put(gatewayChangesTable, { ...row, reviewedAt: metadata.recordedAt, note })
+  },
+})

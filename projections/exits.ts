@@ -1,30 +1,25 @@
 import type { ExitEvent, ExitState, ExitTerms } from '../src/domain/exits/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import { column, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /**
  * One exit. Removed exits remain, so that the id of a removed exit is not mistaken for a misspelt id. Its login is in
  * the vault.
  */
-export type ExitRow = {
-  readonly exit_id: string
-  readonly state: ExitState
-  readonly terms: ExitTerms
-  /** The revision of the last event that changed it. A process with cached exits reads rows with a later revision. */
-  readonly revision: number
-}
-
-const exitsTable: Table<ExitRow> = {
+const exitsTable = readTable({
   name: 'exits',
   columns: {
-    exit_id: { type: 'text' },
-    state: { type: 'text' },
-    terms: { type: 'jsonb' },
-    revision: { type: 'bigint' },
+    exitId: column.text(),
+    state: column.text<ExitState>(),
+    terms: column.jsonb<ExitTerms>(),
+    /** The revision of the last event that changed it. A process with cached exits reads rows with a later revision. */
+    revision: column.bigint(),
   },
-  key: ['exit_id'],
+  key: ['exitId'],
   indexes: ['revision'],
-}
+})
+
+export type ExitRow = RowOf<typeof exitsTable>
 
 const isExitEvent = (event: RecordedEvent): event is RecordedEvent<ExitEvent> =>
   event.type === 'ExitsImported' || event.type === 'ExitsStateChanged'
@@ -33,7 +28,7 @@ const idsOf = (event: ExitEvent): readonly string[] =>
   event.type === 'ExitsImported' ? event.data.exits.map(({ exitId }) => exitId) : event.data.exitIds
 
 /** The exits of the gateway, each after its last event. */
-export const exits: ReadModel = {
+export const exits = readModel({
   name: 'exits',
   version: 1,
   tables: [exitsTable],
@@ -46,7 +41,7 @@ export const exits: ReadModel = {
       for (const terms of event.data.exits) {
         const before = rows.get(exitsTable, [terms.exitId])?.state ?? 'live'
         const state = before === 'removed' ? 'live' : before
-        rows.put(exitsTable, { exit_id: terms.exitId, state, terms, revision })
+        rows.put(exitsTable, { exitId: terms.exitId, state, terms, revision })
       }
       return
     }
@@ -56,4 +51,4 @@ export const exits: ReadModel = {
       rows.put(exitsTable, { ...row, state: event.data.state, revision })
     }
   },
-}
+})

@@ -2,23 +2,18 @@ import type { ReadModelGroup } from '../src/platform/projections/read-model.ts'
 import { accounts } from './accounts.ts'
 import { balances } from './balances.ts'
 import { catalog } from './catalog.ts'
-import { customers } from './customers.ts'
-import { deposits } from './deposits.ts'
+import { deposits, gatewayChanges } from './deposits.ts'
 import { exits } from './exits.ts'
-import { gatewayChanges } from './gateway-changes.ts'
 import { journal } from './journal.ts'
-import { lowTraffic } from './low-traffic.ts'
 import { margins } from './margins.ts'
 import { notices } from './notices.ts'
-import { openMovements } from './open-movements.ts'
-import { openOrders } from './open-orders.ts'
-import { openScrapes } from './open-scrapes.ts'
+import { openMovements, openOrders, openScrapes } from './open-work.ts'
 import { orderPayments } from './order-payments.ts'
 import { orders } from './orders.ts'
-import { plans } from './plans.ts'
+import { lowTraffic, plans } from './plans.ts'
 import { proposals } from './proposals.ts'
 import { proxies } from './proxies.ts'
-import { resellerTerms } from './reseller-terms.ts'
+import { customers, resellerTerms } from './resellers.ts'
 import { scrapeUsage } from './scrape-usage.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -27,7 +22,7 @@ import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
 
 /** The models that a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
-export const hot: ReadModelGroup = {
+export const hot = {
   name: 'hot',
   held: ['catalog', 'reseller_terms', 'accounts', 'keys'],
   models: [
@@ -53,21 +48,25 @@ export const hot: ReadModelGroup = {
     exits,
     proposals,
   ],
-}
+} as const satisfies ReadModelGroup
 
 /**
  * The read models of finance. They may lag, and never delay the hot group. Nearly all of their rows are new, so large
  * batches cost least.
  */
-export const books: ReadModelGroup = {
+export const books = {
   name: 'books',
   models: [journal, margins, scrapeUsage],
   batchWindowMs: 75,
   maxBatch: 5000,
-}
+} as const satisfies ReadModelGroup
 
 /** The causes of webhooks. An event that stops this group stops no other group. */
-export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], batchWindowMs: 25 }
+export const webhookDue = {
+  name: 'webhooks',
+  models: [webhookCauses],
+  batchWindowMs: 25,
+} as const satisfies ReadModelGroup
 
 /** The queue of deliveries, which workers also change. */
 export const webhookDeliveries: ReadModelGroup = {

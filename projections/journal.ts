@@ -10,66 +10,33 @@ import {
 import type { Posting } from '../src/domain/ledger/postings.ts'
 import { actorText, type RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
+import {
+  column,
+  nullable,
+  type ReadModel,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** One entry of the journal: a money event, its purpose and its actor. Times are accounting times. */
-export type JournalEntryRow = {
-  readonly position: number
-  readonly at: string
-  readonly type: string
-  /** The account of the ledger stream; null for a line of a provider's statement. */
-  readonly account_id: string | null
-  readonly order_id: string | null
-  readonly customer_id: string | null
-  readonly deposit_id: string | null
-  readonly reference: string | null
-  /** `key:key_…`, `operator:…` or `system:…`. */
-  readonly actor: string
-  readonly correlation_id: string
-}
-
-/**
- * An account of a book. The legs refer to it by number: its name has about a hundred bytes, and would be in the row
- * and in the index entry of every leg.
- */
-export type JournalAccountRow = {
-  /** `service` or `reseller:{account}`. */
-  readonly book: string
-  readonly account: string
-  /** From 1, in the order of the first use in the log. */
-  readonly number: number
-}
-
-/** One leg of an entry. The legs of an entry are numbered from 0 over all books. */
-export type JournalPostingRow = {
-  readonly position: number
-  readonly leg: number
-  readonly account_number: number
-  /** Micro-dollars: a debit if positive, a credit if negative. */
-  readonly amount_micros: number
-}
-
-/** The first event of each second of accounting time with an event, to find the position of a time without the log. */
-export type JournalSecondRow = { readonly position: number; readonly at: string }
-
-/** One row: the accounting time as of the last folded event, and the number of numbered accounts. */
-export type JournalClockRow = { readonly name: 'now'; readonly at: string; readonly accounts: number }
-
-export type JournalResellerRow = { readonly account_id: string }
-
-const journalEntriesTable: Table<JournalEntryRow> = {
+const journalEntriesTable = readTable({
   name: 'journal_entries',
   columns: {
-    position: { type: 'bigint' },
-    at: { type: 'timestamptz' },
-    type: { type: 'text' },
-    account_id: { type: 'text', nullable: true },
-    order_id: { type: 'text', nullable: true },
-    customer_id: { type: 'text', nullable: true },
-    deposit_id: { type: 'text', nullable: true },
-    reference: { type: 'text', nullable: true },
-    actor: { type: 'text' },
-    correlation_id: { type: 'text' },
+    position: column.bigint(),
+    at: column.timestamptz(),
+    type: column.text(),
+    /** The account of the ledger stream; null for a line of a provider's statement. */
+    accountId: nullable(column.text()),
+    orderId: nullable(column.text()),
+    customerId: nullable(column.text()),
+    depositId: nullable(column.text()),
+    reference: nullable(column.text()),
+    /** `key:key_…`, `operator:…` or `system:…`. */
+    actor: column.text(),
+    correlationId: column.text(),
   },
   key: ['position'],
   // Order ids are random, so a B-tree would take 60 bytes per order and, after it outgrows memory, a page of WAL for
@@ -78,49 +45,84 @@ const journalEntriesTable: Table<JournalEntryRow> = {
     'using brin (order_id text_bloom_ops (n_distinct_per_range = 4000)) with (pages_per_range = 64, autosummarize = on)',
   ],
   appendOnly: true,
-}
+})
 
-const journalAccountsTable: Table<JournalAccountRow> = {
+export type JournalEntryRow = RowOf<typeof journalEntriesTable>
+
+/**
+ * An account of a book. The legs refer to it by number: its name has about a hundred bytes, and would be in the row
+ * and in the index entry of every leg.
+ */
+const journalAccountsTable = readTable({
   name: 'journal_accounts',
-  columns: { book: { type: 'text' }, account: { type: 'text' }, number: { type: 'bigint' } },
+  columns: {
+    /** `service` or `reseller:{account}`. */
+    book: column.text(),
+    account: column.text(),
+    /** From 1, in the order of the first use in the log. */
+    number: column.bigint(),
+  },
   key: ['book', 'account'],
   indexes: ['number'],
-}
+})
 
-const journalPostingsTable: Table<JournalPostingRow> = {
+export type JournalAccountRow = RowOf<typeof journalAccountsTable>
+
+/** One leg of an entry. The legs of an entry are numbered from 0 over all books. */
+const journalPostingsTable = readTable({
   name: 'journal_postings',
   columns: {
-    position: { type: 'bigint' },
-    leg: { type: 'integer' },
-    account_number: { type: 'bigint' },
-    amount_micros: { type: 'bigint' },
+    position: column.bigint(),
+    leg: column.integer(),
+    accountNumber: column.bigint(),
+    /** Micro-dollars: a debit if positive, a credit if negative. */
+    amountMicros: column.bigint(),
   },
   key: ['position', 'leg'],
   indexes: ['account_number, position'],
   appendOnly: true,
-}
+})
 
-const journalSecondsTable: Table<JournalSecondRow> = {
+export type JournalPostingRow = RowOf<typeof journalPostingsTable>
+
+/** The first event of each second of accounting time with an event, to find the position of a time without the log. */
+const journalSecondsTable = readTable({
   name: 'journal_seconds',
-  columns: { position: { type: 'bigint' }, at: { type: 'timestamptz' } },
+  columns: {
+    position: column.bigint(),
+    at: column.timestamptz(),
+  },
   key: ['position'],
   indexes: ['at'],
   appendOnly: true,
-}
+})
 
-const journalClockTable: Table<JournalClockRow> = {
+export type JournalSecondRow = RowOf<typeof journalSecondsTable>
+
+/** One row: the accounting time as of the last folded event, and the number of numbered accounts. */
+const journalClockTable = readTable({
   name: 'journal_clock',
-  columns: { name: { type: 'text' }, at: { type: 'timestamptz' }, accounts: { type: 'bigint' } },
+  columns: {
+    name: column.text<'now'>(),
+    at: column.timestamptz(),
+    accounts: column.bigint(),
+  },
   key: ['name'],
   indexes: [],
-}
+})
 
-const journalResellersTable: Table<JournalResellerRow> = {
+export type JournalClockRow = RowOf<typeof journalClockTable>
+
+const journalResellersTable = readTable({
   name: 'journal_resellers',
-  columns: { account_id: { type: 'text' } },
-  key: ['account_id'],
+  columns: {
+    accountId: column.text(),
+  },
+  key: ['accountId'],
   indexes: [],
-}
+})
+
+export type JournalResellerRow = RowOf<typeof journalResellersTable>
 
 const clockKey = ['now'] as const
 /** The length of `2026-11-21T02:30:00` in `2026-11-21T02:30:00.000Z`. */
@@ -153,20 +155,20 @@ const book = (entry: Entry, rows: Rows): void => {
     position: entry.position,
     at: entry.at,
     type: entry.type,
-    account_id: entry.accountId,
-    order_id: entry.orderId,
-    customer_id: entry.customerId,
-    deposit_id: entry.depositId,
+    accountId: entry.accountId,
+    orderId: entry.orderId,
+    customerId: entry.customerId,
+    depositId: entry.depositId,
     reference: entry.reference,
     actor: actorText(entry.actor),
-    correlation_id: entry.correlationId,
+    correlationId: entry.correlationId,
   })
   for (const [leg, posting] of entry.postings.entries())
     rows.add(journalPostingsTable, {
       position: entry.position,
       leg,
-      account_number: numberOf(posting, rows),
-      amount_micros: posting.debitMicros - posting.creditMicros,
+      accountNumber: numberOf(posting, rows),
+      amountMicros: posting.debitMicros - posting.creditMicros,
     })
 }
 
@@ -186,7 +188,7 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
  * The double entries of every money event, in every book. Its rows are never changed. For an order it writes one
  * entry and its legs, and looks up whether the account is a reseller and the numbers of the moved accounts.
  */
-export const journal: ReadModel = {
+export const journal = readModel({
   name: 'journal',
   version: 5,
   tables: [
@@ -212,6 +214,6 @@ export const journal: ReadModel = {
     }
     if (isStatementLine(event)) return book(statementEntryOf(event, at), rows)
     const reseller = newResellerOf(event)
-    if (reseller !== null) rows.put(journalResellersTable, { account_id: reseller })
+    if (reseller !== null) rows.put(journalResellersTable, { accountId: reseller })
   },
-}
+})

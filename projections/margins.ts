@@ -4,84 +4,68 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-
-/** One sale to a reseller's customer, or one refund of it, which is negative. Whole cents in micro-dollars. */
-export type MarginLineRow = {
-  /** The order id of a sale, or the refund id of a refund. Unique. */
-  readonly line_id: string
-  readonly type: 'sale' | 'refund'
-  readonly reseller_id: string
-  readonly at: string
-  /** The money event of the line. */
-  readonly position: number
-  readonly event_id: string
-  readonly order_id: string
-  readonly customer_id: string
-  readonly product_id: string
-  readonly quantity: number
-  readonly revenue_micros: number
-  readonly cost_micros: number
-}
+import {
+  column,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 export type MarginDimension = 'day' | 'product' | 'customer'
 
-/** The result of a reseller on one day or in one month (UTC): in total, of a product, or of a customer. */
-export type MarginSumRow = {
-  readonly reseller_id: string
-  readonly dimension: MarginDimension
-  /** Customers are many and buy rarely. Their sums are also stored by month, so that a year is read quickly. */
-  readonly span: 'day' | 'month'
-  /** `2026-11-21`, or `2026-11` for a month. */
-  readonly starts: string
-  /** The day, the product's id or the customer's id. */
-  readonly key: string
-  /** The number of sales. */
-  readonly orders: number
-  readonly revenue_micros: number
-  readonly cost_micros: number
-}
-
-export const marginLinesTable: Table<MarginLineRow> = {
+/** One sale to a reseller's customer, or one refund of it, which is negative. Whole cents in micro-dollars. */
+export const marginLinesTable = readTable({
   name: 'margin_lines',
   columns: {
-    line_id: { type: 'text' },
-    type: { type: 'text' },
-    reseller_id: { type: 'text' },
-    at: { type: 'timestamptz' },
-    position: { type: 'bigint' },
-    event_id: { type: 'text' },
-    order_id: { type: 'text' },
-    customer_id: { type: 'text' },
-    product_id: { type: 'text' },
-    quantity: { type: 'bigint' },
-    revenue_micros: { type: 'bigint' },
-    cost_micros: { type: 'bigint' },
+    /** The order id of a sale, or the refund id of a refund. Unique. */
+    lineId: column.text(),
+    type: column.text<'sale' | 'refund'>(),
+    resellerId: column.text(),
+    at: column.timestamptz(),
+    /** The money event of the line. */
+    position: column.bigint(),
+    eventId: column.text(),
+    orderId: column.text(),
+    customerId: column.text(),
+    productId: column.text(),
+    quantity: column.bigint(),
+    revenueMicros: column.bigint(),
+    costMicros: column.bigint(),
   },
-  key: ['line_id'],
+  key: ['lineId'],
   indexes: [
     'reseller_id, at, position',
     // The statement of one customer.
     'reseller_id, customer_id, at, position',
   ],
-}
+})
 
-export const marginSumsTable: Table<MarginSumRow> = {
+export type MarginLineRow = RowOf<typeof marginLinesTable>
+
+/** The result of a reseller on one day or in one month (UTC): in total, of a product, or of a customer. */
+export const marginSumsTable = readTable({
   name: 'margin_sums',
   columns: {
-    reseller_id: { type: 'text' },
-    dimension: { type: 'text' },
-    span: { type: 'text' },
-    starts: { type: 'text' },
-    key: { type: 'text' },
-    orders: { type: 'bigint' },
-    revenue_micros: { type: 'bigint' },
-    cost_micros: { type: 'bigint' },
+    resellerId: column.text(),
+    dimension: column.text<MarginDimension>(),
+    /** Customers are many and buy rarely. Their sums are also stored by month, so that a year is read quickly. */
+    span: column.text<'day' | 'month'>(),
+    /** `2026-11-21`, or `2026-11` for a month. */
+    starts: column.text(),
+    /** The day, the product's id or the customer's id. */
+    key: column.text(),
+    /** The number of sales. */
+    orders: column.bigint(),
+    revenueMicros: column.bigint(),
+    costMicros: column.bigint(),
   },
-  key: ['reseller_id', 'dimension', 'span', 'starts', 'key'],
+  key: ['resellerId', 'dimension', 'span', 'starts', 'key'],
   indexes: [],
   rewritten: true,
-}
+})
+
+export type MarginSumRow = RowOf<typeof marginSumsTable>
 
 type MarginEvent = RecordedEvent<CustomerCharged | CustomerRefunded>
 
@@ -95,22 +79,22 @@ const monthOf = (at: string): string => at.slice(0, 7)
 
 const lineOf = (event: MarginEvent, rows: Rows): MarginLineRow => {
   const at = event.metadata.recordedAt
-  const { position, id: event_id } = event
+  const { position, id: eventId } = event
   if (event.type === 'CustomerCharged') {
     const { order, customerId, amountMicros, costMicros } = event.data
     return {
-      line_id: order.orderId,
+      lineId: order.orderId,
       type: 'sale',
-      reseller_id: ownerOf(event.stream),
+      resellerId: ownerOf(event.stream),
       at,
       position,
-      event_id,
-      order_id: order.orderId,
-      customer_id: customerId,
-      product_id: order.productId,
+      eventId,
+      orderId: order.orderId,
+      customerId,
+      productId: order.productId,
       quantity: order.quantity,
-      revenue_micros: amountMicros,
-      cost_micros: costMicros,
+      revenueMicros: amountMicros,
+      costMicros,
     }
   }
   const { orderId, reference, amountMicros, costMicros } = event.data
@@ -118,13 +102,13 @@ const lineOf = (event: MarginEvent, rows: Rows): MarginLineRow => {
   if (!sale) throw new Error(`a refund of order ${orderId}, which was never charged`)
   return {
     ...sale,
-    line_id: reference,
+    lineId: reference,
     type: 'refund',
     at,
     position,
-    event_id,
-    revenue_micros: 0 - amountMicros,
-    cost_micros: 0 - costMicros,
+    eventId,
+    revenueMicros: 0 - amountMicros,
+    costMicros: 0 - costMicros,
   }
 }
 
@@ -150,22 +134,22 @@ const productSum = (reseller: string, at: string, product: string): SumKey => [
 ]
 
 const addTo = (rows: Rows, line: MarginLineRow): void => {
-  const { reseller_id: reseller, at } = line
+  const { resellerId: reseller, at } = line
   for (const sumKey of [
-    ...customerSums(reseller, at, line.customer_id),
-    productSum(reseller, at, line.product_id),
+    ...customerSums(reseller, at, line.customerId),
+    productSum(reseller, at, line.productId),
   ]) {
     const sum = rows.get(marginSumsTable, sumKey)
-    const [reseller_id, dimension, span, starts, key] = sumKey
+    const [resellerId, dimension, span, starts, key] = sumKey
     rows.put(marginSumsTable, {
-      reseller_id,
+      resellerId,
       dimension,
       span,
       starts,
       key,
       orders: (sum?.orders ?? 0) + (line.type === 'sale' ? 1 : 0),
-      revenue_micros: (sum?.revenue_micros ?? 0) + line.revenue_micros,
-      cost_micros: (sum?.cost_micros ?? 0) + line.cost_micros,
+      revenueMicros: (sum?.revenueMicros ?? 0) + line.revenueMicros,
+      costMicros: (sum?.costMicros ?? 0) + line.costMicros,
     })
   }
 }
@@ -177,7 +161,7 @@ const noKeys: readonly never[] = []
  * customer, for customers also by month. A refund has its own date. An order of a reseller for itself is no sale and
  * has no line.
  */
-export const margins: ReadModel = {
+export const margins = readModel({
   name: 'margins',
   version: 4,
   tables: [marginLinesTable, marginSumsTable],
@@ -198,7 +182,7 @@ export const margins: ReadModel = {
     rows.insert(marginLinesTable, line)
     addTo(rows, line)
   },
-}
+})
 
 /** From `fromMs` (inclusive) to `toMs` (exclusive), milliseconds since the epoch; null: no bound. */
 export type Period = { readonly fromMs: number | null; readonly toMs: number | null }

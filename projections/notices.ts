@@ -1,54 +1,34 @@
-import type { Kysely } from 'kysely'
 import type { Audience, NoticeKind } from '../src/domain/notices/audiences.ts'
 import type { NoticeEvent } from '../src/domain/notices/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import { sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { AccountRow } from './accounts.ts'
-import type { ReadMarkDatabase } from './other-tables.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.notices': NoticeRow
-  'read.accounts': AccountRow
-}
+import { type Db, sql } from '../src/platform/postgres/kysely.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** One notice. It is shown while `expires_at` is null or in the future. */
-export type NoticeRow = {
-  readonly notice_id: string
-  readonly title: string
-  readonly body: string
-  readonly kind: NoticeKind
-  readonly audience: Audience
-  /** Only this account sees it; null: the whole audience does. */
-  readonly account_id: string | null
-  readonly published_at: string
-  readonly expires_at: string | null
-  readonly link_href: string | null
-  readonly link_label: string | null
-}
-
-export const noticesTable: Table<NoticeRow> = {
+export const noticesTable = readTable({
   name: 'notices',
   columns: {
-    notice_id: { type: 'text' },
-    title: { type: 'text' },
-    body: { type: 'text' },
-    kind: { type: 'text' },
-    audience: { type: 'text' },
-    account_id: { type: 'text', nullable: true },
-    published_at: { type: 'timestamptz' },
-    expires_at: { type: 'timestamptz', nullable: true },
-    link_href: { type: 'text', nullable: true },
-    link_label: { type: 'text', nullable: true },
+    noticeId: column.text(),
+    title: column.text(),
+    body: column.text(),
+    kind: column.text<NoticeKind>(),
+    audience: column.text<Audience>(),
+    /** Only this account sees it; null: the whole audience does. */
+    accountId: nullable(column.text()),
+    publishedAt: column.timestamptz(),
+    expiresAt: nullable(column.timestamptz()),
+    linkHref: nullable(column.text()),
+    linkLabel: nullable(column.text()),
   },
-  key: ['notice_id'],
+  key: ['noticeId'],
   indexes: ['published_at desc, notice_id desc'],
-}
+})
+
+export type NoticeRow = RowOf<typeof noticesTable>
 
 /** The notices of the service: `GET /api/v1/announcements`. */
-export const notices: ReadModel = {
+export const notices = readModel({
   name: 'notices',
   version: 2,
   tables: [noticesTable],
@@ -62,29 +42,27 @@ export const notices: ReadModel = {
       case 'NoticePublished': {
         const { data } = event
         return rows.put(noticesTable, {
-          notice_id: data.noticeId,
+          noticeId: data.noticeId,
           title: data.title,
           body: data.body,
           kind: data.kind,
           audience: data.audience,
-          account_id: data.accountId ?? null,
-          published_at: data.publishedAt,
-          expires_at: data.expiresAt,
-          link_href: data.linkHref,
-          link_label: data.linkLabel,
+          accountId: data.accountId ?? null,
+          publishedAt: data.publishedAt,
+          expiresAt: data.expiresAt,
+          linkHref: data.linkHref,
+          linkLabel: data.linkLabel,
         })
       }
       case 'NoticeExpired': {
         const { noticeId, expiredAt } = event.data
         const notice = rows.get(noticesTable, [noticeId])
         if (!notice) throw new Error(`notice ${noticeId} expired and was never published`)
-        return rows.put(noticesTable, { ...notice, expires_at: expiredAt })
+        return rows.put(noticesTable, { ...notice, expiresAt: expiredAt })
       }
     }
   },
-}
-
-export type NoticeQueries = Kysely<QueriedTables & ReadMarkDatabase>
+})
 
 /** The feed is not an archive (docs/http-api.md, "Webhooks and notices"). */
 export const maxAnnouncements = 50
@@ -94,7 +72,7 @@ export const maxAnnouncements = 50
  * account has not opened it.
  */
 export const listAnnouncements = async (
-  db: NoticeQueries,
+  db: Db,
   account: AccountId,
   filter: { readonly audiences: readonly Audience[]; readonly kind: NoticeKind | undefined },
   now: string,
@@ -103,25 +81,25 @@ export const listAnnouncements = async (
   let visibleNotices = db
     .selectFrom('read.notices as notice')
     .leftJoin('vault.notice_reads as mark', (join) =>
-      join.onRef('mark.notice_id', '=', 'notice.notice_id').on('mark.account_id', '=', account),
+      join.onRef('mark.noticeId', '=', 'notice.noticeId').on('mark.accountId', '=', account),
     )
     .where('notice.audience', 'in', [...filter.audiences])
-    .where((eb) => eb.or([eb('notice.account_id', 'is', null), eb('notice.account_id', '=', account)]))
-    .where((eb) => eb.or([eb('notice.expires_at', 'is', null), eb('notice.expires_at', '>', now)]))
+    .where((eb) => eb.or([eb('notice.accountId', 'is', null), eb('notice.accountId', '=', account)]))
+    .where((eb) => eb.or([eb('notice.expiresAt', 'is', null), eb('notice.expiresAt', '>', now)]))
   if (filter.kind !== undefined) visibleNotices = visibleNotices.where('notice.kind', '=', filter.kind)
   const rows = await visibleNotices
     .selectAll('notice')
-    .select('mark.read_at')
-    .orderBy('notice.published_at', 'desc')
-    .orderBy('notice.notice_id', 'desc')
+    .select('mark.readAt')
+    .orderBy('notice.publishedAt', 'desc')
+    .orderBy('notice.noticeId', 'desc')
     .limit(maxAnnouncements)
     .execute()
-  return rows.map(({ read_at: readAt, ...notice }) => ({ ...notice, unread: readAt === null }))
+  return rows.map(({ readAt, ...notice }) => ({ ...notice, unread: readAt === null }))
 }
 
 /** Up to `limit` notices after a given one, newest first, including expired ones; null: from the newest. */
 export const noticesAfter = async (
-  db: Kysely<QueriedTables>,
+  db: Db,
   {
     after,
     limit,
@@ -130,11 +108,11 @@ export const noticesAfter = async (
   let all = db.selectFrom('read.notices').selectAll()
   if (after !== null)
     all = all.where(sql<boolean>`(published_at, notice_id) < (${after.at}::timestamptz, ${after.id}::text)`)
-  return all.orderBy('published_at', 'desc').orderBy('notice_id', 'desc').limit(limit).execute()
+  return all.orderBy('publishedAt', 'desc').orderBy('noticeId', 'desc').limit(limit).execute()
 }
 
 /** The present number of accounts in an audience. */
-export const countAudience = async (db: Kysely<QueriedTables>, audience: Audience): Promise<number> => {
+export const countAudience = async (db: Db, audience: Audience): Promise<number> => {
   const all = db.selectFrom('read.accounts as account').select((eb) => eb.fn.countAll().as('count'))
   const matching =
     audience === 'ALL'

@@ -1,4 +1,3 @@
-import type { Kysely } from 'kysely'
 import { type DepositStatus, isPayable } from '../src/domain/deposits/fold.ts'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '../src/domain/orders/fold.ts'
@@ -6,68 +5,44 @@ import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-term
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-import type { DepositRow } from './deposits.ts'
-import type { OrderPaymentRow } from './order-payments.ts'
-import type { DepositPagesDatabase, PayUrlOf, StoredPages } from './other-tables.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.orders': OrderRow
-  'read.order_counts': OrderCountRow
-  'read.order_payments': OrderPaymentRow
-  'read.deposits': DepositRow
-}
+import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  nullable,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
+import type { PayUrlOf, StoredPages } from './deposits.ts'
 
 /**
  * One order for `GET /orders/{id}`. `details` is a JSON text of the order as it was decided, without two digests,
  * which are only in the log, and without the values of other columns. It is a third of the row. As `jsonb` it would
  * take another 25 µs of Postgres per row, a third of the row's cost (measured at 16 to 500 rows per batch).
  */
-export type OrderRow = {
-  readonly order_id: string
-  readonly account_id: string
-  /** The reseller's customer of the order; null for the account itself. */
-  readonly customer_id: string | null
-  readonly status: OrderStatus
-  readonly created_at: string
-  readonly details: string
-  readonly balance_cents: number
-  readonly plan_id: string | null
-  readonly proxy_ids: readonly string[]
-  readonly fulfilled_at: string | null
-  readonly failed_at: string | null
-  readonly failure_reason: string | null
-  readonly refunded_at: string | null
-  readonly refunded_cents: number
-  /** For an order of a customer, the refund to the reseller's wallet; null: none. */
-  readonly refunded_cost_cents: number | null
-}
-
-/** The number of an account's orders in each status, so that the total of a list of 100,000 orders is known at once. */
-export type OrderCountRow = { readonly account_id: string } & Readonly<Record<OrderStatus, number>>
-
-export const ordersTable: Table<OrderRow> = {
+export const ordersTable = readTable({
   name: 'orders',
   columns: {
-    order_id: { type: 'text' },
-    account_id: { type: 'text' },
-    customer_id: { type: 'text', nullable: true },
-    status: { type: 'text' },
-    created_at: { type: 'timestamptz' },
-    details: { type: 'text' },
-    balance_cents: { type: 'bigint' },
-    plan_id: { type: 'text', nullable: true },
-    proxy_ids: { type: 'text[]' },
-    fulfilled_at: { type: 'timestamptz', nullable: true },
-    failed_at: { type: 'timestamptz', nullable: true },
-    failure_reason: { type: 'text', nullable: true },
-    refunded_at: { type: 'timestamptz', nullable: true },
-    refunded_cents: { type: 'bigint' },
-    refunded_cost_cents: { type: 'bigint', nullable: true },
+    orderId: column.text(),
+    accountId: column.text(),
+    /** The reseller's customer of the order; null for the account itself. */
+    customerId: nullable(column.text()),
+    status: column.text<OrderStatus>(),
+    createdAt: column.timestamptz(),
+    details: column.text(),
+    balanceCents: column.bigint(),
+    planId: nullable(column.text()),
+    proxyIds: column.textArray(),
+    fulfilledAt: nullable(column.timestamptz()),
+    failedAt: nullable(column.timestamptz()),
+    failureReason: nullable(column.text()),
+    refundedAt: nullable(column.timestamptz()),
+    refundedCents: column.bigint(),
+    /** For an order of a customer, the refund to the reseller's wallet; null: none. */
+    refundedCostCents: nullable(column.bigint()),
   },
-  key: ['order_id'],
+  key: ['orderId'],
   // Lists are ordered by time and then by the order's id. The few orders of one millisecond are sorted on read: with
   // the ids an index would be twice as large, and every order writes three of them.
   indexes: [
@@ -82,23 +57,26 @@ export const ordersTable: Table<OrderRow> = {
     // The orders of a plan. With a list of them in the plan's own row each top-up wrote two kilobytes.
     'plan_id, created_at desc where plan_id is not null',
   ],
-}
+})
 
-const eachStatus = <Value>(value: Value): Readonly<Record<OrderStatus, Value>> =>
-  Object.fromEntries(orderStatuses.map((status) => [status, value])) as Record<OrderStatus, Value>
+export type OrderRow = RowOf<typeof ordersTable>
 
-const noOrders = eachStatus(0)
-
-const orderCountsTable: Table<OrderCountRow> = {
+/** The number of an account's orders in each status, so that the total of a list of 100,000 orders is known at once. */
+const orderCountsTable = readTable({
   name: 'order_counts',
   columns: {
-    account_id: { type: 'text' },
-    ...eachStatus({ type: 'bigint' as const }),
+    accountId: column.text(),
+    awaitingPayment: column.bigint(),
+    processing: column.bigint(),
+    completed: column.bigint(),
+    failed: column.bigint(),
+    refunded: column.bigint(),
+    canceled: column.bigint(),
   },
-  key: ['account_id'],
+  key: ['accountId'],
   indexes: [],
   rewritten: true,
-}
+})
 
 /** The contents of `OrderRow.details`. */
 export type StoredDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'customerId' | 'createdAt'>
@@ -110,32 +88,37 @@ const detailsOf = (order: OrderDetails): string => {
 }
 
 const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
-  order_id: order.orderId,
-  account_id: order.accountId,
-  customer_id: order.customerId,
+  orderId: order.orderId,
+  accountId: order.accountId,
+  customerId: order.customerId,
   status,
-  created_at: order.createdAt,
+  createdAt: order.createdAt,
   details: detailsOf(order),
-  balance_cents: balanceCents,
-  plan_id: order.planId,
-  proxy_ids: [],
-  fulfilled_at: null,
-  failed_at: null,
-  failure_reason: null,
-  refunded_at: null,
-  refunded_cents: 0,
-  refunded_cost_cents: null,
+  balanceCents,
+  planId: order.planId,
+  proxyIds: [],
+  fulfilledAt: null,
+  failedAt: null,
+  failureReason: null,
+  refundedAt: null,
+  refundedCents: 0,
+  refundedCostCents: null,
 })
+
+const noOrders = { awaitingPayment: 0, processing: 0, completed: 0, failed: 0, refunded: 0, canceled: 0 }
+
+const countField = (status: OrderStatus) => (status === 'awaiting_payment' ? 'awaitingPayment' : status)
 
 /** Counts a change of an order's status; null: the order is new. */
 const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: OrderStatus): void => {
-  const counts = rows.get(orderCountsTable, [accountId]) ?? { account_id: accountId, ...noOrders }
-  const decremented = from === null ? counts : { ...counts, [from]: counts[from] - 1 }
-  rows.put(orderCountsTable, { ...decremented, [to]: decremented[to] + 1 })
+  const counts = { ...noOrders, accountId, ...rows.get(orderCountsTable, [accountId]) }
+  if (from !== null) counts[countField(from)] -= 1
+  counts[countField(to)] += 1
+  rows.put(orderCountsTable, counts)
 }
 
 /** Orders with their money and their outcome, and the number of an account's orders in each status. */
-export const orders: ReadModel = {
+export const orders = readModel({
   name: 'orders',
   version: 10,
   tables: [ordersTable, orderCountsTable],
@@ -167,13 +150,13 @@ export const orders: ReadModel = {
       if (!row) throw new Error(`${event.type} of order ${orderId}, which was never placed`)
       const next = { ...row, ...fields }
       rows.put(ordersTable, next)
-      if (next.status !== row.status) count(rows, row.account_id, row.status, next.status)
+      if (next.status !== row.status) count(rows, row.accountId, row.status, next.status)
     }
     switch (event.type) {
       case 'OrderCompleted': {
         const { order, balanceCents, proxyIds, fulfilledAt } = event.data
         const row = rowOf(order, balanceCents, 'completed')
-        rows.insert(ordersTable, { ...row, proxy_ids: proxyIds, fulfilled_at: fulfilledAt })
+        rows.insert(ordersTable, { ...row, proxyIds, fulfilledAt })
         return count(rows, order.accountId, null, 'completed')
       }
       case 'OrderPlaced': {
@@ -185,15 +168,15 @@ export const orders: ReadModel = {
         const { order, balanceCents } = event.data
         const before = rows.get(ordersTable, [order.orderId])
         // Nothing of the order belongs to a plan before the payment.
-        rows.put(ordersTable, { ...rowOf(order, balanceCents, 'awaiting_payment'), plan_id: null })
+        rows.put(ordersTable, { ...rowOf(order, balanceCents, 'awaiting_payment'), planId: null })
         return before ? undefined : count(rows, order.accountId, null, 'awaiting_payment')
       }
       case 'OrderPaid': {
         const { orderId, order, balanceCents } = event.data
         const paid = {
           details: detailsOf(order),
-          balance_cents: balanceCents,
-          plan_id: order.planId,
+          balanceCents,
+          planId: order.planId,
         }
         const awaited = rows.get(ordersTable, [orderId])?.status === 'awaiting_payment'
         return change(orderId, awaited ? { status: 'processing', ...paid } : paid)
@@ -202,39 +185,39 @@ export const orders: ReadModel = {
         return change(event.data.orderId, { status: 'canceled' })
       case 'OrderFulfilled': {
         const { orderId, planId, proxyIds, fulfilledAt } = event.data
-        const fields = { plan_id: planId, proxy_ids: proxyIds, fulfilled_at: fulfilledAt }
+        const fields = { planId, proxyIds, fulfilledAt }
         return change(orderId, { status: 'completed', ...fields })
       }
       case 'OrderFailed': {
         const { orderId, reason, failedAt } = event.data
-        return change(orderId, { status: 'failed', failure_reason: reason, failed_at: failedAt })
+        return change(orderId, { status: 'failed', failureReason: reason, failedAt })
       }
       case 'OrderRefunded': {
         const { orderId, refundedCents, costCents, complete, refundedAt } = event.data
-        const before = rows.get(ordersTable, [orderId])?.refunded_cost_cents ?? 0
+        const before = rows.get(ordersTable, [orderId])?.refundedCostCents ?? 0
         const fields = {
-          refunded_cents: refundedCents,
-          refunded_at: refundedAt,
-          ...(costCents !== undefined && { refunded_cost_cents: before + costCents }),
+          refundedCents,
+          refundedAt,
+          ...(costCents !== undefined && { refundedCostCents: before + costCents }),
         }
         return change(orderId, complete ? { status: 'refunded', ...fields } : fields)
       }
     }
   },
-}
+})
 
 export type Page = { readonly limit: number; readonly offset: number }
 
 /** The columns of an order with a pay page. All null for an order that was paid at once. */
 type PaymentColumns = {
   readonly paid: boolean | null
-  readonly held_until: string | null
-  readonly canceled_at: string | null
-  readonly cancel_reason: Order['cancelReason']
-  readonly charge_cents: number | null
-  readonly invoice_status: DepositStatus | null
-  readonly invoice_expires_at: string | null
-} & Omit<StoredPages, 'account_id' | 'customer_id'>
+  readonly heldUntil: string | null
+  readonly canceledAt: string | null
+  readonly cancelReason: Order['cancelReason']
+  readonly chargeCents: number | null
+  readonly invoiceStatus: DepositStatus | null
+  readonly invoiceExpiresAt: string | null
+} & Omit<StoredPages, 'accountId' | 'customerId'>
 
 /** An order for reads, with the invoice that it awaits. */
 export type FoundOrder = ShownOrder & { readonly invoice: AwaitedInvoice | null }
@@ -244,7 +227,7 @@ const invoiceOf = (
   nowMs: number,
   payUrlOf: PayUrlOf,
 ): AwaitedInvoice | null => {
-  const { charge_cents: chargeCents, invoice_status: status, invoice_expires_at: expiresAt } = row
+  const { chargeCents, invoiceStatus: status, invoiceExpiresAt: expiresAt } = row
   if (chargeCents === null || status === null) return null
   return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null }
 }
@@ -253,61 +236,46 @@ const invoiceOf = (
 const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number, payUrlOf: PayUrlOf): FoundOrder => ({
   details: {
     ...(JSON.parse(row.details) as StoredDetails),
-    orderId: row.order_id as OrderDetails['orderId'],
-    accountId: row.account_id as AccountId,
-    customerId: row.customer_id as CustomerId | null,
-    createdAt: row.created_at,
+    orderId: row.orderId as OrderDetails['orderId'],
+    accountId: row.accountId as AccountId,
+    customerId: row.customerId as CustomerId | null,
+    createdAt: row.createdAt,
   },
   status: row.status,
   paid: row.paid ?? true,
-  awaiting: row.deposit_id === null ? null : { depositId: row.deposit_id, heldUntil: row.held_until },
-  canceledAt: row.canceled_at,
-  cancelReason: row.cancel_reason,
-  balanceCents: row.balance_cents,
-  planId: row.plan_id,
-  proxyIds: row.proxy_ids as Order['proxyIds'],
-  fulfilledAt: row.fulfilled_at,
-  failedAt: row.failed_at,
-  failureReason: row.failure_reason as Order['failureReason'],
-  refundedAt: row.refunded_at,
-  refundedCents: row.refunded_cents,
-  refundedCostCents: row.refunded_cost_cents ?? 0,
+  awaiting: row.depositId === null ? null : { depositId: row.depositId, heldUntil: row.heldUntil },
+  canceledAt: row.canceledAt,
+  cancelReason: row.cancelReason,
+  balanceCents: row.balanceCents,
+  planId: row.planId,
+  proxyIds: row.proxyIds as Order['proxyIds'],
+  fulfilledAt: row.fulfilledAt,
+  failedAt: row.failedAt,
+  failureReason: row.failureReason as Order['failureReason'],
+  refundedAt: row.refundedAt,
+  refundedCents: row.refundedCents,
+  refundedCostCents: row.refundedCostCents ?? 0,
   invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs, payUrlOf) : null,
 })
 
-export type OrderQueries = Kysely<QueriedTables & DepositPagesDatabase>
-
-const withPayments = (db: OrderQueries, { accountId, customerId }: ListScope) => {
-  const all = db
+const withPayments = (db: Db, scope: ListScope) =>
+  db
     .selectFrom('read.orders as o')
-    .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
-    .leftJoin('read.deposits as i', 'i.deposit_id', 'p.deposit_id')
-    .leftJoin('vault.deposit_pages as d', 'd.deposit_id', 'p.deposit_id')
+    .leftJoin('read.order_payments as p', 'p.orderId', 'o.orderId')
+    .leftJoin('read.deposits as i', 'i.depositId', 'p.depositId')
+    .leftJoin('vault.deposit_pages as d', 'd.depositId', 'p.depositId')
     .selectAll('o')
-    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'p.cancel_reason'])
-    .select(['d.return_url', 'd.pay_url', 'd.signature as pages_signature'])
-    .select([
-      'i.amount_cents as charge_cents',
-      'i.status as invoice_status',
-      'i.expires_at as invoice_expires_at',
-    ])
-  if (accountId === null) return all
-  const ofAccount = all.where('o.account_id', '=', accountId)
-  return customerId === null ? ofAccount : ofAccount.where('o.customer_id', '=', customerId)
-}
+    .select(['p.depositId', 'p.paid', 'p.heldUntil', 'p.canceledAt', 'p.cancelReason'])
+    .select(['d.returnUrl', 'd.payUrl', 'd.signature as pagesSignature'])
+    .select(['i.amountCents as chargeCents', 'i.status as invoiceStatus', 'i.expiresAt as invoiceExpiresAt'])
+    .where(inScope('o', scope))
 
 /**
  * An order within the scope. Undefined if it does not exist or is outside of the scope. `nowMs` determines which pay
  * pages have expired.
  */
-export const findOrder = async (
-  db: OrderQueries,
-  scope: Scope,
-  orderId: string,
-  nowMs: number,
-  payUrlOf: PayUrlOf,
-) => {
-  const row = await withPayments(db, scope).where('o.order_id', '=', orderId).executeTakeFirst()
+export const findOrder = async (db: Db, scope: Scope, orderId: string, nowMs: number, payUrlOf: PayUrlOf) => {
+  const row = await withPayments(db, scope).where('o.orderId', '=', orderId).executeTakeFirst()
   return row && orderOfRow(row, nowMs, payUrlOf)
 }
 
@@ -317,7 +285,7 @@ type ListFilter = {
   readonly orderIds: readonly string[] | undefined
 }
 
-const matchingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }: ListFilter) => {
+const matchingOrders = (db: Db, scope: ListScope, { status, orderIds }: ListFilter) => {
   let matching = withPayments(db, scope)
   if (status !== undefined) matching = matching.where('o.status', '=', status)
   if (orderIds !== undefined) matching = matching.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
@@ -325,7 +293,7 @@ const matchingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }
 }
 
 /** For all orders of accounts the number is stored. Those of one customer and given ids are few and are counted. */
-const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => {
+const countOrders = (db: Db, scope: ListScope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
     return matchingOrders(db, scope, filter)
       .clearSelect()
@@ -335,8 +303,10 @@ const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => 
     counted.map((status) => sql.ref(status)),
     sql` + `,
   )
-  const all = db.selectFrom('read.order_counts').select(sql<number>`sum(${total})::bigint`.as('total'))
-  return scope.accountId === null ? all : all.where('account_id', '=', scope.accountId)
+  return db
+    .selectFrom('read.order_counts as n')
+    .select(sql<number>`sum(${total})::bigint`.as('total'))
+    .where(inScope('n', scope))
 }
 
 /** The start of a page: after the resource with this time and id, newest first. */
@@ -347,7 +317,7 @@ export type PageCursor = { readonly at: string; readonly id: string }
  * rows as it returns. The orders are without their pay pages.
  */
 export const ordersAfter = async (
-  db: OrderQueries,
+  db: Db,
   scope: Scope,
   page: {
     readonly status: OrderStatus | undefined
@@ -361,12 +331,12 @@ export const ordersAfter = async (
     const { at, id } = page.after
     // The first condition uses the index. The second excludes orders of the same millisecond.
     matching = matching
-      .where('o.created_at', '<=', at)
+      .where('o.createdAt', '<=', at)
       .where(sql<boolean>`(o.created_at, o.order_id) < (${at}::timestamptz, ${id}::text)`)
   }
   const rows = await matching
-    .orderBy('o.created_at', 'desc')
-    .orderBy('o.order_id', 'desc')
+    .orderBy('o.createdAt', 'desc')
+    .orderBy('o.orderId', 'desc')
     .limit(page.limit)
     .execute()
   return rows.map((row) => orderOfRow(row, nowMs, () => null))
@@ -374,14 +344,14 @@ export const ordersAfter = async (
 
 /** A page of the orders within the scope, newest first, and their total number. */
 export const listOrders = async (
-  db: OrderQueries,
+  db: Db,
   scope: ListScope,
   filter: Page & ListFilter,
   nowMs: number,
   payUrlOf: PayUrlOf,
 ) => {
   const { rows, total } = await countedPage(
-    matchingOrders(db, scope, filter).orderBy('o.created_at', 'desc').orderBy('o.order_id', 'desc'),
+    matchingOrders(db, scope, filter).orderBy('o.createdAt', 'desc').orderBy('o.orderId', 'desc'),
     countOrders(db, scope, filter),
     filter,
   )

@@ -1,58 +1,42 @@
-import type { Kysely } from 'kysely'
 import type { PlanEvent } from '../src/domain/plans/events.ts'
+import { isLow } from '../src/domain/plans/fold.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { LowTrafficRow } from './low-traffic.ts'
-import type { LabelDatabase, TrafficDatabase } from './other-tables.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.plans': PlanRow
-  'read.low_traffic': LowTrafficRow
-}
+import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /** One plan with its traffic in bytes. The remaining traffic, depleted and expired are computed on read. */
-export type PlanRow = {
-  readonly plan_id: string
-  readonly account_id: string
-  /** The reseller's customer who owns it; null for the account itself. */
-  readonly customer_id: string | null
-  readonly product_id: string
-  readonly shape: 'gateway_gb' | 'gateway_time'
-  readonly renewal: 'topup' | 'repurchase'
-  /** Null for a plan that is sold by time. */
-  readonly total_bytes: number | null
-  readonly used_bytes: number
-  readonly speed_units: number | null
-  readonly started_at: string
-  readonly expires_at: string | null
-  /** The generation of the plan's credentials. */
-  readonly generation: number
-  /** When that generation began; null for the first one. The previous generation remains valid for some time. */
-  readonly rotated_at: string | null
-}
-
-export const plansTable: Table<PlanRow> = {
+export const plansTable = readTable({
   name: 'plans',
   columns: {
-    plan_id: { type: 'text' },
-    account_id: { type: 'text' },
-    customer_id: { type: 'text', nullable: true },
-    product_id: { type: 'text' },
-    shape: { type: 'text' },
-    renewal: { type: 'text' },
-    total_bytes: { type: 'bigint', nullable: true },
-    used_bytes: { type: 'bigint' },
-    speed_units: { type: 'integer', nullable: true },
-    started_at: { type: 'timestamptz' },
-    expires_at: { type: 'timestamptz', nullable: true },
-    generation: { type: 'integer' },
-    rotated_at: { type: 'timestamptz', nullable: true },
+    planId: column.text(),
+    accountId: column.text(),
+    /** The reseller's customer who owns it; null for the account itself. */
+    customerId: nullable(column.text()),
+    productId: column.text(),
+    shape: column.text<'gateway_gb' | 'gateway_time'>(),
+    renewal: column.text<'topup' | 'repurchase'>(),
+    /** Null for a plan that is sold by time. */
+    totalBytes: nullable(column.bigint()),
+    usedBytes: column.bigint(),
+    speedUnits: nullable(column.integer()),
+    startedAt: column.timestamptz(),
+    expiresAt: nullable(column.timestamptz()),
+    /** The generation of the plan's credentials. */
+    generation: column.integer(),
+    /** When that generation began; null for the first one. The previous generation remains valid for some time. */
+    rotatedAt: nullable(column.timestamptz()),
   },
-  key: ['plan_id'],
+  key: ['planId'],
   indexes: [
     'account_id, started_at desc, plan_id desc',
     // The plans of one customer of a reseller. Plans of the account itself are not in this index.
@@ -61,12 +45,14 @@ export const plansTable: Table<PlanRow> = {
     'started_at',
   ],
   rewritten: true,
-}
+})
+
+export type PlanRow = RowOf<typeof plansTable>
 
 const prefix = 'plan-'
 
 /** Plans with their bought and used traffic. */
-export const plans: ReadModel = {
+export const plans = readModel({
   name: 'plans',
   version: 5,
   tables: [plansTable],
@@ -80,19 +66,19 @@ export const plans: ReadModel = {
     if (event.type === 'PlanActivated') {
       const { data } = event
       return rows.put(plansTable, {
-        plan_id: data.planId,
-        account_id: data.accountId,
-        customer_id: data.customerId,
-        product_id: data.productId,
+        planId: data.planId,
+        accountId: data.accountId,
+        customerId: data.customerId,
+        productId: data.productId,
         shape: data.shape,
         renewal: data.renewal,
-        total_bytes: data.bytes,
-        used_bytes: 0,
-        speed_units: data.speedUnits,
-        started_at: data.startedAt,
-        expires_at: data.expiresAt,
+        totalBytes: data.bytes,
+        usedBytes: 0,
+        speedUnits: data.speedUnits,
+        startedAt: data.startedAt,
+        expiresAt: data.expiresAt,
         generation: 0,
-        rotated_at: null,
+        rotatedAt: null,
       })
     }
     const planId = event.stream.slice(prefix.length)
@@ -102,21 +88,21 @@ export const plans: ReadModel = {
       if (event.type === 'PlanOrderRefused') return
       throw new Error(`${event.type} on plan ${planId}, which was never activated`)
     }
-    const add = (bytes: number) => (plan.total_bytes === null ? null : plan.total_bytes + bytes)
+    const add = (bytes: number) => (plan.totalBytes === null ? null : plan.totalBytes + bytes)
     switch (event.type) {
       case 'PlanToppedUp':
-        return rows.put(plansTable, { ...plan, total_bytes: add(event.data.bytes) })
+        return rows.put(plansTable, { ...plan, totalBytes: add(event.data.bytes) })
       case 'PlanUnitsWithdrawn':
-        return rows.put(plansTable, { ...plan, total_bytes: add(-event.data.bytes) })
+        return rows.put(plansTable, { ...plan, totalBytes: add(-event.data.bytes) })
       case 'TrafficMetered':
-        return rows.put(plansTable, { ...plan, used_bytes: event.data.usedBytes })
+        return rows.put(plansTable, { ...plan, usedBytes: event.data.usedBytes })
       case 'PlanExpired':
-        return rows.put(plansTable, { ...plan, expires_at: event.data.expiredAt })
+        return rows.put(plansTable, { ...plan, expiresAt: event.data.expiredAt })
       case 'PlanCredentialRotated':
         return rows.put(plansTable, {
           ...plan,
           generation: event.data.generation,
-          rotated_at: event.metadata.recordedAt,
+          rotatedAt: event.metadata.recordedAt,
         })
       case 'PlanOrderRefused':
       case 'PlanRanLow':
@@ -124,9 +110,7 @@ export const plans: ReadModel = {
         return
     }
   },
-}
-
-export type PlanQueries = Kysely<QueriedTables & LabelDatabase & TrafficDatabase>
+})
 
 /**
  * The used traffic of a plan including the counters: traffic that any process metered is visible at once, even before
@@ -134,16 +118,13 @@ export type PlanQueries = Kysely<QueriedTables & LabelDatabase & TrafficDatabase
  */
 const usedBytes = () => sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
 
-const plansOf = (db: PlanQueries, { accountId, customerId }: ListScope) => {
-  const all = db
+const plansOf = (db: Db, scope: ListScope) =>
+  db
     .selectFrom('read.plans as plan')
-    .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
-    .leftJoin('work.traffic as counter', 'counter.plan_id', 'plan.plan_id')
-    .leftJoin('read.low_traffic as low', 'low.plan_id', 'plan.plan_id')
-  if (accountId === null) return all
-  const ofAccount = all.where('plan.account_id', '=', accountId)
-  return customerId === null ? ofAccount : ofAccount.where('plan.customer_id', '=', customerId)
-}
+    .leftJoin('vault.labels as label', 'label.resourceId', 'plan.planId')
+    .leftJoin('work.traffic as counter', 'counter.planId', 'plan.planId')
+    .leftJoin('read.low_traffic as low', 'low.planId', 'plan.planId')
+    .where(inScope('plan', scope))
 
 /** The most orders in the record of a plan, newest first. */
 const maxListedOrders = 50
@@ -151,27 +132,27 @@ const maxListedOrders = 50
 const orderIds = () =>
   sql<readonly string[]>`array(
   select o.order_id from read.orders o where o.plan_id = plan.plan_id
-  order by o.created_at desc, o.order_id desc limit ${sql.lit(maxListedOrders)})`.as('order_ids')
+  order by o.created_at desc, o.order_id desc limit ${sql.lit(maxListedOrders)})`.as('orderIds')
 
 const whitelistCount = () =>
   sql<number>`(
-  select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
+  select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelistCount')
 
 /** The columns of a plan's record in addition to its row. Of two columns with one name, the later one is used. */
 const companionColumns = () =>
-  ['label.label', 'low.low_since', usedBytes().as('used_bytes'), orderIds(), whitelistCount()] as const
+  ['label.label', 'low.lowSince', usedBytes().as('usedBytes'), orderIds(), whitelistCount()] as const
 
 /** A plan within the scope. Undefined if it does not exist or is outside of the scope. */
-export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
+export const findPlan = (db: Db, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
   plansOf(db, scope)
-    .where('plan.plan_id', '=', planId)
+    .where('plan.planId', '=', planId)
     .selectAll('plan')
     .select(companionColumns())
     .executeTakeFirst()
 
 /** A page of the plans within the scope, newest first, and the number of plans that match the filter. */
 export const listPlans = async (
-  db: PlanQueries,
+  db: Db,
   scope: ListScope,
   filter: {
     readonly limit: number
@@ -183,20 +164,20 @@ export const listPlans = async (
 ): Promise<{ plans: readonly FoundPlan[]; total: number }> => {
   const now = isoTime(nowMs)
   let matching = plansOf(db, scope)
-  if (filter.productId !== undefined) matching = matching.where('plan.product_id', '=', filter.productId)
+  if (filter.productId !== undefined) matching = matching.where('plan.productId', '=', filter.productId)
   // The same rules as in `planStatus`.
-  if (filter.status === 'expired') matching = matching.where('plan.expires_at', '<=', now)
+  if (filter.status === 'expired') matching = matching.where('plan.expiresAt', '<=', now)
   if (filter.status === 'active' || filter.status === 'depleted') {
     matching = matching.where((eb) =>
-      eb.or([eb('plan.expires_at', 'is', null), eb('plan.expires_at', '>', now)]),
+      eb.or([eb('plan.expiresAt', 'is', null), eb('plan.expiresAt', '>', now)]),
     )
     matching =
       filter.status === 'depleted'
-        ? matching.where(usedBytes(), '>=', sql.ref<number>('plan.total_bytes'))
+        ? matching.where(usedBytes(), '>=', sql.ref<number>('plan.totalBytes'))
         : matching.where((eb) =>
             eb.or([
-              eb('plan.total_bytes', 'is', null),
-              eb(usedBytes(), '<', sql.ref<number>('plan.total_bytes')),
+              eb('plan.totalBytes', 'is', null),
+              eb(usedBytes(), '<', sql.ref<number>('plan.totalBytes')),
             ]),
           )
   }
@@ -204,8 +185,8 @@ export const listPlans = async (
     matching
       .selectAll('plan')
       .select(companionColumns())
-      .orderBy('plan.started_at', 'desc')
-      .orderBy('plan.plan_id', 'desc'),
+      .orderBy('plan.startedAt', 'desc')
+      .orderBy('plan.planId', 'desc'),
     matching.select((eb) => eb.fn.countAll<number>().as('total')),
     filter,
   )
@@ -217,7 +198,7 @@ export const listPlans = async (
  * rows as it returns.
  */
 export const plansAfter = (
-  db: PlanQueries,
+  db: Db,
   scope: Scope,
   page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
 ): Promise<readonly FoundPlan[]> => {
@@ -225,14 +206,14 @@ export const plansAfter = (
   if (page.after !== null) {
     const { at, id } = page.after
     matching = matching
-      .where('plan.started_at', '<=', at)
+      .where('plan.startedAt', '<=', at)
       .where(sql<boolean>`(plan.started_at, plan.plan_id) < (${at}::timestamptz, ${id}::text)`)
   }
   return matching
     .selectAll('plan')
     .select(companionColumns())
-    .orderBy('plan.started_at', 'desc')
-    .orderBy('plan.plan_id', 'desc')
+    .orderBy('plan.startedAt', 'desc')
+    .orderBy('plan.planId', 'desc')
     .limit(page.limit)
     .execute()
 }
@@ -242,9 +223,105 @@ export type PlanStatus = (typeof planStatuses)[number]
 
 /** A plan's row with data of other tables: its orders, newest first, and the account's own label. */
 export type FoundPlan = PlanRow & {
-  readonly order_ids: readonly string[]
+  readonly orderIds: readonly string[]
   readonly label: string | null
   /** When it reached the threshold; null while more is left. */
-  readonly low_since: string | null
-  readonly whitelist_count: number
+  readonly lowSince: string | null
+  readonly whitelistCount: number
 }
+
+const lowPlansTable = <const Name extends string>(name: Name) =>
+  readTable({
+    name,
+    columns: {
+      planId: column.text(),
+      accountId: column.text(),
+      productId: column.text(),
+      totalBytes: column.bigint(),
+      usedBytes: column.bigint(),
+      expiresAt: nullable(column.timestamptz()),
+      /** When it reached 10 % or less of its total. */
+      lowSince: column.timestamptz(),
+    },
+    key: ['planId'],
+    indexes: ['account_id'],
+  })
+
+/** A plan with low traffic. Whether it has expired is computed on read. */
+export type LowTrafficRow = RowOf<ReturnType<typeof lowPlansTable>>
+
+const planIdOf = ({ stream }: RecordedEvent): string => stream.slice(prefix.length)
+/** Events that change a low plan. `PlanRanLow` makes a plan low. */
+const changeTypes: ReadonlySet<string> = new Set<PlanEvent['type']>([
+  'PlanToppedUp',
+  'PlanUnitsWithdrawn',
+  'TrafficMetered',
+  'PlanExpired',
+])
+
+const changedRow = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null => {
+  switch (event.type) {
+    case 'PlanToppedUp':
+      return { ...plan, totalBytes: plan.totalBytes + event.data.bytes }
+    case 'PlanUnitsWithdrawn':
+      return { ...plan, totalBytes: plan.totalBytes - event.data.bytes }
+    case 'TrafficMetered':
+      return { ...plan, usedBytes: event.data.usedBytes }
+    default:
+      return null
+  }
+}
+
+/**
+ * A table of the plans with 10 % or less of their traffic left. `PlanRanLow` inserts a row, and a top-up above the
+ * threshold removes it. Orders that open plans write nothing to it. Each group that needs the table has its own, as
+ * of its own position.
+ */
+export const createLowPlans = <const Name extends string>(name: Name) => {
+  const table = lowPlansTable(name)
+  return {
+    table,
+    reads: (event: RecordedEvent): readonly RowKey[] =>
+      changeTypes.has(event.type) ? [{ table: name, key: [planIdOf(event)] }] : [],
+    /** The plan that the event made low, or changed while it was low; null for other events. */
+    fold: (
+      recorded: RecordedEvent,
+      rows: Rows,
+    ): { readonly plan: LowTrafficRow; readonly low: boolean } | null => {
+      const event = recorded as RecordedEvent<PlanEvent>
+      if (event.type === 'PlanRanLow') {
+        const { planId, accountId, productId, totalBytes, usedBytes, expiresAt } = event.data
+        const plan = {
+          planId,
+          accountId,
+          productId,
+          totalBytes,
+          usedBytes,
+          expiresAt,
+          lowSince: event.metadata.recordedAt,
+        }
+        rows.put(table, plan)
+        return { plan, low: true }
+      }
+      if (!changeTypes.has(event.type)) return null
+      const previous = rows.get(table, [planIdOf(event)])
+      if (!previous) return null
+      const plan = changedRow(previous, event)
+      const low = plan !== null && isLow(plan.totalBytes, plan.usedBytes)
+      if (low) rows.put(table, plan)
+      else rows.remove(table, [previous.planId])
+      return { plan: plan ?? previous, low }
+    },
+  }
+}
+
+const lowPlans = createLowPlans('low_traffic')
+
+/** The low plans that the plans of an account show. */
+export const lowTraffic = readModel({
+  name: 'low-traffic',
+  version: 1,
+  tables: [lowPlans.table],
+  reads: lowPlans.reads,
+  apply: (event, rows) => void lowPlans.fold(event, rows),
+})

@@ -1,47 +1,32 @@
-import type { Kysely } from 'kysely'
 import type { ProposalEvent, ProposedAction } from '../src/domain/ledger/approvals.ts'
 import { proposedSizeMicros } from '../src/domain/ledger/decide-approval.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** A proposal of an operator that a second operator must approve. An expired one stays `open`: compare `expires_at`. */
-export type ProposalRow = {
-  readonly proposal_id: string
-  readonly what: ProposedAction
-  /** The account whose money moves; null for a setting. */
-  readonly account_id: string | null
-  /** The larger side of the movement; null for a setting. */
-  readonly size_micros: number | null
-  readonly status: 'open' | 'approved' | 'declined' | 'withdrawn'
-  readonly proposed_by: string
-  readonly proposed_at: string
-  readonly expires_at: string
-  /** The operator who approved, declined or withdrew it, and the time; null while it is open. */
-  readonly closed_by: string | null
-  readonly closed_at: string | null
-  readonly note: string | null
-}
-
-export type ProposalQueries = Kysely<{ 'read.proposals': ProposalRow }>
-
-export const proposalsTable: Table<ProposalRow> = {
+export const proposalsTable = readTable({
   name: 'proposals',
   columns: {
-    proposal_id: { type: 'text' },
-    what: { type: 'jsonb' },
-    account_id: { type: 'text', nullable: true },
-    size_micros: { type: 'bigint', nullable: true },
-    status: { type: 'text' },
-    proposed_by: { type: 'text' },
-    proposed_at: { type: 'timestamptz' },
-    expires_at: { type: 'timestamptz' },
-    closed_by: { type: 'text', nullable: true },
-    closed_at: { type: 'timestamptz', nullable: true },
-    note: { type: 'text', nullable: true },
+    proposalId: column.text(),
+    what: column.jsonb<ProposedAction>(),
+    /** The account whose money moves; null for a setting. */
+    accountId: nullable(column.text()),
+    /** The larger side of the movement; null for a setting. */
+    sizeMicros: nullable(column.bigint()),
+    status: column.text<'open' | 'approved' | 'declined' | 'withdrawn'>(),
+    proposedBy: column.text(),
+    proposedAt: column.timestamptz(),
+    expiresAt: column.timestamptz(),
+    /** The operator who approved, declined or withdrew it, and the time; null while it is open. */
+    closedBy: nullable(column.text()),
+    closedAt: nullable(column.timestamptz()),
+    note: nullable(column.text()),
   },
-  key: ['proposal_id'],
+  key: ['proposalId'],
   indexes: ['status, proposed_at desc, proposal_id desc', 'proposed_at desc, proposal_id desc'],
-}
+})
+
+export type ProposalRow = RowOf<typeof proposalsTable>
 
 /** The row of a proposal after an event of its stream. `row` is null before the first event. */
 export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<ProposalEvent>): ProposalRow => {
@@ -49,16 +34,16 @@ export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<Prop
   if (event.type === 'ProposalMade') {
     const { proposalId, what, by, expiresAt } = event.data
     return {
-      proposal_id: proposalId,
+      proposalId,
       what,
-      account_id: what.kind === 'setting' ? null : what.accountId,
-      size_micros: proposedSizeMicros(what),
+      accountId: what.kind === 'setting' ? null : what.accountId,
+      sizeMicros: proposedSizeMicros(what),
       status: 'open',
-      proposed_by: by,
-      proposed_at: recordedAt,
-      expires_at: expiresAt,
-      closed_by: null,
-      closed_at: null,
+      proposedBy: by,
+      proposedAt: recordedAt,
+      expiresAt,
+      closedBy: null,
+      closedAt: null,
       note: null,
     }
   }
@@ -67,14 +52,14 @@ export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<Prop
   return {
     ...row,
     status: closed === null ? 'approved' : closed.reason,
-    closed_by: event.data.by,
-    closed_at: recordedAt,
+    closedBy: event.data.by,
+    closedAt: recordedAt,
     note: closed?.note ?? null,
   }
 }
 
 /** Open and closed proposals, for `proposals list` and the console. */
-export const proposals: ReadModel = {
+export const proposals = readModel({
   name: 'proposals',
   version: 1,
   tables: [proposalsTable],
@@ -94,4 +79,4 @@ export const proposals: ReadModel = {
       }
     }
   },
-}
+})

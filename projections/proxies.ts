@@ -1,74 +1,43 @@
-import type { Kysely } from 'kysely'
-import type pg from 'pg'
 import type { Family } from '../src/domain/shared/order-terms.ts'
 import type { StockEvent, StockedAddress, StockedEndpoint } from '../src/domain/stock/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { LabelDatabase } from './other-tables.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.proxies': ProxyRow
-}
+import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** One address of one order. Expiring and expired are computed on read. */
-export type ProxyRow = {
-  readonly proxy_id: string
-  readonly account_id: string
-  /** The reseller's customer who owns it; null for the account itself. */
-  readonly customer_id: string | null
-  readonly order_id: string
-  readonly product_id: string
-  readonly family: string
-  readonly ip: string
-  /** The upstream proxy of the supplier; null if the address is on one of the service's own machines. */
-  readonly endpoint: StockedEndpoint | null
-  /**
-   * Since when the rental has an upstream proxy; null: it has none. The gateway finds new usernames by this time.
-   */
-  readonly endpoint_since: string | null
-  readonly country: string
-  readonly city: string | null
-  readonly asn: number | null
-  readonly asn_org: string | null
-  readonly carrier_id: string | null
-  readonly service: string | null
-  readonly rotation_minutes: number | null
-  readonly period_days: number
-  readonly created_at: string
-  readonly expires_at: string
-  /** When the address was returned to stock; null while it is rented. */
-  readonly released_at: string | null
-}
-
-const proxiesTable: Table<ProxyRow> = {
+const proxiesTable = readTable({
   name: 'proxies',
   columns: {
-    proxy_id: { type: 'text' },
-    account_id: { type: 'text' },
-    customer_id: { type: 'text', nullable: true },
-    order_id: { type: 'text' },
-    product_id: { type: 'text' },
-    family: { type: 'text' },
-    ip: { type: 'text' },
-    endpoint: { type: 'jsonb', nullable: true },
-    endpoint_since: { type: 'timestamptz', nullable: true },
-    country: { type: 'text' },
-    city: { type: 'text', nullable: true },
-    asn: { type: 'bigint', nullable: true },
-    asn_org: { type: 'text', nullable: true },
-    carrier_id: { type: 'text', nullable: true },
-    service: { type: 'text', nullable: true },
-    rotation_minutes: { type: 'integer', nullable: true },
-    period_days: { type: 'integer' },
-    created_at: { type: 'timestamptz' },
-    expires_at: { type: 'timestamptz' },
-    released_at: { type: 'timestamptz', nullable: true },
+    proxyId: column.text(),
+    accountId: column.text(),
+    /** The reseller's customer who owns it; null for the account itself. */
+    customerId: nullable(column.text()),
+    orderId: column.text(),
+    productId: column.text(),
+    family: column.text(),
+    ip: column.text(),
+    /** The upstream proxy of the supplier; null if the address is on one of the service's own machines. */
+    endpoint: nullable(column.jsonb<StockedEndpoint>()),
+    /**
+     * Since when the rental has an upstream proxy; null: it has none. The gateway finds new usernames by this time.
+     */
+    endpointSince: nullable(column.timestamptz()),
+    country: column.text(),
+    city: nullable(column.text()),
+    asn: nullable(column.bigint()),
+    asnOrg: nullable(column.text()),
+    carrierId: nullable(column.text()),
+    service: nullable(column.text()),
+    rotationMinutes: nullable(column.integer()),
+    periodDays: column.integer(),
+    createdAt: column.timestamptz(),
+    expiresAt: column.timestamptz(),
+    /** When the address was returned to stock; null while it is rented. */
+    releasedAt: nullable(column.timestamptz()),
   },
-  key: ['proxy_id'],
+  key: ['proxyId'],
   // The rentals of an order are found by the ids in the order's row. As with orders, those of one millisecond are
   // sorted on read: an index without their ids is half as large.
   indexes: [
@@ -82,42 +51,38 @@ const proxiesTable: Table<ProxyRow> = {
     'ip where released_at is null',
     'endpoint_since where endpoint_since is not null',
   ],
-}
+})
+
+export type ProxyRow = RowOf<typeof proxiesTable>
 
 /** One replacement of a rental's address. The customer's comment on it is in the vault. */
-export type ReplacementRow = {
-  readonly proxy_id: string
-  readonly replaced_at: string
-  readonly reason: string
-  readonly former_ip: string
-  readonly ip: string
-}
-
-const replacementsTable: Table<ReplacementRow> = {
+const replacementsTable = readTable({
   name: 'replacements',
   columns: {
-    proxy_id: { type: 'text' },
-    replaced_at: { type: 'timestamptz' },
-    reason: { type: 'text' },
-    former_ip: { type: 'text' },
-    ip: { type: 'text' },
+    proxyId: column.text(),
+    replacedAt: column.timestamptz(),
+    reason: column.text(),
+    formerIp: column.text(),
+    ip: column.text(),
   },
-  key: ['proxy_id', 'replaced_at'],
+  key: ['proxyId', 'replacedAt'],
   indexes: [],
-}
+})
+
+export type ReplacementRow = RowOf<typeof replacementsTable>
 
 const endpointFields = (
   { endpoint }: Pick<StockedAddress, 'endpoint'>,
   since: string,
-): Pick<ProxyRow, 'endpoint' | 'endpoint_since'> => ({
+): Pick<ProxyRow, 'endpoint' | 'endpointSince'> => ({
   endpoint: endpoint ?? null,
-  endpoint_since: endpoint ? since : null,
+  endpointSince: endpoint ? since : null,
 })
 
 const rowKey = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 
 /** Rentals of dedicated addresses. */
-export const proxies: ReadModel = {
+export const proxies = readModel({
   name: 'proxies',
   version: 7,
   tables: [proxiesTable, replacementsTable],
@@ -142,42 +107,42 @@ export const proxies: ReadModel = {
         const { data } = event
         for (const allocation of data.allocations)
           rows.insert(proxiesTable, {
-            proxy_id: allocation.proxyId,
-            account_id: data.accountId,
-            customer_id: data.customerId,
-            order_id: data.orderId,
-            product_id: data.productId,
+            proxyId: allocation.proxyId,
+            accountId: data.accountId,
+            customerId: data.customerId,
+            orderId: data.orderId,
+            productId: data.productId,
             family: data.family,
             ip: allocation.ip,
             ...endpointFields(allocation, data.allocatedAt),
             country: data.country,
             city: allocation.city,
             asn: allocation.asn,
-            asn_org: allocation.asnOrg,
-            carrier_id: allocation.carrierId,
+            asnOrg: allocation.asnOrg,
+            carrierId: allocation.carrierId,
             service: allocation.service,
-            rotation_minutes: allocation.rotationMinutes,
-            period_days: data.periodDays,
-            created_at: data.allocatedAt,
-            expires_at: data.expiresAt,
-            released_at: null,
+            rotationMinutes: allocation.rotationMinutes,
+            periodDays: data.periodDays,
+            createdAt: data.allocatedAt,
+            expiresAt: data.expiresAt,
+            releasedAt: null,
           })
         return
       }
       case 'AddressesExtended': {
         for (const { proxyId, expiresAt } of event.data.extensions)
-          change(proxyId, { expires_at: expiresAt, period_days: event.data.periodDays })
+          change(proxyId, { expiresAt, periodDays: event.data.periodDays })
         return
       }
       case 'AddressReplaced': {
         const { proxyId, reason, former, address, replacedAt } = event.data
         const { ip, city, asn, asnOrg } = address
-        change(proxyId, { ip, city, asn, asn_org: asnOrg, ...endpointFields(address, replacedAt) })
+        change(proxyId, { ip, city, asn, asnOrg, ...endpointFields(address, replacedAt) })
         rows.insert(replacementsTable, {
-          proxy_id: proxyId,
-          replaced_at: replacedAt,
+          proxyId,
+          replacedAt,
           reason,
-          former_ip: former.ip,
+          formerIp: former.ip,
           ip,
         })
         return
@@ -189,21 +154,23 @@ export const proxies: ReadModel = {
         return
       }
       case 'AddressesReleased': {
-        for (const { proxyId } of event.data.releases) change(proxyId, { released_at: event.data.releasedAt })
+        for (const { proxyId } of event.data.releases) change(proxyId, { releasedAt: event.data.releasedAt })
         return
       }
     }
   },
-}
+})
 
 /** The present rentals of an address, of any account, up to 50: a shared address has several. For the operator. */
-export const rentalsAt = async (pool: pg.Pool, ip: string): Promise<readonly ProxyRow[]> => {
-  const { rows } = await pool.query<ProxyRow>(
-    'select * from read.proxies where ip = $1::text and released_at is null order by created_at desc limit 50',
-    [ip],
-  )
-  return rows
-}
+export const rentalsAt = (db: Db, ip: string): Promise<readonly ProxyRow[]> =>
+  db
+    .selectFrom('read.proxies')
+    .selectAll()
+    .where('ip', '=', ip)
+    .where('releasedAt', 'is', null)
+    .orderBy('createdAt', 'desc')
+    .limit(50)
+    .execute()
 
 export const proxyStatuses = ['active', 'expiring', 'expired'] as const
 export type ProxyStatus = (typeof proxyStatuses)[number]
@@ -218,8 +185,6 @@ export type FoundProxy = Omit<ProxyRow, 'family' | 'service'> & {
 /** A rental is expiring from this time before its end, milliseconds. */
 export const expiringMs = 72 * 60 * 60 * 1000
 
-export type ProxyQueries = Kysely<QueriedTables & LabelDatabase>
-
 export type ProxyFilter = {
   readonly family?: string | undefined
   readonly productId?: string | undefined
@@ -232,46 +197,40 @@ export type ProxyFilter = {
   readonly proxyIds?: readonly string[] | undefined
 }
 
-const proxiesOf = (
-  db: ProxyQueries,
-  { accountId, customerId }: ListScope,
-  filter: ProxyFilter,
-  nowMs: number,
-) => {
+const proxiesOf = (db: Db, scope: ListScope, filter: ProxyFilter, nowMs: number) => {
   let matching = db
     .selectFrom('read.proxies as proxy')
-    .leftJoin('vault.labels as label', 'label.resource_id', 'proxy.proxy_id')
-  if (accountId !== null) matching = matching.where('proxy.account_id', '=', accountId)
-  if (customerId !== null) matching = matching.where('proxy.customer_id', '=', customerId)
+    .leftJoin('vault.labels as label', 'label.resourceId', 'proxy.proxyId')
+    .where(inScope('proxy', scope))
   const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
   if (family !== undefined) matching = matching.where('proxy.family', '=', family)
-  if (productId !== undefined) matching = matching.where('proxy.product_id', '=', productId)
+  if (productId !== undefined) matching = matching.where('proxy.productId', '=', productId)
   if (orderId !== undefined)
     // An order that extends rentals contains the ids of rentals of other orders.
-    matching = matching.where('proxy.order_id', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
+    matching = matching.where('proxy.orderId', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
         select unnest(proxy_ids) from read.orders where order_id = ${orderId}::text))`)
   if (country !== undefined) matching = matching.where('proxy.country', '=', country)
-  if (proxyIds !== undefined) matching = matching.where('proxy.proxy_id', 'in', [...proxyIds])
+  if (proxyIds !== undefined) matching = matching.where('proxy.proxyId', 'in', [...proxyIds])
   if (expiresBeforeMs !== undefined)
-    matching = matching.where('proxy.expires_at', '<', isoTime(expiresBeforeMs))
+    matching = matching.where('proxy.expiresAt', '<', isoTime(expiresBeforeMs))
   if (status === undefined) return matching
   // The same rules as in `proxyStatus`.
   const now = isoTime(nowMs)
   const soon = isoTime(nowMs + expiringMs)
   if (status === 'expired')
     return matching.where((eb) =>
-      eb.or([eb('proxy.released_at', 'is not', null), eb('proxy.expires_at', '<=', now)]),
+      eb.or([eb('proxy.releasedAt', 'is not', null), eb('proxy.expiresAt', '<=', now)]),
     )
-  const running = matching.where('proxy.released_at', 'is', null).where('proxy.expires_at', '>', now)
+  const running = matching.where('proxy.releasedAt', 'is', null).where('proxy.expiresAt', '>', now)
   if (status === 'running') return running
   return status === 'expiring'
-    ? running.where('proxy.expires_at', '<=', soon)
-    : running.where('proxy.expires_at', '>', soon)
+    ? running.where('proxy.expiresAt', '<=', soon)
+    : running.where('proxy.expiresAt', '>', soon)
 }
 
 /** All rentals within the scope that match the filter, up to `limit`. */
 export const findProxies = (
-  db: ProxyQueries,
+  db: Db,
   scope: Scope,
   filter: ProxyFilter,
   nowMs: number,
@@ -280,13 +239,13 @@ export const findProxies = (
   proxiesOf(db, scope, filter, nowMs)
     .selectAll('proxy')
     .select('label.label')
-    .orderBy('proxy.proxy_id')
+    .orderBy('proxy.proxyId')
     .limit(limit)
     .execute() as Promise<FoundProxy[]>
 
 /** A page of the rentals within the scope, newest first, and the number of rentals that match the filter. */
 export const listProxies = async (
-  db: ProxyQueries,
+  db: Db,
   scope: ListScope,
   filter: ProxyFilter,
   page: { readonly limit: number; readonly offset: number },
@@ -297,8 +256,8 @@ export const listProxies = async (
     matching
       .selectAll('proxy')
       .select('label.label')
-      .orderBy('proxy.created_at', 'desc')
-      .orderBy('proxy.proxy_id', 'desc'),
+      .orderBy('proxy.createdAt', 'desc')
+      .orderBy('proxy.proxyId', 'desc'),
     matching.select((eb) => eb.fn.countAll<number>().as('total')),
     page,
   )
@@ -310,7 +269,7 @@ export const listProxies = async (
  * newest. It reads no row before the page.
  */
 export const proxiesAfter = (
-  db: ProxyQueries,
+  db: Db,
   scope: Scope,
   filter: ProxyFilter,
   page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
@@ -320,14 +279,14 @@ export const proxiesAfter = (
   if (page.after !== null) {
     const { at, id } = page.after
     matching = matching
-      .where('proxy.created_at', '<=', at)
+      .where('proxy.createdAt', '<=', at)
       .where(sql<boolean>`(proxy.created_at, proxy.proxy_id) < (${at}::timestamptz, ${id}::text)`)
   }
   return matching
     .selectAll('proxy')
     .select('label.label')
-    .orderBy('proxy.created_at', 'desc')
-    .orderBy('proxy.proxy_id', 'desc')
+    .orderBy('proxy.createdAt', 'desc')
+    .orderBy('proxy.proxyId', 'desc')
     .limit(page.limit)
     .execute() as Promise<FoundProxy[]>
 }

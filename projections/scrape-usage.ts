@@ -2,61 +2,46 @@ import type pg from 'pg'
 import type { ScrapeEvent, ScrapeFinished, ScrapeOutcome } from '../src/domain/scrapers/calls.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import { column, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** The use of one scraper by one key of an account on one day (UTC): finished attempts by outcome. */
-export type ScrapeUsageRow = {
-  readonly account_id: string
-  /** `2026-11-21` */
-  readonly day: string
-  readonly platform: string
-  readonly operation: string
-  /** Empty if the call had no key. */
-  readonly key_id: string
-  readonly billed: number
-  readonly found: number
-  readonly empty: number
-  readonly not_found: number
-  readonly restricted: number
-  /** All attempts without a result: rejected, failed or interrupted. */
-  readonly failed: number
-  /** Answers from the provider's cache. They are also counted by their outcome. */
-  readonly cached: number
-  readonly charged_micros: number
-  /** The charges that providers reported, in their credits. */
-  readonly credits: number
-}
-
-export const scrapeUsageTable: Table<ScrapeUsageRow> = {
+export const scrapeUsageTable = readTable({
   name: 'scrape_usage',
   columns: {
-    account_id: { type: 'text' },
-    day: { type: 'text' },
-    platform: { type: 'text' },
-    operation: { type: 'text' },
-    key_id: { type: 'text' },
-    billed: { type: 'bigint' },
-    found: { type: 'bigint' },
-    empty: { type: 'bigint' },
-    not_found: { type: 'bigint' },
-    restricted: { type: 'bigint' },
-    failed: { type: 'bigint' },
-    cached: { type: 'bigint' },
-    charged_micros: { type: 'bigint' },
-    credits: { type: 'bigint' },
+    accountId: column.text(),
+    /** `2026-11-21` */
+    day: column.text(),
+    platform: column.text(),
+    operation: column.text(),
+    /** Empty if the call had no key. */
+    keyId: column.text(),
+    billed: column.bigint(),
+    found: column.bigint(),
+    empty: column.bigint(),
+    notFound: column.bigint(),
+    restricted: column.bigint(),
+    /** All attempts without a result: rejected, failed or interrupted. */
+    failed: column.bigint(),
+    /** Answers from the provider's cache. They are also counted by their outcome. */
+    cached: column.bigint(),
+    chargedMicros: column.bigint(),
+    /** The charges that providers reported, in their credits. */
+    credits: column.bigint(),
   },
-  key: ['account_id', 'day', 'platform', 'operation', 'key_id'],
+  key: ['accountId', 'day', 'platform', 'operation', 'keyId'],
   // The costs and results of all accounts.
   indexes: ['day, platform'],
   rewritten: true,
-}
+})
 
-type Count = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed'
+export type ScrapeUsageRow = RowOf<typeof scrapeUsageTable>
+
+type Count = 'found' | 'empty' | 'notFound' | 'restricted' | 'failed'
 
 const counts: Partial<Record<ScrapeOutcome, Count>> = {
   found: 'found',
   empty: 'empty',
-  target_not_found: 'not_found',
+  target_not_found: 'notFound',
   target_restricted: 'restricted',
 }
 
@@ -69,13 +54,13 @@ const keyOf = ({ data, metadata }: RecordedEvent<ScrapeFinished>) => {
 }
 
 const emptyRow = (event: RecordedEvent<ScrapeFinished>): ScrapeUsageRow => {
-  const [account_id, day, platform, operation, key_id] = keyOf(event)
-  const zeroCounts = { billed: 0, found: 0, empty: 0, not_found: 0, restricted: 0, failed: 0, cached: 0 }
-  return { account_id, day, platform, operation, key_id, ...zeroCounts, charged_micros: 0, credits: 0 }
+  const [accountId, day, platform, operation, keyId] = keyOf(event)
+  const zeroCounts = { billed: 0, found: 0, empty: 0, notFound: 0, restricted: 0, failed: 0, cached: 0 }
+  return { accountId, day, platform, operation, keyId, ...zeroCounts, chargedMicros: 0, credits: 0 }
 }
 
 /** Calls of scrapers, counted by account, day, scraper and key. */
-export const scrapeUsage: ReadModel = {
+export const scrapeUsage = readModel({
   name: 'scrape-usage',
   version: 2,
   tables: [scrapeUsageTable],
@@ -90,11 +75,11 @@ export const scrapeUsage: ReadModel = {
       [count]: row[count] + 1,
       billed: row.billed + (billed ? 1 : 0),
       cached: row.cached + (cached ? 1 : 0),
-      charged_micros: row.charged_micros + amountMicros,
+      chargedMicros: row.chargedMicros + amountMicros,
       credits: row.credits + (creditsCharged ?? 0),
     })
   },
-}
+})
 
 /** Whole days (UTC), from the first (inclusive) to the second (exclusive); null: no bound. */
 export type Days = { readonly from: string | null; readonly to: string | null }
@@ -138,7 +123,7 @@ const figures = `
   coalesce(sum(found + empty + not_found + restricted + failed), 0)::bigint as calls,
   coalesce(sum(billed), 0)::bigint as billed,
   coalesce(sum(found), 0)::bigint as found, coalesce(sum(empty), 0)::bigint as empty,
-  coalesce(sum(not_found), 0)::bigint as not_found, coalesce(sum(restricted), 0)::bigint as restricted,
+  coalesce(sum(not_found), 0)::bigint as "notFound", coalesce(sum(restricted), 0)::bigint as restricted,
   coalesce(sum(failed), 0)::bigint as failed, coalesce(sum(cached), 0)::bigint as cached,
   coalesce(sum(charged_micros), 0)::bigint as charged, coalesce(sum(credits), 0)::bigint as credits`
 
@@ -147,7 +132,7 @@ type Figures = {
   readonly billed: number
   readonly found: number
   readonly empty: number
-  readonly not_found: number
+  readonly notFound: number
   readonly restricted: number
   readonly failed: number
   readonly cached: number
@@ -156,7 +141,7 @@ type Figures = {
 }
 
 const usageOf = (row: Figures): ScrapeUsage => {
-  const { calls, billed, found, empty, not_found: notFound, restricted, failed, cached } = row
+  const { calls, billed, found, empty, notFound, restricted, failed, cached } = row
   return { calls, billed, found, empty, notFound, restricted, failed, cached, chargedMicros: row.charged }
 }
 

@@ -1,57 +1,44 @@
-import type pg from 'pg'
 import type { LiveStock, StockCount } from '../src/domain/catalog/availability.ts'
 import type { StockEvent, StockedAddress } from '../src/domain/stock/events.ts'
 import { type Clock, isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-
-type CountRow = {
-  product_id: string
-  country: string
-  carrier_id: string
-  service: string
-  available: number
-}
-
-const toCount = (row: CountRow): StockCount => ({
-  country: row.country,
-  carrierId: row.carrier_id || null,
-  service: row.service || null,
-  available: row.available,
-})
+import { type Db, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
 
 /**
  * The stock that can be sold now: the addresses that are not rented, minus the resting ones. Few addresses rest, so
  * counting them is cheap.
  */
-export const createLiveStock = (dependencies: {
-  readonly pool: pg.Pool
-  readonly clock: Clock
-}): LiveStock => {
-  const counts = async (productId: string | null): Promise<readonly CountRow[]> => {
-    const { rows } = await dependencies.pool.query<CountRow>({
-      name: 'live-stock',
-      text: `
+export const createLiveStock = ({ db, clock }: { readonly db: Db; readonly clock: Clock }): LiveStock => {
+  const counts = async (productId: string | null) => {
+    const { rows } = await sql<StockCount & { readonly productId: string }>`
         with resting as (
           select product_id, country, carrier_id, service, count(*) as count
-          from read.resting_addresses where available_from > $1::timestamptz
+          from read.resting_addresses where available_from > ${isoTime(clock())}::timestamptz
           group by product_id, country, carrier_id, service)
-        select l.product_id, l.country, l.carrier_id, l.service,
+        select l.product_id, l.country, nullif(l.carrier_id, '') as carrier_id, nullif(l.service, '') as service,
                l.total - l.rented - coalesce(r.count, 0) as available
         from read.stock_levels l left join resting r using (product_id, country, carrier_id, service)
-        where $2::text is null or l.product_id = $2::text
-        order by l.product_id, l.country, l.carrier_id, l.service`,
-      values: [isoTime(dependencies.clock()), productId],
-    })
+        where ${productId}::text is null or l.product_id = ${productId}::text
+        order by l.product_id, l.country, l.carrier_id, l.service`.execute(db)
     return rows
   }
+  const countOf = ({ productId: _, ...count }: StockCount & { readonly productId: string }): StockCount =>
+    count
   return {
-    of: async (productId) => (await counts(productId)).map(toCount),
+    of: async (productId) => (await counts(productId)).map(countOf),
     all: async () =>
       new Map(
-        Object.entries(Object.groupBy(await counts(null), (row) => row.product_id)).map(
-          ([productId, rows]) => [productId, (rows ?? []).map(toCount)],
-        ),
+        [...Map.groupBy(await counts(null), (row) => row.productId)].map(([id, rows]) => [
+          id,
+          rows.map(countOf),
+        ]),
       ),
   }
 }
@@ -60,66 +47,52 @@ export const createLiveStock = (dependencies: {
  * An address that was returned: it rests until `available_from` and cannot be sold before. The row remains when the
  * address is sold again, and is replaced when the address is returned again.
  */
-export type RestingAddressRow = {
-  readonly ip: string
-  readonly product_id: string
-  readonly country: string
-  /** Empty for all families but mobile, as in a stock level. */
-  readonly carrier_id: string
-  readonly service: string
-  readonly available_from: string
-}
-
-/** The number of addresses that are equivalent for a buyer, and how many of them are rented. */
-export type StockLevelRow = {
-  readonly product_id: string
-  readonly country: string
-  /** Empty for all families but mobile, not null, so that it can be part of a key. */
-  readonly carrier_id: string
-  readonly service: string
-  readonly total: number
-  readonly rented: number
-}
-
-const restingAddressesTable: Table<RestingAddressRow> = {
+const restingAddressesTable = readTable({
   name: 'resting_addresses',
   columns: {
-    ip: { type: 'text' },
-    product_id: { type: 'text' },
-    country: { type: 'text' },
-    carrier_id: { type: 'text' },
-    service: { type: 'text' },
-    available_from: { type: 'timestamptz' },
+    ip: column.text(),
+    productId: column.text(),
+    country: column.text(),
+    /** Empty for all families but mobile, as in a stock level. */
+    carrierId: column.text(),
+    service: column.text(),
+    availableFrom: column.timestamptz(),
   },
   key: ['ip'],
   // Resting addresses are found by time. Available: the level minus the rented and the resting addresses.
   indexes: ['available_from'],
   rewritten: true,
-}
+})
 
-const stockLevelsTable: Table<StockLevelRow> = {
+export type RestingAddressRow = RowOf<typeof restingAddressesTable>
+
+/** The number of addresses that are equivalent for a buyer, and how many of them are rented. */
+const stockLevelsTable = readTable({
   name: 'stock_levels',
   columns: {
-    product_id: { type: 'text' },
-    country: { type: 'text' },
-    carrier_id: { type: 'text' },
-    service: { type: 'text' },
-    total: { type: 'bigint' },
-    rented: { type: 'bigint' },
+    productId: column.text(),
+    country: column.text(),
+    /** Empty for all families but mobile, not null, so that it can be part of a key. */
+    carrierId: column.text(),
+    service: column.text(),
+    total: column.bigint(),
+    rented: column.bigint(),
   },
-  key: ['product_id', 'country', 'carrier_id', 'service'],
+  key: ['productId', 'country', 'carrierId', 'service'],
   indexes: [],
   rewritten: true,
-}
+})
+
+export type StockLevelRow = RowOf<typeof stockLevelsTable>
 
 /** The properties that distinguish the addresses of one product and country for a buyer. */
 type PoolFields = Pick<StockedAddress, 'carrierId' | 'service'>
-type Pool = Pick<StockLevelRow, 'product_id' | 'country' | 'carrier_id' | 'service'>
-const levelKey = (pool: Pool) => [pool.product_id, pool.country, pool.carrier_id, pool.service]
+type Pool = Pick<StockLevelRow, 'productId' | 'country' | 'carrierId' | 'service'>
+const levelKey = (pool: Pool) => [pool.productId, pool.country, pool.carrierId, pool.service]
 const poolOf = (productId: string, country: string, address: PoolFields): Pool => ({
-  product_id: productId,
+  productId,
   country,
-  carrier_id: address.carrierId ?? '',
+  carrierId: address.carrierId ?? '',
   service: address.service ?? '',
 })
 
@@ -159,7 +132,7 @@ const poolsOf = (event: RecordedEvent<StockEvent>): readonly Pool[] => {
  * The stock, counted by addresses that are equivalent for a buyer, and the resting addresses. The rentals of each
  * address are in `proxies`. A sale changes a count here and no address.
  */
-export const stock: ReadModel = {
+export const stock = readModel({
   name: 'stock',
   version: 4,
   tables: [restingAddressesTable, stockLevelsTable],
@@ -182,7 +155,7 @@ export const stock: ReadModel = {
         const { releases, availableFrom } = event.data
         for (const release of releases) {
           const pool = releasedPoolOf(event.stream, release)
-          rows.put(restingAddressesTable, { ip: release.ip, ...pool, available_from: availableFrom })
+          rows.put(restingAddressesTable, { ip: release.ip, ...pool, availableFrom })
           change(rows, pool, 0, -1)
         }
         return
@@ -191,9 +164,9 @@ export const stock: ReadModel = {
       case 'AddressReplaced': {
         const { former, availableFrom } = event.data
         const pool = releasedPoolOf(event.stream, former)
-        rows.put(restingAddressesTable, { ip: former.ip, ...pool, available_from: availableFrom })
+        rows.put(restingAddressesTable, { ip: former.ip, ...pool, availableFrom })
         return
       }
     }
   },
-}
+})

@@ -1,4 +1,3 @@
-import type { Kysely } from 'kysely'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import {
   endOfPeriod,
@@ -13,89 +12,66 @@ import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, OrderId, SubscriptionId } from '../src/kernel/ids.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
-import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-import type { OrderRow, StoredDetails } from './orders.ts'
-import type { RenewalDatabase } from './other-tables.ts'
-
-/** The read tables of the queries in this file. */
-type QueriedTables = {
-  'read.subscriptions': SubscriptionRow
-  'read.orders': OrderRow
-}
+import { countedPage, type Db, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  column,
+  nullable,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
+import type { StoredDetails } from './orders.ts'
 
 /** One subscription. Past due is computed on read. */
-export type SubscriptionRow = {
-  readonly subscription_id: string
-  readonly account_id: string
-  readonly product_id: string
-  readonly quantity: number
-  readonly interval: Interval
-  readonly target: Target | null
-  /** The order of the last paid period. */
-  readonly order_id: string
-  readonly plan_id: string | null
-  readonly proxy_ids: readonly string[]
-  readonly amount_cents: number
-  readonly started_at: string
-  readonly current_period_start: string
-  readonly current_period_end: string
-  /** When the next period must be paid, or when the requested cancellation takes effect. */
-  readonly due_at: string
-  readonly cancel_at_period_end: boolean
-  readonly ended_as: 'canceled' | 'expired' | null
-  readonly ended_reason: string | null
-  readonly ended_at: string | null
-}
-
-/** A paid period that is not yet in its subscription's stream. */
-export type OpenPeriodRow = {
-  readonly order_id: string
-  readonly subscription_id: string
-  readonly opened_at: string
-}
-
-const subscriptionsTable: Table<SubscriptionRow> = {
+const subscriptionsTable = readTable({
   name: 'subscriptions',
   columns: {
-    subscription_id: { type: 'text' },
-    account_id: { type: 'text' },
-    product_id: { type: 'text' },
-    quantity: { type: 'bigint' },
-    interval: { type: 'text' },
-    target: { type: 'jsonb', nullable: true },
-    order_id: { type: 'text' },
-    plan_id: { type: 'text', nullable: true },
-    proxy_ids: { type: 'text[]' },
-    amount_cents: { type: 'bigint' },
-    started_at: { type: 'timestamptz' },
-    current_period_start: { type: 'timestamptz' },
-    current_period_end: { type: 'timestamptz' },
-    due_at: { type: 'timestamptz' },
-    cancel_at_period_end: { type: 'boolean' },
-    ended_as: { type: 'text', nullable: true },
-    ended_reason: { type: 'text', nullable: true },
-    ended_at: { type: 'timestamptz', nullable: true },
+    subscriptionId: column.text(),
+    accountId: column.text(),
+    productId: column.text(),
+    quantity: column.bigint(),
+    interval: column.text<Interval>(),
+    target: nullable(column.jsonb<Target>()),
+    /** The order of the last paid period. */
+    orderId: column.text(),
+    planId: nullable(column.text()),
+    proxyIds: column.textArray(),
+    amountCents: column.bigint(),
+    startedAt: column.timestamptz(),
+    currentPeriodStart: column.timestamptz(),
+    currentPeriodEnd: column.timestamptz(),
+    /** When the next period must be paid, or when the requested cancellation takes effect. */
+    dueAt: column.timestamptz(),
+    cancelAtPeriodEnd: column.boolean(),
+    endedAs: nullable(column.text<'canceled' | 'expired'>()),
+    endedReason: nullable(column.text()),
+    endedAt: nullable(column.timestamptz()),
   },
-  key: ['subscription_id'],
+  key: ['subscriptionId'],
   indexes: [
     'account_id, started_at desc, subscription_id desc',
     // The subscriptions of all accounts, for operators.
     'started_at desc',
     'due_at where ended_as is null',
   ],
-}
+})
 
-const openPeriodsTable: Table<OpenPeriodRow> = {
+export type SubscriptionRow = RowOf<typeof subscriptionsTable>
+
+/** A paid period that is not yet in its subscription's stream. */
+const openPeriodsTable = readTable({
   name: 'open_periods',
   columns: {
-    order_id: { type: 'text' },
-    subscription_id: { type: 'text' },
-    opened_at: { type: 'timestamptz' },
+    orderId: column.text(),
+    subscriptionId: column.text(),
+    openedAt: column.timestamptz(),
   },
-  key: ['order_id'],
+  key: ['orderId'],
   indexes: ['opened_at'],
-}
+})
+
+export type OpenPeriodRow = RowOf<typeof openPeriodsTable>
 
 const prefix = 'subscription-'
 
@@ -113,9 +89,9 @@ const applyOrder = (event: RecordedEvent<OrderEvent>, rows: Rows) => {
       const { orderId, subscription } = event.data.order
       if (subscription)
         rows.insert(openPeriodsTable, {
-          order_id: orderId,
-          subscription_id: subscription.subscriptionId,
-          opened_at: event.metadata.recordedAt,
+          orderId,
+          subscriptionId: subscription.subscriptionId,
+          openedAt: event.metadata.recordedAt,
         })
       return
     }
@@ -133,24 +109,24 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
     const started = event.data
     rows.remove(openPeriodsTable, [started.orderId])
     return rows.put(subscriptionsTable, {
-      subscription_id: started.subscriptionId,
-      account_id: started.accountId,
-      product_id: started.productId,
+      subscriptionId: started.subscriptionId,
+      accountId: started.accountId,
+      productId: started.productId,
       quantity: started.quantity,
       interval: started.interval,
       target: started.target,
-      order_id: started.orderId,
-      plan_id: started.planId,
-      proxy_ids: started.proxyIds,
-      amount_cents: started.amountCents,
-      started_at: started.startedAt,
-      current_period_start: started.startedAt,
-      current_period_end: started.currentPeriodEnd,
-      due_at: dueAt(started.currentPeriodEnd, started.target),
-      cancel_at_period_end: false,
-      ended_as: null,
-      ended_reason: null,
-      ended_at: null,
+      orderId: started.orderId,
+      planId: started.planId,
+      proxyIds: started.proxyIds,
+      amountCents: started.amountCents,
+      startedAt: started.startedAt,
+      currentPeriodStart: started.startedAt,
+      currentPeriodEnd: started.currentPeriodEnd,
+      dueAt: dueAt(started.currentPeriodEnd, started.target),
+      cancelAtPeriodEnd: false,
+      endedAs: null,
+      endedReason: null,
+      endedAt: null,
     })
   }
   const row = rows.get(subscriptionsTable, [data.subscriptionId])
@@ -161,25 +137,25 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
       const { orderId, planId, proxyIds, amountCents, periodStart, currentPeriodEnd } = event.data
       rows.remove(openPeriodsTable, [orderId])
       return change({
-        order_id: orderId,
-        plan_id: planId,
-        proxy_ids: proxyIds,
-        amount_cents: amountCents,
-        current_period_start: periodStart,
-        current_period_end: currentPeriodEnd,
-        due_at: dueAt(currentPeriodEnd, row.target),
+        orderId,
+        planId,
+        proxyIds,
+        amountCents,
+        currentPeriodStart: periodStart,
+        currentPeriodEnd,
+        dueAt: dueAt(currentPeriodEnd, row.target),
       })
     }
     case 'SubscriptionCancelScheduled':
-      return change({ cancel_at_period_end: true, due_at: row.current_period_end })
+      return change({ cancelAtPeriodEnd: true, dueAt: row.currentPeriodEnd })
     case 'SubscriptionCanceled':
       return change({
-        ended_as: 'canceled',
-        ended_reason: event.data.reason,
-        ended_at: event.data.canceledAt,
+        endedAs: 'canceled',
+        endedReason: event.data.reason,
+        endedAt: event.data.canceledAt,
       })
     case 'SubscriptionExpired':
-      return change({ ended_as: 'expired', ended_reason: event.data.reason, ended_at: event.data.expiredAt })
+      return change({ endedAs: 'expired', endedReason: event.data.reason, endedAt: event.data.expiredAt })
   }
 }
 
@@ -187,7 +163,7 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
  * Subscriptions, and paid periods without a subscription event after a crash on a log without atomic multi-stream
  * appends.
  */
-export const subscriptions: ReadModel = {
+export const subscriptions = readModel({
   name: 'subscriptions',
   version: 3,
   tables: [subscriptionsTable, openPeriodsTable],
@@ -199,7 +175,7 @@ export const subscriptions: ReadModel = {
     if (event.stream.startsWith(prefix)) applySubscription(event as RecordedEvent<SubscriptionEvent>, rows)
     else applyOrder(event as RecordedEvent<OrderEvent>, rows)
   },
-}
+})
 
 /** The input for the start of each period. Times are ISO 8601 UTC. */
 export type Schedule = {
@@ -233,93 +209,91 @@ export const orderIdsOfSchedule = (
  * no column or index for it.
  */
 export const orderIdsOfSubscription = async (
-  db: Kysely<QueriedTables>,
+  db: Db,
   account: AccountId,
   subscriptionId: string,
 ): Promise<readonly OrderId[]> => {
   const row = await db
     .selectFrom('read.subscriptions as held')
-    .innerJoin('read.orders as o', 'o.order_id', 'held.order_id')
-    .where('held.account_id', '=', account)
-    .where('held.subscription_id', '=', subscriptionId)
-    .select(['held.started_at', 'held.current_period_end', 'o.details'])
+    .innerJoin('read.orders as o', 'o.orderId', 'held.orderId')
+    .where('held.accountId', '=', account)
+    .where('held.subscriptionId', '=', subscriptionId)
+    .select(['held.startedAt', 'held.currentPeriodEnd', 'o.details'])
     .executeTakeFirst()
   const paid = row && (JSON.parse(row.details) as StoredDetails).subscription
   const schedule = paid && {
-    startedAt: row.started_at,
+    startedAt: row.startedAt,
     period: paid.period,
-    currentPeriodEnd: row.current_period_end,
+    currentPeriodEnd: row.currentPeriodEnd,
   }
   return orderIdsOfSchedule(subscriptionId as SubscriptionId, schedule ?? null)
 }
 
-export type SubscriptionQueries = Kysely<QueriedTables & RenewalDatabase>
-
 /** Why the last attempt to pay the period from `periodStart` was rejected; null: it was not rejected. */
 export const refusedReasonOf = async (
-  db: SubscriptionQueries,
+  db: Db,
   subscriptionId: string,
   periodStart: string,
 ): Promise<string | null> => {
   const row = await db
     .selectFrom('work.renewals')
     .select('reason')
-    .where('subscription_id', '=', subscriptionId)
-    .where('period_start', '=', periodStart)
+    .where('subscriptionId', '=', subscriptionId)
+    .where('periodStart', '=', periodStart)
     .executeTakeFirst()
   return row?.reason ?? null
 }
 
 /** The account's subscriptions, each with the reason of its rejected next payment. A customer has none. */
-const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: ListScope) => {
+const subscriptionsOf = (db: Db, { accountId, customerId }: ListScope) => {
   const all = db
     .selectFrom('read.subscriptions as held')
     .leftJoin('work.renewals as refused', (join) =>
       join
-        .onRef('refused.subscription_id', '=', 'held.subscription_id')
-        .onRef('refused.period_start', '=', 'held.current_period_end'),
+        .onRef('refused.subscriptionId', '=', 'held.subscriptionId')
+        .onRef('refused.periodStart', '=', 'held.currentPeriodEnd'),
     )
     .selectAll('held')
-    .select('refused.reason as refused_reason')
+    .select('refused.reason as refusedReason')
   if (accountId === null) return all
-  const ofAccount = all.where('held.account_id', '=', accountId)
+  const ofAccount = all.where('held.accountId', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
 }
 
 /** A subscription within the scope. Undefined if it does not exist or is outside of the scope. */
 export const findSubscription = (
-  db: SubscriptionQueries,
+  db: Db,
   scope: Scope,
   subscriptionId: string,
 ): Promise<SubscriptionView | undefined> =>
-  subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
+  subscriptionsOf(db, scope).where('held.subscriptionId', '=', subscriptionId).executeTakeFirst()
 
 const matchingSubscriptions = (
-  db: SubscriptionQueries,
+  db: Db,
   scope: ListScope,
   status: SubscriptionStatus | undefined,
   nowMs: number,
 ) => {
   let matching = subscriptionsOf(db, scope)
   // The same rules as in `subscriptionStatus`.
-  if (status === 'canceled' || status === 'expired') matching = matching.where('held.ended_as', '=', status)
+  if (status === 'canceled' || status === 'expired') matching = matching.where('held.endedAs', '=', status)
   if (status === 'active')
     matching = matching
-      .where('held.ended_as', 'is', null)
+      .where('held.endedAs', 'is', null)
       .where((eb) =>
-        eb.or([eb('held.current_period_end', '>', isoTime(nowMs)), eb('refused.reason', 'is', null)]),
+        eb.or([eb('held.currentPeriodEnd', '>', isoTime(nowMs)), eb('refused.reason', 'is', null)]),
       )
   if (status === 'past_due')
     matching = matching
-      .where('held.ended_as', 'is', null)
-      .where('held.current_period_end', '<=', isoTime(nowMs))
+      .where('held.endedAs', 'is', null)
+      .where('held.currentPeriodEnd', '<=', isoTime(nowMs))
       .where('refused.reason', 'is not', null)
   return matching
 }
 
 /** A page of the subscriptions within the scope, newest first, and the number of those that match the filter. */
 export const listSubscriptions = async (
-  db: SubscriptionQueries,
+  db: Db,
   scope: ListScope,
   filter: {
     readonly limit: number
@@ -328,12 +302,12 @@ export const listSubscriptions = async (
   },
   nowMs: number,
 ): Promise<{
-  subscriptions: readonly (SubscriptionView & Pick<SubscriptionRow, 'account_id'>)[]
+  subscriptions: readonly (SubscriptionView & Pick<SubscriptionRow, 'accountId'>)[]
   total: number
 }> => {
   const matching = matchingSubscriptions(db, scope, filter.status, nowMs)
   const { rows, total } = await countedPage(
-    matching.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
+    matching.orderBy('held.startedAt', 'desc').orderBy('held.subscriptionId', 'desc'),
     matching.clearSelect().select((eb) => eb.fn.countAll<number>().as('total')),
     filter,
   )
@@ -342,7 +316,7 @@ export const listSubscriptions = async (
 
 /** Up to `limit` subscriptions within the scope after a given one, newest first; null: from the newest. */
 export const subscriptionsAfter = (
-  db: SubscriptionQueries,
+  db: Db,
   scope: Scope,
   page: {
     readonly status: SubscriptionStatus | undefined
@@ -355,12 +329,12 @@ export const subscriptionsAfter = (
   if (page.after !== null) {
     const { at, id } = page.after
     matching = matching
-      .where('held.started_at', '<=', at)
+      .where('held.startedAt', '<=', at)
       .where(sql<boolean>`(held.started_at, held.subscription_id) < (${at}::timestamptz, ${id}::text)`)
   }
   return matching
-    .orderBy('held.started_at', 'desc')
-    .orderBy('held.subscription_id', 'desc')
+    .orderBy('held.startedAt', 'desc')
+    .orderBy('held.subscriptionId', 'desc')
     .limit(page.limit)
     .execute()
 }
@@ -369,7 +343,7 @@ export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'
 export type SubscriptionStatus = (typeof subscriptionStatuses)[number]
 
 /** The data of a subscription for answers: from its row, or from its stream right after a decision. */
-export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'> & {
+export type SubscriptionView = Omit<SubscriptionRow, 'accountId' | 'dueAt'> & {
   /** The code of the last rejected payment of the next period; null: none was rejected. */
-  readonly refused_reason: string | null
+  readonly refusedReason: string | null
 }

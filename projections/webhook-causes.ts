@@ -12,8 +12,16 @@ import {
 } from '../src/domain/webhooks/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
-import { createLowPlans, type LowTrafficRow } from './low-traffic.ts'
+import {
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readModel,
+  readTable,
+} from '../src/platform/projections/read-model.ts'
+import { createLowPlans, type LowTrafficRow } from './plans.ts'
 
 type Listener = {
   readonly endpointId: string
@@ -24,155 +32,109 @@ type Listener = {
 }
 
 /** The data of an account that determines the receivers of webhooks: one row per account. */
-export type WebhookAccountRow = {
-  readonly account_id: string
-  readonly reseller: boolean
-  readonly active_keys: number
-  readonly endpoints: readonly Listener[]
-  /** Low plans. Expired plans may be included. */
-  readonly low_plans: readonly string[]
-}
-
-/** An endpoint received these events, in these audiences, from position `since` (inclusive) to `until` (exclusive). */
-export type WebhookSubscriptionRow = {
-  readonly endpoint_id: string
-  readonly since_position: number
-  readonly until_position: number | null
-  readonly account_id: string
-  /** Null: all events. */
-  readonly events: readonly WebhookEventName[] | null
-  readonly reseller: boolean
-  /** The account had a key. */
-  readonly developer: boolean
-}
-
-/** One event that one endpoint must receive, according to the log, from its cause until it is enqueued. */
-export type WebhookDueRow = {
-  readonly endpoint_id: string
-  readonly event: WebhookEventName
-  readonly resource: string
-  readonly account_id: string
-  /** The position of the cause, followed by the id and the correlation id of the cause. */
-  readonly position: number
-  readonly cause_id: string
-  readonly correlation_id: string
-  readonly caused_at: string
-  /** The payload as JSON text; null if it is the order `resource` as of `order_revision`. */
-  readonly data: string | null
-  readonly order_revision: number | null
-  /** True for low plans only: their rows remain, so that a plan that is low again is not announced again. */
-  readonly enqueued: boolean
-}
-
-/** A delivery that was enqueued after its endpoint was disabled or removed. It must be canceled. */
-export type WebhookStaleRow = {
-  readonly delivery_id: string
-  readonly endpoint_id: string
-  readonly event: WebhookEventName
-  readonly resource: string
-  readonly reason: 'endpoint_disabled' | 'endpoint_removed'
-  readonly position: number
-  readonly revision: number
-  readonly correlation_id: string
-  readonly cause_id: string
-  readonly caused_at: string
-}
-
-/** A cause for the endpoints of an audience, as of its position. */
-export type WebhookAnnouncementRow = {
-  readonly position: number
-  readonly cause_id: string
-  readonly correlation_id: string
-  readonly event: WebhookEventName
-  readonly resource: string
-  readonly audience: Audience
-  readonly caused_at: string
-  readonly data: string
-}
-
-const accountsTable: Table<WebhookAccountRow> = {
+const accountsTable = readTable({
   name: 'webhook_accounts',
   columns: {
-    account_id: { type: 'text' },
-    reseller: { type: 'boolean' },
-    active_keys: { type: 'integer' },
-    endpoints: { type: 'jsonb' },
-    low_plans: { type: 'text[]' },
+    accountId: column.text(),
+    reseller: column.boolean(),
+    activeKeys: column.integer(),
+    endpoints: column.jsonb<readonly Listener[]>(),
+    /** Low plans. Expired plans may be included. */
+    lowPlans: column.textArray(),
   },
-  key: ['account_id'],
+  key: ['accountId'],
   indexes: [],
-}
+})
 
-const subscriptionsTable: Table<WebhookSubscriptionRow> = {
+export type WebhookAccountRow = RowOf<typeof accountsTable>
+
+/** An endpoint received these events, in these audiences, from position `since` (inclusive) to `until` (exclusive). */
+const subscriptionsTable = readTable({
   name: 'webhook_subscriptions',
   columns: {
-    endpoint_id: { type: 'text' },
-    since_position: { type: 'bigint' },
-    until_position: { type: 'bigint', nullable: true },
-    account_id: { type: 'text' },
-    events: { type: 'text[]', nullable: true },
-    reseller: { type: 'boolean' },
-    developer: { type: 'boolean' },
+    endpointId: column.text(),
+    sincePosition: column.bigint(),
+    untilPosition: nullable(column.bigint()),
+    accountId: column.text(),
+    /** Null: all events. */
+    events: nullable(column.textArray<WebhookEventName>()),
+    reseller: column.boolean(),
+    /** The account had a key. */
+    developer: column.boolean(),
   },
-  key: ['endpoint_id', 'since_position'],
+  key: ['endpointId', 'sincePosition'],
   indexes: ['endpoint_id where until_position is null'],
-}
+})
+
+export type WebhookSubscriptionRow = RowOf<typeof subscriptionsTable>
 
 const lowPlans = createLowPlans('webhook_low_plans')
 
-const dueTable: Table<WebhookDueRow> = {
+/** One event that one endpoint must receive, according to the log, from its cause until it is enqueued. */
+const dueTable = readTable({
   name: 'webhooks_due',
   columns: {
-    endpoint_id: { type: 'text' },
-    event: { type: 'text' },
-    resource: { type: 'text' },
-    account_id: { type: 'text' },
-    position: { type: 'bigint' },
-    cause_id: { type: 'text' },
-    correlation_id: { type: 'text' },
-    caused_at: { type: 'timestamptz' },
-    data: { type: 'text', nullable: true },
-    order_revision: { type: 'bigint', nullable: true },
-    enqueued: { type: 'boolean' },
+    endpointId: column.text(),
+    event: column.text<WebhookEventName>(),
+    resource: column.text(),
+    accountId: column.text(),
+    /** The position of the cause, followed by the id and the correlation id of the cause. */
+    position: column.bigint(),
+    causeId: column.text(),
+    correlationId: column.text(),
+    causedAt: column.timestamptz(),
+    /** The payload as JSON text; null if it is the order `resource` as of `order_revision`. */
+    data: nullable(column.text()),
+    orderRevision: nullable(column.bigint()),
+    /** True for low plans only: their rows remain, so that a plan that is low again is not announced again. */
+    enqueued: column.boolean(),
   },
-  key: ['endpoint_id', 'event', 'resource'],
+  key: ['endpointId', 'event', 'resource'],
   indexes: ['position, endpoint_id, resource where not enqueued'],
-}
+})
 
-const staleTable: Table<WebhookStaleRow> = {
+export type WebhookDueRow = RowOf<typeof dueTable>
+
+/** A delivery that was enqueued after its endpoint was disabled or removed. It must be canceled. */
+const staleTable = readTable({
   name: 'webhooks_stale',
   columns: {
-    delivery_id: { type: 'text' },
-    endpoint_id: { type: 'text' },
-    event: { type: 'text' },
-    resource: { type: 'text' },
-    reason: { type: 'text' },
-    position: { type: 'bigint' },
-    revision: { type: 'bigint' },
-    correlation_id: { type: 'text' },
-    cause_id: { type: 'text' },
-    caused_at: { type: 'timestamptz' },
+    deliveryId: column.text(),
+    endpointId: column.text(),
+    event: column.text<WebhookEventName>(),
+    resource: column.text(),
+    reason: column.text<'endpoint_disabled' | 'endpoint_removed'>(),
+    position: column.bigint(),
+    revision: column.bigint(),
+    correlationId: column.text(),
+    causeId: column.text(),
+    causedAt: column.timestamptz(),
   },
-  key: ['delivery_id'],
+  key: ['deliveryId'],
   indexes: ['position'],
-}
+})
 
-const announcementsTable: Table<WebhookAnnouncementRow> = {
+export type WebhookStaleRow = RowOf<typeof staleTable>
+
+/** A cause for the endpoints of an audience, as of its position. */
+const announcementsTable = readTable({
   name: 'webhook_announcements',
   columns: {
-    position: { type: 'bigint' },
-    cause_id: { type: 'text' },
-    correlation_id: { type: 'text' },
-    event: { type: 'text' },
-    resource: { type: 'text' },
-    audience: { type: 'text' },
-    caused_at: { type: 'timestamptz' },
-    data: { type: 'text' },
+    position: column.bigint(),
+    causeId: column.text(),
+    correlationId: column.text(),
+    event: column.text<WebhookEventName>(),
+    resource: column.text(),
+    audience: column.text<Audience>(),
+    causedAt: column.timestamptz(),
+    data: column.text(),
   },
   key: ['position'],
   indexes: [],
   appendOnly: true,
-}
+})
+
+export type WebhookAnnouncementRow = RowOf<typeof announcementsTable>
 
 const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
   'AccountCreated',
@@ -187,11 +149,11 @@ const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
 ])
 const accountOf = (rows: Rows, accountId: string): WebhookAccountRow =>
   rows.get(accountsTable, [accountId]) ?? {
-    account_id: accountId,
+    accountId,
     reseller: false,
-    active_keys: 0,
+    activeKeys: 0,
     endpoints: [],
-    low_plans: [],
+    lowPlans: [],
   }
 
 const listens = ({ active, events }: Listener, event: WebhookEventName): boolean =>
@@ -202,19 +164,19 @@ type DueCause = Pick<WebhookTrigger, 'event' | 'resource' | 'data'>
 const dueRow = (
   { position, id, metadata }: RecordedEvent,
   { event, resource, data }: DueCause,
-  account: Pick<WebhookAccountRow, 'account_id'>,
+  account: Pick<WebhookAccountRow, 'accountId'>,
   endpointId: string,
 ): WebhookDueRow => ({
-  endpoint_id: endpointId,
+  endpointId,
   event,
   resource,
-  account_id: account.account_id,
+  accountId: account.accountId,
   position,
-  cause_id: id,
-  correlation_id: metadata.correlationId,
-  caused_at: metadata.recordedAt,
+  causeId: id,
+  correlationId: metadata.correlationId,
+  causedAt: metadata.recordedAt,
   data: data.kind === 'ready' ? JSON.stringify(data.data) : null,
-  order_revision: data.kind === 'order' ? data.throughRevision : null,
+  orderRevision: data.kind === 'order' ? data.throughRevision : null,
   enqueued: false,
 })
 
@@ -224,12 +186,12 @@ const applyCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): vo
     if (cause.data.kind !== 'ready') throw new Error(`${cause.event} tells many, and its data is not there`)
     rows.add(announcementsTable, {
       position: event.position,
-      cause_id: event.id,
-      correlation_id: event.metadata.correlationId,
+      causeId: event.id,
+      correlationId: event.metadata.correlationId,
       event: cause.event,
       resource: cause.resource,
       audience: cause.to.audience,
-      caused_at: event.metadata.recordedAt,
+      causedAt: event.metadata.recordedAt,
       data: JSON.stringify(cause.data.data),
     })
     return
@@ -240,17 +202,17 @@ const applyCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): vo
 }
 
 /** The payload of `plan.low_traffic` without the label and the product name, which are added when it is queued. */
-const lowPlanData = ({ plan_id, product_id, total_bytes, used_bytes, expires_at }: LowTrafficRow) => ({
-  planId: plan_id,
-  productId: product_id,
-  totalBytes: total_bytes,
-  remainingBytes: Math.max(0, total_bytes - used_bytes),
-  expiresAt: expires_at,
+const lowPlanData = ({ planId, productId, totalBytes, usedBytes, expiresAt }: LowTrafficRow) => ({
+  planId,
+  productId,
+  totalBytes,
+  remainingBytes: Math.max(0, totalBytes - usedBytes),
+  expiresAt,
 })
 
 /** Only once for each endpoint and plan, even after a top-up. */
 const addLowPlanDue = (event: RecordedEvent, plan: LowTrafficRow, endpointId: string, rows: Rows): void => {
-  const dueCause = { event: 'plan.low_traffic', resource: plan.plan_id } as const
+  const dueCause = { event: 'plan.low_traffic', resource: plan.planId } as const
   if (rows.get(dueTable, [endpointId, dueCause.event, dueCause.resource])) return
   rows.put(
     dueTable,
@@ -259,13 +221,13 @@ const addLowPlanDue = (event: RecordedEvent, plan: LowTrafficRow, endpointId: st
 }
 
 const applyPlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows: Rows): void => {
-  const account = accountOf(rows, plan.account_id)
-  if (account.low_plans.includes(plan.plan_id) !== low)
+  const account = accountOf(rows, plan.accountId)
+  if (account.lowPlans.includes(plan.planId) !== low)
     rows.put(accountsTable, {
       ...account,
-      low_plans: low
-        ? [...account.low_plans, plan.plan_id]
-        : account.low_plans.filter((planId) => planId !== plan.plan_id),
+      lowPlans: low
+        ? [...account.lowPlans, plan.planId]
+        : account.lowPlans.filter((planId) => planId !== plan.planId),
     })
   if (event.type !== 'PlanRanLow') return
   for (const endpoint of account.endpoints)
@@ -273,17 +235,17 @@ const applyPlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows
 }
 
 const intervalOf = (
-  { account_id, reseller, active_keys }: WebhookAccountRow,
+  { accountId, reseller, activeKeys }: WebhookAccountRow,
   { endpointId, events }: Listener,
   since: number,
 ): WebhookSubscriptionRow => ({
-  endpoint_id: endpointId,
-  since_position: since,
-  until_position: null,
-  account_id,
+  endpointId,
+  sincePosition: since,
+  untilPosition: null,
+  accountId,
   events,
   reseller,
-  developer: active_keys > 0,
+  developer: activeKeys > 0,
 })
 
 /**
@@ -297,12 +259,12 @@ const changeAccount = (
   rows: Rows,
 ): void => {
   const previousById = new Map(before.endpoints.map((endpoint) => [endpoint.endpointId, endpoint]))
-  const sameAudiences = before.reseller === after.reseller && before.active_keys > 0 === after.active_keys > 0
+  const sameAudiences = before.reseller === after.reseller && before.activeKeys > 0 === after.activeKeys > 0
   const end = (endpoint: Listener): void => {
     if (endpoint.since === null) return
     rows.put(subscriptionsTable, {
       ...intervalOf(before, endpoint, endpoint.since),
-      until_position: position,
+      untilPosition: position,
     })
   }
   const endpoints = after.endpoints.map((endpoint): Listener => {
@@ -328,7 +290,7 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
   const change =
     event.type === 'AccountCreated'
       ? { reseller: event.data.reseller }
-      : { active_keys: before.active_keys + (event.type === 'KeyIssued' ? 1 : -1) }
+      : { activeKeys: before.activeKeys + (event.type === 'KeyIssued' ? 1 : -1) }
   changeAccount(before, { ...before, ...change }, event.position, rows)
 }
 
@@ -368,9 +330,9 @@ const applyEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void =>
     (previous && listens(previous, 'plan.low_traffic'))
   )
     return
-  for (const planId of account.low_plans) {
+  for (const planId of account.lowPlans) {
     const plan = rows.get(lowPlans.table, [planId])
-    if (plan && (plan.expires_at === null || plan.expires_at > event.metadata.recordedAt))
+    if (plan && (plan.expiresAt === null || plan.expiresAt > event.metadata.recordedAt))
       addLowPlanDue(event, plan, endpointId, rows)
   }
 }
@@ -381,23 +343,23 @@ const applyEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void 
   // A ping is requested by hand, so a disabled endpoint receives it, too.
   if (endpoint === undefined || !(endpoint.active || name === 'ping'))
     rows.put(staleTable, {
-      delivery_id: deliveryId,
-      endpoint_id: endpointId,
+      deliveryId,
+      endpointId,
       event: name,
       resource,
       reason: endpoint ? 'endpoint_disabled' : 'endpoint_removed',
       position: event.position,
       revision: event.revision,
-      correlation_id: event.metadata.correlationId,
-      cause_id: event.id,
-      caused_at: event.metadata.recordedAt,
+      correlationId: event.metadata.correlationId,
+      causeId: event.id,
+      causedAt: event.metadata.recordedAt,
     })
   if (name !== 'plan.low_traffic') {
     rows.remove(dueTable, [endpointId, name, resource])
     return
   }
   const dueCause = { event: name, resource, data: { kind: 'ready', data: event.data.data } } as const
-  rows.put(dueTable, { ...dueRow(event, dueCause, { account_id: accountId }, endpointId), enqueued: true })
+  rows.put(dueTable, { ...dueRow(event, dueCause, { accountId }, endpointId), enqueued: true })
 }
 
 const readsOf = (event: RecordedEvent): readonly RowKey[] => {
@@ -419,7 +381,7 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
  * to its `WebhookEnqueued`. A cause for an audience is one row, and the intervals of all subscriptions determine its
  * receivers.
  */
-export const webhookCauses: ReadModel = {
+export const webhookCauses = readModel({
   name: 'webhook-causes',
   version: 3,
   tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, staleTable, announcementsTable],
@@ -435,4 +397,4 @@ export const webhookCauses: ReadModel = {
     else if (accountEvents.has(event.type)) applyAccount(event as RecordedEvent<AccountEvent>, rows)
     else if (endpointEvents.has(event.type)) applyEndpoint(event as RecordedEvent<EndpointEvent>, rows)
   },
-}
+})

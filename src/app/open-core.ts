@@ -16,6 +16,7 @@ import { guardAppends, monitorAppends } from '../platform/eventstore/append-guar
 import { createCodec } from '../platform/eventstore/codec.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
+import { createKysely } from '../platform/postgres/kysely.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
@@ -176,6 +177,7 @@ export const openCoreOn = async (
     keys,
     postgresUrl: postgres.url,
     pool,
+    db: createKysely(pool),
     log,
     isLogInPostgres: config.eventStoreUrl === null,
     logWait,

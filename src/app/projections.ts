@@ -8,7 +8,7 @@ import { readCheckpoint, refuseForeignLog } from '../platform/projections/checkp
 import { createLogFeed } from '../platform/projections/feed.ts'
 import type { FoldWatch } from '../platform/projections/fold-batch.ts'
 import { outdatedModels } from '../platform/projections/group-loop.ts'
-import { listenForHints } from '../platform/projections/group-signals.ts'
+import { listenForHints } from '../platform/projections/progress.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { RunningWorker } from '../platform/work/scheduler.ts'

@@ -32,7 +32,7 @@ export const announceRentals =
     const change = tables.find(({ table }) => table.name === 'proxies')
     const rows = [...(change?.inserted ?? []), ...(change?.put ?? [])] as unknown as readonly ProxyRow[]
     const addresses = rows
-      .filter(({ endpoint, released_at }) => endpoint === null && released_at === null)
+      .filter(({ endpoint, releasedAt }) => endpoint === null && releasedAt === null)
       .map(({ ip }) => ip)
     if (addresses.length === 0) return
     const messages: string[] = []

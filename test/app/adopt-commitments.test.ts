@@ -19,6 +19,7 @@ import {
 import { isoTime } from '../../src/kernel/clock.ts'
 import { type AccountId, type DepositId, type KeyId, newId } from '../../src/kernel/ids.ts'
 import { accountStream, adoptionStream, depositStream } from '../../src/kernel/streams.ts'
+import { createKysely } from '../../src/platform/postgres/kysely.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
@@ -88,7 +89,8 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
       [depositId],
     )
   for (const id of [deposit.depositId, 'dep_never_opened']) await leave(id)
-  const pageOf = async () => (await createDepositPages({ pool, keys, logger }).read(deposit))?.payUrl
+  const pageOf = async () =>
+    (await createDepositPages({ pool, db: createKysely(pool), keys, logger }).read(deposit))?.payUrl
   await left('account', accountId)
   await left('api-key', kept.keyId)
 

@@ -1,9 +1,8 @@
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/invariant.ts'
 import { invariants } from '../../src/audit/invariants/invariants.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
-import { keyOf, keyText, type Row } from '../../src/platform/projections/definition.ts'
+import { keyOf, keyText, type Row, rowProblem } from '../../src/platform/projections/definition.ts'
 import type { Rows, Table } from '../../src/platform/projections/read-model.ts'
-import { rowProblem } from '../../src/platform/projections/row-problem.ts'
 
 const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
 

@@ -10,6 +10,7 @@ import { newEventId, newId, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { deliveryStream, orderStream, scrapeStream } from '../../src/kernel/streams.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
+import { columnName } from '../../src/platform/projections/definition.ts'
 import type { Table } from '../../src/platform/projections/read-model.ts'
 import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
@@ -464,8 +465,9 @@ describe('in the read tables', () => {
         const column = columnOf(table)
         if (column === undefined) return null
         const { type, nullable } = table.columns[column]!
-        const value = otherValue(type).replaceAll('%I', column)
-        return `update read.${table.name} set ${column} = ${nullable ? `coalesce(${value}, ${fresh(type)})` : value} where ${one(table)}`
+        const name = columnName(column)
+        const value = otherValue(type).replaceAll('%I', name)
+        return `update read.${table.name} set ${name} = ${nullable ? `coalesce(${value}, ${fresh(type)})` : value} where ${one(table)}`
       })
       const found = await cellsOf(world)
       assert.deepEqual(found.map(({ table }) => table).sort(), names(changed))
@@ -474,7 +476,7 @@ describe('in the read tables', () => {
         const column = columnOf(table)!
         const keyed = table.key.includes(column)
         // Another key is another row: one that is there and one that is not.
-        assert.equal(cell.column, keyed ? null : column, findingText(cell))
+        assert.equal(cell.column, keyed ? null : columnName(column), findingText(cell))
         if (!keyed) assert.notDeepEqual(cell.live, cell.derived)
         t.diagnostic(findingText(cell).slice(0, 200))
       }
@@ -489,7 +491,7 @@ describe('in the read tables', () => {
     assert.ok(gone.every(({ column, live }) => column === null && live === null))
     const added = await inEvery(world, tables, ({ name, columns: of }) => {
       const values = Object.values(of).map(({ type }) => fresh(type))
-      return `insert into read.${name} (${Object.keys(of)}) values (${values})`
+      return `insert into read.${name} (${Object.keys(of).map(columnName)}) values (${values})`
     })
     const strange = await cellsOf(world)
     assert.deepEqual(strange.map(({ table }) => table).sort(), names(added))

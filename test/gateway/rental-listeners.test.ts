@@ -43,11 +43,11 @@ test('a gateway listens on a rented address before the read tables have its rent
   })
   t.after(() => listeners.stop())
   const announce = announceRentals(createAnnouncementSender(rentedChannel, { pool }))
-  const rental = { ip: '127.1.2.3', endpoint: null, released_at: null }
+  const rental = { ip: '127.1.2.3', endpoint: null, releasedAt: null }
   const others = [
-    { ip: '127.1.2.4', endpoint: null, released_at: '2026-11-27T00:00:00.000Z' },
-    { ip: '127.1.2.5', endpoint: { host: 'supplier.example' }, released_at: null },
-    { ip: '203.0.113.7', endpoint: null, released_at: null },
+    { ip: '127.1.2.4', endpoint: null, releasedAt: '2026-11-27T00:00:00.000Z' },
+    { ip: '127.1.2.5', endpoint: { host: 'supplier.example' }, releasedAt: null },
+    { ip: '203.0.113.7', endpoint: null, releasedAt: null },
   ]
   // The first announcement may come before the gateway listens to announcements.
   await until(

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test'
 import { groups } from '../../projections/groups.ts'
+import { keyColumns } from '../../src/platform/projections/definition.ts'
 import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { caughtUp, rowsOf, startEngine } from '../platform/projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -38,7 +39,9 @@ export const replay = async (
   }
   await caughtUp(engine, log)
   const tables: Record<string, readonly unknown[]> = {}
-  for (const { name, key } of groups.flatMap(({ models }) => models.flatMap((model) => model.tables)))
-    tables[name] = (await rowsOf(pool, name, key.join(', '))).map((row) => JSON.parse(row))
+  for (const table of groups.flatMap(({ models }) => models.flatMap((model) => model.tables)))
+    tables[table.name] = (await rowsOf(pool, table.name, keyColumns(table).join(', '))).map((row) =>
+      JSON.parse(row),
+    )
   return tables
 }

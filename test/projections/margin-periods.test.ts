@@ -11,7 +11,7 @@ import {
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { wholeAccount } from '../../src/kernel/scopes.ts'
-import { createIndexSql, createTableSql } from '../../src/platform/projections/definition.ts'
+import { columnNames, createIndexSql, createTableSql } from '../../src/platform/projections/definition.ts'
 import type { Table } from '../../src/platform/projections/read-model.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -88,10 +88,10 @@ test('margins of any period are the lines in it, by day, product and customer', 
   for (const table of [marginLinesTable, marginSumsTable] as Table[])
     for (const sql of [createTableSql('read', table), ...createIndexSql('read', table)]) await pool.query(sql)
   const fill = async (table: Table, rows: readonly object[]): Promise<void> => {
-    const columns = Object.entries(table.columns).map(([name, { type }]) => `${name} ${type}`)
+    const columns = Object.entries(table.columns).map(([name, { type }]) => `"${name}" ${type}`)
     await pool.query(`truncate read.${table.name}`)
     await pool.query(
-      `insert into read.${table.name} (${Object.keys(table.columns).join(', ')})
+      `insert into read.${table.name} (${columnNames(table).join(', ')})
        select * from json_to_recordset($1::json) as given (${columns.join(', ')})`,
       [JSON.stringify(rows)],
     )
@@ -118,8 +118,8 @@ test('margins of any period are the lines in it, by day, product and customer', 
           )
           const keyOf: Record<MarginDimension, (line: (typeof lines)[number]) => string> = {
             day: ({ at }) => at.slice(0, 10),
-            product: ({ product_id }) => product_id,
-            customer: ({ customer_id }) => customer_id,
+            product: ({ productId }) => productId,
+            customer: ({ customerId }) => customerId,
           }
           for (const groupBy of ['day', 'product', 'customer'] as const) {
             const expected = new Map<string, number[]>()
@@ -127,8 +127,8 @@ test('margins of any period are the lines in it, by day, product and customer', 
               const [orders, revenue, cost] = expected.get(keyOf[groupBy](line)) ?? [0, 0, 0]
               expected.set(keyOf[groupBy](line), [
                 orders! + (line.type === 'sale' ? 1 : 0),
-                revenue! + line.revenue_micros / 10_000,
-                cost! + line.cost_micros / 10_000,
+                revenue! + line.revenueMicros / 10_000,
+                cost! + line.costMicros / 10_000,
               ])
             }
             const { margins: rows, total } = await listMargins(pool, wholeAccount(reseller), {

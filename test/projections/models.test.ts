@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { Kysely, PostgresDialect } from 'kysely'
-import type { ReadDatabase } from '../../projections/database.ts'
 import { groups } from '../../projections/groups.ts'
 import { createLiveStock } from '../../projections/stock.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, OrderId } from '../../src/kernel/ids.ts'
 import { microsToCentsFloor } from '../../src/kernel/money.ts'
 import { accountStream, catalogStream } from '../../src/kernel/streams.ts'
+import { createKysely, type Db } from '../../src/platform/postgres/kysely.ts'
 import { rebuild } from '../../src/platform/projections/rebuild.ts'
 import { caughtUp, decode, startEngine } from '../platform/projections/engine.ts'
 import fc from '../support/fast-check.ts'
@@ -19,45 +18,45 @@ import { accounts, goodsSteps, moneySteps, planOf, startMs, waiting } from './st
 const planIds = accounts.map(planOf)
 const step = fc.oneof(...moneySteps, ...goodsSteps, waiting(0, 1_000_000))
 
-const checkBalances = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+const checkBalances = async (db: Db, shop: Shop): Promise<void> => {
   for (const id of accounts) {
     const { availableMicros, heldMicros, receivableMicros } = shop.ledger(id)
     const row = await db
       .selectFrom('read.balances')
       .selectAll()
-      .where('account_id', '=', id)
+      .where('accountId', '=', id)
       .executeTakeFirst()
     assert.deepEqual(
-      [row?.available_micros ?? 0, row?.held_micros ?? 0, row?.receivable_micros ?? 0],
+      [row?.availableMicros ?? 0, row?.heldMicros ?? 0, row?.receivableMicros ?? 0],
       [availableMicros, heldMicros, receivableMicros],
     )
     const list = await db
       .selectFrom('read.transactions')
       .selectAll()
-      .where('account_id', '=', id)
+      .where('accountId', '=', id)
       .orderBy('position')
       .execute()
     let balance = 0
     for (const transaction of list) {
-      balance += transaction.amount_micros
-      assert.equal(transaction.balance_after_micros, balance)
+      balance += transaction.amountMicros
+      assert.equal(transaction.balanceAfterMicros, balance)
     }
     assert.equal(balance, availableMicros)
     const counted = await db
       .selectFrom('read.balances')
       .select('transactions')
-      .where('account_id', '=', id)
+      .where('accountId', '=', id)
       .execute()
     assert.equal(counted[0]?.transactions ?? 0, list.length)
   }
 }
 
-const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+const checkOrders = async (db: Db, shop: Shop): Promise<void> => {
   const rows = await db.selectFrom('read.orders').selectAll().execute()
   assert.equal(rows.length, shop.orders.size)
   const counts = new Map<string, number>()
   for (const row of rows) {
-    const order = shop.order(row.order_id as OrderId)!
+    const order = shop.order(row.orderId as OrderId)!
     const { details, ...columns } = row
     const { orderId, accountId, customerId, createdAt, catalogDigest, fingerprint } = order.details
     // All data that no column contains and that is more than a digest of the log's.
@@ -66,49 +65,52 @@ const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> 
       order.details,
     )
     assert.deepEqual(columns, {
-      order_id: orderId,
-      account_id: accountId,
-      customer_id: customerId,
+      orderId: orderId,
+      accountId: accountId,
+      customerId: customerId,
       status: order.status,
-      created_at: createdAt,
-      balance_cents: order.balanceCents,
-      plan_id: order.planId,
-      proxy_ids: order.proxyIds,
-      fulfilled_at: order.fulfilledAt,
-      failed_at: order.failedAt,
-      failure_reason: order.failureReason,
-      refunded_at: order.refundedAt,
-      refunded_cents: order.refundedCents,
-      refunded_cost_cents: order.refunds.some(({ landed, costCents }) => landed && costCents !== undefined)
+      createdAt: createdAt,
+      balanceCents: order.balanceCents,
+      planId: order.planId,
+      proxyIds: order.proxyIds,
+      fulfilledAt: order.fulfilledAt,
+      failedAt: order.failedAt,
+      failureReason: order.failureReason,
+      refundedAt: order.refundedAt,
+      refundedCents: order.refundedCents,
+      refundedCostCents: order.refunds.some(({ landed, costCents }) => landed && costCents !== undefined)
         ? order.refundedCostCents
         : null,
     })
-    const key = `${row.account_id} ${row.status}`
+    const key = `${row.accountId} ${row.status}`
     counts.set(key, (counts.get(key) ?? 0) + 1)
   }
   const counted = await db.selectFrom('read.order_counts').selectAll().execute()
-  const listed = counted.flatMap(({ account_id, ...totals }) =>
-    Object.entries(totals).map(([status, total]) => [`${account_id} ${status}`, total] as const),
+  const listed = counted.flatMap(({ accountId, ...totals }) =>
+    Object.entries(totals).map(
+      ([status, total]) =>
+        [`${accountId} ${status === 'awaitingPayment' ? 'awaiting_payment' : status}`, total] as const,
+    ),
   )
   assert.deepEqual(new Map(listed.filter(([, total]) => total !== 0)), counts)
   assert.deepEqual(await db.selectFrom('read.open_orders').selectAll().execute(), [])
 }
 
-const checkPlans = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+const checkPlans = async (db: Db, shop: Shop): Promise<void> => {
   for (const id of planIds) {
     const { plan } = shop.plan(id)
-    const row = await db.selectFrom('read.plans').selectAll().where('plan_id', '=', id).executeTakeFirst()
+    const row = await db.selectFrom('read.plans').selectAll().where('planId', '=', id).executeTakeFirst()
     assert.deepEqual(
-      row && [row.account_id, row.total_bytes, row.used_bytes, row.generation],
+      row && [row.accountId, row.totalBytes, row.usedBytes, row.generation],
       plan ? [plan.accountId, plan.totalBytes, plan.usedBytes, plan.generation] : undefined,
     )
   }
 }
 
-const checkStock = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
-  const rented = await db.selectFrom('read.proxies').selectAll().where('released_at', 'is', null).execute()
+const checkStock = async (db: Db, shop: Shop): Promise<void> => {
+  const rented = await db.selectFrom('read.proxies').selectAll().where('releasedAt', 'is', null).execute()
   assert.deepEqual(
-    new Map(rented.map((row) => [row.proxy_id, [row.ip, row.order_id, row.account_id, row.expires_at]])),
+    new Map(rented.map((row) => [row.proxyId, [row.ip, row.orderId, row.accountId, row.expiresAt]])),
     new Map(
       [...shop.stock().rentals].map(([id, rental]) => [
         id,
@@ -121,7 +123,7 @@ const checkStock = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> =
 const world = async (t: TestContext) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
-  return { pool, log, db: new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) }) }
+  return { pool, log, db: createKysely(pool) }
 }
 
 test('the tables equal the folds of the log, for any events of the shop', async (t) => {
@@ -144,7 +146,7 @@ test('the tables equal the folds of the log, for any events of the shop', async 
           await checkOrders(db, shop)
           await checkPlans(db, shop)
           await checkStock(db, shop)
-          const stock = createLiveStock({ pool, clock: shop.now })
+          const stock = createLiveStock({ db, clock: shop.now })
           const pools = shop.stock().pools.first()
           const rested = pools?.resting.count(({ availableFromMs }) => availableFromMs <= shop.now()) ?? 0
           const count = {
@@ -195,41 +197,41 @@ test('accounts and keys have the state of their events', async (t) => {
   await append('KeyExpirySet', { keyId: 'key_1', expiresAt: isoTime(startMs + 60_000) })
   await append('AccountBlocked', { reason: 'chargeback' })
   await caughtUp(engine, log)
-  const account = { account_id: 'acc_1', position: 1, reseller: true, created_at: isoTime(startMs) }
+  const account = { accountId: 'acc_1', position: 1, reseller: true, createdAt: isoTime(startMs) }
   assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
-    { ...account, blocked: true, blocked_reason: 'chargeback' },
+    { ...account, blocked: true, blockedReason: 'chargeback' },
   ])
-  const key = { account_id: 'acc_1', scopes: ['buy', 'scrape'], display_prefix: 'fbx_abcd' }
+  const key = { accountId: 'acc_1', scopes: ['buy', 'scrape'], displayPrefix: 'fbx_abcd' }
   assert.deepEqual(await db.selectFrom('read.keys').selectAll().orderBy('position').execute(), [
     {
       ...key,
-      key_id: 'key_1',
+      keyId: 'key_1',
       position: 2,
-      daily_cap_cents: 500,
+      dailyCapCents: 500,
       revoked: false,
       name: null,
-      expires_at: isoTime(startMs + 60_000),
+      expiresAt: isoTime(startMs + 60_000),
       networks: null,
-      cap_key_id: 'key_1',
-      created_at: isoTime(startMs + 1000),
+      capKeyId: 'key_1',
+      createdAt: isoTime(startMs + 1000),
     },
     {
       ...key,
-      key_id: 'key_2',
+      keyId: 'key_2',
       position: 3,
-      daily_cap_cents: null,
+      dailyCapCents: null,
       revoked: true,
       name: 'shop',
-      expires_at: null,
+      expiresAt: null,
       networks: ['203.0.113.0/24'],
-      cap_key_id: 'key_1',
-      created_at: isoTime(startMs + 2000),
+      capKeyId: 'key_1',
+      createdAt: isoTime(startMs + 2000),
     },
   ])
   await append('AccountUnblocked', {})
   await caughtUp(engine, log)
   assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
-    { ...account, blocked: false, blocked_reason: null },
+    { ...account, blocked: false, blockedReason: null },
   ])
 })
 
@@ -257,7 +259,7 @@ test('the catalogue is one row in its present state, and its revision changes wi
   }
   await append('noStream', 'CatalogImported', { digest: 'd1', importedAt: since, products: [product] })
   await caughtUp(engine, log)
-  const row = { catalog_id: 'catalog', digest: 'd1', imported_at: since, products: [product], revision: 0 }
+  const row = { catalogId: 'catalog', digest: 'd1', importedAt: since, products: [product], revision: 0 }
   assert.deepEqual(await db.selectFrom('read.catalog').selectAll().execute(), [row])
   const later = isoTime(startMs + 5000)
   await append(0, 'ProductStateChanged', {
@@ -281,16 +283,16 @@ test('the shown balance is in whole cents, rounded down', async (t) => {
   await shop.scrape('acc_one' as AccountId, 3000, 'capture')
   await caughtUp(engine, log)
   const row = await db.selectFrom('read.balances').selectAll().executeTakeFirstOrThrow()
-  assert.equal(row.available_micros, 997_000)
-  assert.equal(microsToCentsFloor(row.available_micros), 99)
+  assert.equal(row.availableMicros, 997_000)
+  assert.equal(microsToCentsFloor(row.availableMicros), 99)
   const types = await db
     .selectFrom('read.transactions')
-    .select(['type', 'amount_micros'])
+    .select(['type', 'amountMicros'])
     .orderBy('position')
     .execute()
   assert.deepEqual(types, [
-    { type: 'credit', amount_micros: 1_000_000 },
-    { type: 'hold', amount_micros: -3000 },
-    { type: 'capture', amount_micros: 0 },
+    { type: 'credit', amountMicros: 1_000_000 },
+    { type: 'hold', amountMicros: -3000 },
+    { type: 'capture', amountMicros: 0 },
   ])
 })

@@ -5,6 +5,7 @@ import { groups as allGroups } from '../../projections/groups.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
+import { fieldsSql } from '../../src/platform/projections/definition.ts'
 import type { ReadModelGroup, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 import { until } from './until.ts'
 
@@ -81,8 +82,7 @@ const readTables = async (pool: pg.Pool, group: ReadModelGroup) => {
     const position = (await readCheckpoint(client, group.name))?.position ?? 0
     const tables: { readonly table: Table; readonly rows: readonly Row[] }[] = []
     for (const table of group.models.flatMap((model) => model.tables)) {
-      const columns = Object.keys(table.columns).join(', ')
-      const { rows } = await client.query<Row>(`select ${columns} from read.${table.name}`)
+      const { rows } = await client.query<Row>(`select ${fieldsSql(table)} from read.${table.name}`)
       tables.push({ table, rows })
     }
     await client.query('commit')

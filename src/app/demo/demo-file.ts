@@ -1,7 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../platform/postgres/data-lock.ts'
 import { readStartFile, StartRefused } from '../../platform/postgres/errors.ts'
-import { makeFolder } from '../../platform/postgres/make-folder.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { StoredPages } from '../../../projections/other-tables.ts'
+import type { StoredPages } from '../../../projections/deposits.ts'
 import { createChatSigner, type SignedChat } from '../../features/accounts/index.ts'
 import { createPageSigner } from '../../features/deposits/index.ts'
 import { createExitLogins } from '../../features/exits/index.ts'
@@ -298,8 +298,8 @@ export const checkDepositPages = (
     findings,
     {
       table: pagesTable,
-      from: `select p.deposit_id, p.deposit_id as named, c.owner as account_id, c.detail as customer_id, p.return_url, p.pay_url,
-                  p.signature, p.signature as pages_signature
+      from: `select p.deposit_id as "depositId", p.deposit_id as named, c.owner as "accountId", c.detail as "customerId",
+                  p.return_url as "returnUrl", p.pay_url as "payUrl", p.signature, p.signature as "pagesSignature"
              from ${pagesTable} p join ${schema}.${commitmentsTable.name} c on c.id = p.deposit_id and c.what = 'deposit-pages'`,
       isSigned: createPageSigner(keys).isSigned,
       problemOf: ({ named }) =>

@@ -101,7 +101,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
  * payload. It is a map by type, so that each of the thousands of other events per second costs one look-up.
  *
  * `plan.low_traffic` is not here, because it also goes to endpoints that are registered later: see
- * `projections/low-traffic.ts`. `ping` is enqueued by its request.
+ * `projections/plans.ts`. `ping` is enqueued by its request.
  */
 export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => WebhookTrigger | null> = new Map(
   Object.entries({

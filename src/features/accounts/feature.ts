@@ -1,10 +1,8 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { hot } from '../../../projections/groups.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Directory } from '../../platform/http/auth.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { type Accounts, createAccounts } from './account-service.ts'
 import { createDirectory } from './authenticate.ts'
 import { type Customers, createCustomers } from './customers.ts'
@@ -25,10 +23,9 @@ type AccountsFeature = Feature & {
 }
 
 export const open = (core: ServerCore): AccountsFeature => {
-  const { pool, log, clock, monotonicMs, reads } = core
+  const { pool, db, log, clock, monotonicMs, reads } = core
   const { progress } = core.projecting
   const accounts = createAccounts(core)
-  const db = createKysely<ReadDatabase>(pool)
   return {
     accounts,
     customers: createCustomers({ pool, master: core.keys.master }),

@@ -1,7 +1,6 @@
-import type { Kysely } from 'kysely'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const Me = z
@@ -31,7 +30,7 @@ export const accountRoutes = ({
   db,
 }: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
 }): readonly Route[] => [
   route({
     method: 'GET',
@@ -51,10 +50,10 @@ export const accountRoutes = ({
       // The cached caller may be half a second old. A cap that was just changed is shown at once.
       const key = await db
         .selectFrom('read.keys')
-        .select(['scopes', 'daily_cap_cents'])
-        .where('key_id', '=', keyId)
+        .select(['scopes', 'dailyCapCents'])
+        .where('keyId', '=', keyId)
         .executeTakeFirst()
-      const dailySpendCapCents = key ? key.daily_cap_cents : dailyCapCents
+      const dailySpendCapCents = key ? key.dailyCapCents : dailyCapCents
       const body = { accountId, userId: accountId, email, scopes: key?.scopes ?? scopes, dailySpendCapCents }
       return { status: 200, body }
     },

@@ -1,9 +1,10 @@
-import type { ProposalQueries, ProposalRow } from '../../../projections/proposals.ts'
+import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { fieldOf, formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -29,7 +30,7 @@ const stateOf = (row: ProposalRow, nowMs: number): Html => {
   return stateText(status, status === 'approved' ? 'good' : 'off')
 }
 
-const isOwn = ({ proposed_by: by }: ProposalRow, { cause }: PersonVisit): boolean =>
+const isOwn = ({ proposedBy: by }: ProposalRow, { cause }: PersonVisit): boolean =>
   operatorOf(cause.actor) === by
 
 const factsOf = (row: ProposalRow, visit: PersonVisit): Html => {
@@ -38,14 +39,14 @@ const factsOf = (row: ProposalRow, visit: PersonVisit): Html => {
   return detailsOf([
     ['Action', whatText(what)],
     ['State', stateOf(row, visit.nowMs)],
-    ['Account', linked(row.account_id)],
+    ['Account', linked(row.accountId)],
     ['Order', what.kind === 'refund' ? linked(what.orderId) : null],
-    ['Proposed by', html`<code>${row.proposed_by}</code>${isOwn(row, visit) ? ' (you)' : nothing}`],
-    ['Proposed', timeText(row.proposed_at)],
-    ['Expires', timeText(row.expires_at)],
-    ['Closed by', row.closed_by && html`<code>${row.closed_by}</code> ${timeText(row.closed_at)}`],
+    ['Proposed by', html`<code>${row.proposedBy}</code>${isOwn(row, visit) ? ' (you)' : nothing}`],
+    ['Proposed', timeText(row.proposedAt)],
+    ['Expires', timeText(row.expiresAt)],
+    ['Closed by', row.closedBy && html`<code>${row.closedBy}</code> ${timeText(row.closedAt)}`],
     ['Reason', row.note],
-    ['Proposal', idText(row.proposal_id)],
+    ['Proposal', idText(row.proposalId)],
   ])
 }
 
@@ -68,7 +69,7 @@ export const proposalPages = ({
 }: {
   readonly log: EventLog
   readonly codec: EventCodec
-  readonly db: ProposalQueries
+  readonly db: Db
   readonly caughtUp: CaughtUp
   readonly proposals: Pick<Proposals, 'limits' | 'approve' | 'close'>
 }): readonly ConsolePage[] => {
@@ -135,26 +136,26 @@ ${await listOf<ProposalRow>(visit, {
     },
   ],
   load: (page) => proposalsAfter(db, { waiting: !showsAll, ...page, nowMs }),
-  keyOf: (row) => afterText(row.proposed_at, row.proposal_id),
+  keyOf: (row) => afterText(row.proposedAt, row.proposalId),
   empty: showsAll ? 'There are no proposals yet.' : 'Nothing waits for approval.',
   columns: [
     {
       title: 'Action',
       head: true,
-      cell: (row) => html`<a href="${proposalPath(row.proposal_id)}">${whatText(row.what)}</a>`,
+      cell: (row) => html`<a href="${proposalPath(row.proposalId)}">${whatText(row.what)}</a>`,
     },
     { title: 'State', cell: (row) => stateOf(row, nowMs) },
     {
       title: 'Subject',
-      cell: ({ what, account_id: accountId }) =>
+      cell: ({ what, accountId }) =>
         linkedText(what.kind === 'refund' ? what.orderId : (accountId ?? ''), visitor.roles),
     },
     {
       title: 'Proposed by',
-      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposed_by}</code>`),
+      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposedBy}</code>`),
     },
-    { title: 'Proposed', cell: (row) => timeText(row.proposed_at) },
-    { title: 'Expires', cell: (row) => timeText(row.expires_at) },
+    { title: 'Proposed', cell: (row) => timeText(row.proposedAt) },
+    { title: 'Expires', cell: (row) => timeText(row.expiresAt) },
   ],
 })}`,
           cliEquivalents: ['npx farebox proposals list', 'npx farebox four-eyes show'],
@@ -167,7 +168,7 @@ ${await listOf<ProposalRow>(visit, {
       summary: 'One proposal and its state',
       show: async (visit) => {
         const row = await proposalOf(visit)
-        const pagePath = proposalPath(row.proposal_id)
+        const pagePath = proposalPath(row.proposalId)
         const isOpen = statusOf(row, visit.nowMs) === 'open'
         const own = isOwn(row, visit)
         return {
@@ -177,7 +178,7 @@ ${await listOf<ProposalRow>(visit, {
             : nothing,
           body: html`${factsOf(row, visit)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
-          cliEquivalents: [`npx farebox proposals show ${row.proposal_id}`],
+          cliEquivalents: [`npx farebox proposals show ${row.proposalId}`],
         }
       },
     }),
@@ -188,13 +189,13 @@ ${await listOf<ProposalRow>(visit, {
       confirmed: true,
       show: async (visit) => {
         const row = await proposalOf(visit)
-        const back = proposalPath(row.proposal_id)
+        const back = proposalPath(row.proposalId)
         return {
           title: 'Approve a proposal',
           body: html`${factsOf(row, visit)}
 <p>It is carried out at once, with you as the approver.</p>
 ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
-          cliEquivalents: [`npx farebox proposals approve ${row.proposal_id}`],
+          cliEquivalents: [`npx farebox proposals approve ${row.proposalId}`],
         }
       },
       act: { once: true, run: approve },
@@ -216,8 +217,8 @@ ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
         return {
           title: `${closeLabel} a proposal`,
           body: html`${factsOf(row, visit)}
-${formOf(form, { fields: [fieldOf(noteField, form)], submit: `${closeLabel}: ${whatText(row.what)}`, danger: true, back: proposalPath(row.proposal_id) })}`,
-          cliEquivalents: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposal_id}`],
+${formOf(form, { fields: [fieldOf(noteField, form)], submit: `${closeLabel}: ${whatText(row.what)}`, danger: true, back: proposalPath(row.proposalId) })}`,
+          cliEquivalents: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposalId}`],
         }
       },
       act: {
@@ -228,10 +229,10 @@ ${formOf(form, { fields: [fieldOf(noteField, form)], submit: `${closeLabel}: ${w
             return refused({ note: 'At most 200 characters, in one line.' })
           const reason = isOwn(row, visit) ? 'withdrawn' : 'declined'
           const closure = { reason, note: note || null } as const
-          const answer = await proposals.close(row.proposal_id, closure, visit.cause)
+          const answer = await proposals.close(row.proposalId, closure, visit.cause)
           return answer.outcome === 'refused'
             ? refused({ form: refusals[answer.refusal.code] }, 409)
-            : goTo(proposalPath(row.proposal_id), `The proposal is ${reason}.`)
+            : goTo(proposalPath(row.proposalId), `The proposal is ${reason}.`)
         },
       },
     }),

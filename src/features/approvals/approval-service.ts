@@ -1,4 +1,4 @@
-import { type ProposalQueries, type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
+import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
 import {
   type ApprovalLimits,
   approvalLimitsRef,
@@ -27,7 +27,7 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/command.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { sql } from '../../platform/postgres/kysely.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { refundOrder, refundRequestOf } from '../orders/index.ts'
 import { createWallets } from '../wallet/index.ts'
 
@@ -137,17 +137,17 @@ const isApprovalRefusal = (
 
 /** `expired`: the proposal was neither approved nor closed in time. */
 export const statusOf = (
-  { status, expires_at }: Pick<ProposalRow, 'status' | 'expires_at'>,
+  { status, expiresAt }: Pick<ProposalRow, 'status' | 'expiresAt'>,
   nowMs: number,
 ): ProposalRow['status'] | 'expired' =>
-  status === 'open' && Date.parse(expires_at) <= nowMs ? 'expired' : status
+  status === 'open' && Date.parse(expiresAt) <= nowMs ? 'expired' : status
 
 /**
  * Up to `limit` proposals, newest first, that follow `after`; null: from the newest on. `waiting`: only those that may
  * be approved.
  */
 export const proposalsAfter = (
-  db: ProposalQueries,
+  db: Db,
   {
     waiting,
     after,
@@ -164,12 +164,12 @@ export const proposalsAfter = (
   if (waiting)
     proposalQuery = proposalQuery
       .where('status', '=', 'open')
-      .where('expires_at', '>', new Date(nowMs).toISOString())
+      .where('expiresAt', '>', new Date(nowMs).toISOString())
   if (after !== null)
     proposalQuery = proposalQuery.where(
       sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`,
     )
-  return proposalQuery.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
+  return proposalQuery.orderBy('proposedAt', 'desc').orderBy('proposalId', 'desc').limit(limit).execute()
 }
 
 /** One proposal with its current state in the log; null: no proposal has this id. */

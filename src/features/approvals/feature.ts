@@ -1,14 +1,11 @@
-import type { ProposalQueries } from '../../../projections/proposals.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { Meter } from '../plans/index.ts'
 import { proposalPages } from './approval-pages.ts'
 import { createProposals } from './approval-service.ts'
 
 export const open = (core: ServerCore, { meter }: { readonly meter: Meter }): Feature => {
-  const { pool, log, codec, runner, caughtUp } = core
-  const db: ProposalQueries = createKysely(pool)
+  const { db, log, codec, runner, caughtUp } = core
   const proposals = createProposals({ log, runner, settleTraffic: meter.settle })
   return { pages: proposalPages({ db, log, codec, caughtUp, proposals }) }
 }

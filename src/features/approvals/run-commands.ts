@@ -1,11 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -18,15 +16,15 @@ import {
 } from './approval-service.ts'
 
 const jsonOf = (row: ProposalRow, nowMs: number) => ({
-  proposalId: row.proposal_id,
+  proposalId: row.proposalId,
   status: statusOf(row, nowMs),
   what: row.what,
-  accountId: row.account_id,
-  proposedBy: row.proposed_by,
-  proposedAt: row.proposed_at,
-  expiresAt: row.expires_at,
-  closedBy: row.closed_by,
-  closedAt: row.closed_at,
+  accountId: row.accountId,
+  proposedBy: row.proposedBy,
+  proposedAt: row.proposedAt,
+  expiresAt: row.expiresAt,
+  closedBy: row.closedBy,
+  closedAt: row.closedAt,
   note: row.note,
 })
 
@@ -39,8 +37,7 @@ export const list = async (
 ) => {
   await requireReadTable(context.pool, 'read.proposals')
   const nowMs = context.clock()
-  const db = createKysely<ReadDatabase>(context.pool)
-  const found = await proposalsAfter(db, { waiting: !all, after: null, limit, nowMs })
+  const found = await proposalsAfter(context.db, { waiting: !all, after: null, limit, nowMs })
   const proposals = found.map((row) => jsonOf(row, nowMs))
   return {
     json: { proposals },

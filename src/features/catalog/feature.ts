@@ -15,9 +15,9 @@ export const open = (
   core: ServerCore,
   { catalog, termsOf }: { readonly catalog: { current(): Catalog }; readonly termsOf: TermsOf },
 ): Feature & { readonly stock: LiveStock; readonly quotes: Quotes } => {
-  const { pool, log, runner, clock, monotonicMs, logger, reads } = core
+  const { pool, db, log, runner, clock, monotonicMs, logger, reads } = core
   const stock = createSharedStock({
-    source: createLiveStock({ pool, clock }),
+    source: createLiveStock({ db, clock }),
     watch: core.projecting.progress.watch(hot.name, ['stock_levels', 'resting_addresses'], { exact: true }),
     clock,
     monotonicMs,

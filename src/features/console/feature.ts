@@ -1,12 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase, ReadMarkDatabase } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Probe } from '../../platform/http/health.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import { rebuild } from '../../platform/projections/rebuild.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
@@ -54,9 +51,8 @@ export type ConsoleNeeds = {
 }
 
 export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
-  const { pool, log, clock, reads, codec, projecting, caughtUp } = core
+  const { pool, db, log, clock, reads, codec, projecting, caughtUp } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
-  const db = createKysely<ReadDatabase & DepositPagesDatabase & ReadMarkDatabase>(pool)
   const modelsOf = (group: string): readonly string[] =>
     needs.groups.find((each) => each.name === group)?.models.map((model) => model.name) ?? []
   const rebuilds = createRebuildRuns(async (group, options) => {
@@ -71,12 +67,12 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
       ...overviewPages({ pool, db, reads, catalog }),
       ...homePages({ catalog, stock, liveScrapers, name }),
       ...statusPages({ parts, clock }),
-      ...searchPages({ pool, log, findAccount, caughtUp }),
+      ...searchPages({ db, pool, log, findAccount, caughtUp }),
       ...operatorAccountPages({ accounts, pool, caughtUp, db, reads, log, wallets }),
       ...ownGatewayPages({
         ownGateways,
         callbackUrl: needs.callbackUrl,
-        pool,
+        db,
         depositPages: createDepositPages(core),
         reads,
         findAccount,

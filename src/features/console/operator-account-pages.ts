@@ -1,11 +1,12 @@
 import type pg from 'pg'
-import { type BalanceQueries, transactionsBefore } from '../../../projections/balances.ts'
-import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import { transactionsBefore } from '../../../projections/balances.ts'
+import { ordersAfter } from '../../../projections/orders.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -60,7 +61,7 @@ export const operatorAccountPages = ({
   readonly accounts: Pick<Accounts, 'read' | 'emailOf' | 'block' | 'unblock'>
   readonly pool: pg.Pool
   readonly caughtUp: CaughtUp
-  readonly db: BalanceQueries & OrderQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
   readonly wallets: Pick<Wallets, 'read' | 'credit'>
@@ -203,15 +204,15 @@ ${tableOf({
   rows: movements,
   empty: 'There are no movements yet.',
   columns: [
-    { title: 'Time', cell: ({ created_at }) => timeText(created_at) },
+    { title: 'Time', cell: ({ createdAt }) => timeText(createdAt) },
     { title: 'Type', head: true, cell: ({ type }) => type },
     {
       title: 'Subject',
-      cell: ({ order_id, deposit_id, reference }) =>
-        linkedText(order_id ?? deposit_id ?? reference ?? '', visitor.roles),
+      cell: ({ orderId, depositId, reference }) =>
+        linkedText(orderId ?? depositId ?? reference ?? '', visitor.roles),
     },
-    { title: 'Amount, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
-    { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balance_after_micros) },
+    { title: 'Amount, USD', number: true, cell: ({ amountMicros }) => microsText(amountMicros) },
+    { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balanceAfterMicros) },
   ],
 })}`,
           cliEquivalents: [

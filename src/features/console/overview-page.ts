@@ -1,13 +1,13 @@
 import type pg from 'pg'
-import { type BalanceQueries, createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
-import type { NoticeQueries } from '../../../projections/notices.ts'
-import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import { createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
+import { ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -40,7 +40,7 @@ export const overviewPages = ({
   catalog,
 }: {
   readonly pool: pg.Pool
-  readonly db: BalanceQueries & NoticeQueries & OrderQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }): readonly ConsolePage[] => {

@@ -6,6 +6,7 @@ import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { choicesOf, type FormInput, fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -115,7 +116,7 @@ const floatOf = ({ provider, floatMicros }: OwnGatewayState, { visitor }: Person
 export const ownGatewayPages = ({
   ownGateways,
   callbackUrl,
-  pool,
+  db,
   depositPages,
   reads,
   findAccount,
@@ -124,7 +125,7 @@ export const ownGatewayPages = ({
   readonly ownGateways: OwnGateways
   /** The address for callbacks of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
-  readonly pool: pg.Pool
+  readonly db: Db
   /** Opens the pay page of a deposit. */
   readonly depositPages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled' | 'settledHere'>
@@ -137,7 +138,7 @@ export const ownGatewayPages = ({
     const depositId = query.get('deposit') ?? ''
     if (accountId === null || depositId === '') return null
     await reads.settled(accountId)
-    const row = await findDeposit(pool, wholeAccount(accountId), depositId)
+    const row = await findDeposit(db, wholeAccount(accountId), depositId)
     if (row === undefined) return null
     const { status, pay_url: payUrl, amount_cents: cents } = depositRecord(row, nowMs, depositPages)
     return html`<h2>Test invoice</h2>

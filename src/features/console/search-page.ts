@@ -7,6 +7,7 @@ import { parsePosition } from '../../kernel/log-position.ts'
 import { addressStream } from '../../kernel/streams.ts'
 import { readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { fieldOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -30,20 +31,21 @@ const acceptedHint = `An e-mail address, an address such as 203.0.113.7, a posit
 
 type SearchReads = {
   readonly pool: pg.Pool
+  readonly db: Db
   readonly log: Pick<EventLog, 'readStream'>
   readonly caughtUp: CaughtUp
 }
 
 /** The stock state of an address and its current rentals. */
 const addressResult = async (
-  { pool, log, caughtUp }: SearchReads,
+  { db, log, caughtUp }: SearchReads,
   ip: string,
   roles: ReadonlySet<Role>,
 ): Promise<Html> => {
   await caughtUp()
   const [{ state }, rentals] = await Promise.all([
     readStreamState(log, { stream: addressStream(ip), fold: addressFold }),
-    rentalsAt(pool, ip),
+    rentalsAt(db, ip),
   ])
   return html`<h2>${ip}</h2>
 <p>${
@@ -56,11 +58,11 @@ ${tableOf({
   rows: rentals,
   empty: 'It has no current rental.',
   columns: [
-    { title: 'Rental', head: true, cell: ({ proxy_id }) => linkedText(proxy_id, roles) },
-    { title: 'Account', cell: ({ account_id }) => linkedText(account_id, roles) },
-    { title: 'Order', cell: ({ order_id }) => linkedText(order_id, roles) },
-    { title: 'Since', cell: ({ created_at }) => timeText(created_at) },
-    { title: 'Until', cell: ({ expires_at }) => timeText(expires_at) },
+    { title: 'Rental', head: true, cell: ({ proxyId }) => linkedText(proxyId, roles) },
+    { title: 'Account', cell: ({ accountId }) => linkedText(accountId, roles) },
+    { title: 'Order', cell: ({ orderId }) => linkedText(orderId, roles) },
+    { title: 'Since', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Until', cell: ({ expiresAt }) => timeText(expiresAt) },
   ],
 })}`
 }

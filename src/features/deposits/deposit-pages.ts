@@ -1,6 +1,4 @@
-import type pg from 'pg'
-import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { findDeposit, listDeposits, listGatewayChanges } from '../../../projections/deposits.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -11,6 +9,7 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import { choicesOf, fieldOf, formOf, hiddenOf, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
@@ -97,12 +96,12 @@ const timelineText = (
 
 /** Top-ups of the wallet by the service's gateways, on their own pages. */
 export const topUpPages = ({
-  pool,
+  db,
   reads,
   gateways,
   openDeposit,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly gateways: Pick<Gateways, 'liveRails'>
   readonly openDeposit: OpenDepositByForm
@@ -116,7 +115,7 @@ export const topUpPages = ({
       await reads.settled(account.accountId)
       const [rails, latest] = await Promise.all([
         gateways.liveRails(null),
-        listDeposits(pool, wholeAccount(account.accountId), {
+        listDeposits(db, wholeAccount(account.accountId), {
           limit: maxShown,
           offset: 0,
           status: undefined,
@@ -198,12 +197,12 @@ ${tableOf({
 
 /** A deposit of the wallet or of a reseller's customer. */
 export const depositPages = ({
-  pool,
+  db,
   pages,
   reads,
   log,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly pages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
@@ -224,11 +223,11 @@ export const depositPages = ({
       summary: 'One deposit with its history',
       show: async ({ account, params, nowMs }) => {
         await reads.settled(account.accountId)
-        const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
+        const row = await findDeposit(db, wholeAccount(account.accountId), params.id ?? '')
         if (!row) throw refuse('not_found', 'no deposit has this id')
         const deposit = depositRecord(row, nowMs, pages)
         const { deposit_id: depositId, pay_url: payUrl, order_id: orderId, status } = deposit
-        const { customer_id: customerId, customer_ref: customerRef } = row
+        const { customerId, customerRef } = row
         const amount = dollarText(deposit.amount_cents)
         const isPayable = status === 'awaiting_payment' || status === 'processing'
         const nextStep =
@@ -271,11 +270,11 @@ const maxOffset = 1_000_000
 
 /** Changes that payment providers reported and no event books, until an operator closes them. */
 export const gatewayChangePages = ({
-  pool,
+  db,
   caughtUp,
   runner,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly caughtUp: CaughtUp
   readonly runner: CommandRunner
 }): readonly ConsolePage[] => [
@@ -289,7 +288,7 @@ export const gatewayChangePages = ({
       const from = Number(/^\d{1,7}$/.exec(query.get('before') ?? '')?.[0] ?? 0)
       const offset = Math.min(from, maxOffset)
       await caughtUp()
-      const changeRows = await listGatewayChanges(pool, { all, limit: pageRows + 1, offset })
+      const changeRows = await listGatewayChanges(db, { all, limit: pageRows + 1, offset })
       const next = changeRows.length > pageRows ? String(offset + pageRows) : null
       return {
         title: 'Changes at payment providers',
@@ -308,14 +307,14 @@ ${tableOf({
     },
     {
       title: 'Deposit',
-      cell: ({ deposit_id: id, account_id: account }) =>
+      cell: ({ depositId: id, accountId: account }) =>
         html`${idText(id)}<br>${linkedText(account, visitor.roles)}`,
     },
-    { title: 'Gateway', cell: ({ gateway_id: gateway }) => html`<code>${gateway}</code>` },
-    { title: 'Reported', cell: ({ reported_at: at }) => timeText(at) },
+    { title: 'Gateway', cell: ({ gatewayId: gateway }) => html`<code>${gateway}</code>` },
+    { title: 'Reported', cell: ({ reportedAt: at }) => timeText(at) },
     {
       title: 'Close',
-      cell: ({ deposit_id: id, number, reviewed_at: at, note }) =>
+      cell: ({ depositId: id, number, reviewedAt: at, note }) =>
         at !== null
           ? html`${timeText(at)}<br><small>${note}</small>`
           : html`<form method="post" class="inline">${hiddenOf('deposit', id)}${hiddenOf('number', number)}<label class="skip" for="note-${id}-${number}">Note</label><input id="note-${id}-${number}" name="note" maxlength="200" placeholder="What was done" required> <button>Close</button></form>`,

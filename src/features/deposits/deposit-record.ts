@@ -87,22 +87,22 @@ export const depositRecord = (
 ): z.input<typeof DepositRecord> => {
   const urls = pages?.of(row) ?? null
   return {
-    deposit_id: row.deposit_id,
+    deposit_id: row.depositId,
     status: row.status,
-    amount_cents: row.amount_cents,
-    credited_cents: microsToCentsFloor(row.credited_micros),
-    charged_back_cents: microsToCentsFloor(row.charged_back_micros),
+    amount_cents: row.amountCents,
+    credited_cents: microsToCentsFloor(row.creditedMicros),
+    charged_back_cents: microsToCentsFloor(row.chargedBackMicros),
     method: row.rail,
-    for_order: row.order_id !== null,
-    order_id: row.order_id,
-    customer_id: row.customer_id,
-    customer: row.customer_ref,
-    pay_url: isPayable({ status: row.status, expiresAt: row.expires_at }, nowMs)
+    for_order: row.orderId !== null,
+    order_id: row.orderId,
+    customer_id: row.customerId,
+    customer: row.customerRef,
+    pay_url: isPayable({ status: row.status, expiresAt: row.expiresAt }, nowMs)
       ? (urls?.payUrl ?? null)
       : null,
     return_url: urls?.returnUrl ?? null,
-    created_at: row.opened_at,
-    paid_at: row.paid_at,
-    expires_at: row.expires_at,
+    created_at: row.openedAt,
+    paid_at: row.paidAt,
+    expires_at: row.expiresAt,
   }
 }

@@ -1,10 +1,11 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { PayUrlOf, StoredPages } from '../../../projections/other-tables.ts'
+import type { PayUrlOf, StoredPages } from '../../../projections/deposits.ts'
 import type { DepositDetails } from '../../domain/deposits/events.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
@@ -36,8 +37,8 @@ export const createPageSigner = (keys: Pick<Keys, 'master'>) => {
       signer.sign([depositId, accountId, customerId, returnUrl, payUrl]),
     isSigned: (row: StoredPages) =>
       signer.isSigned(
-        [row.deposit_id, row.account_id, row.customer_id, row.return_url, row.pay_url],
-        row.pages_signature,
+        [row.depositId, row.accountId, row.customerId, row.returnUrl, row.payUrl],
+        row.pagesSignature,
       ),
   }
 }
@@ -48,17 +49,19 @@ export const createPageSigner = (keys: Pick<Keys, 'master'>) => {
  */
 export const createDepositPages = ({
   pool,
+  db,
   keys,
   logger,
 }: {
   readonly pool: pg.Pool
+  readonly db: Db
   readonly keys: Pick<Keys, 'master'>
   readonly logger: Pick<Logger, 'error'>
 }): DepositPages => {
   const { sign, isSigned } = createPageSigner(keys)
 
   const of: DepositPages['of'] = (row) => {
-    const { deposit_id: depositId, return_url: returnUrl, pay_url: payUrl } = row
+    const { depositId, returnUrl, payUrl } = row
     if (returnUrl === null) return null
     if (isSigned(row)) return { returnUrl, payUrl }
     logger.error(
@@ -69,14 +72,12 @@ export const createDepositPages = ({
   }
 
   const read: DepositPages['read'] = async ({ depositId, accountId, customerId }) => {
-    const { rows } = await pool.query<StoredPages>({
-      name: 'read-signed-pages',
-      text: `select deposit_id, $2::text as account_id, $3::text as customer_id, return_url, pay_url,
-                    signature as pages_signature
-               from vault.deposit_pages where deposit_id = $1::text`,
-      values: [depositId, accountId, customerId],
-    })
-    return rows[0] ? of(rows[0]) : null
+    const row = await db
+      .selectFrom('vault.deposit_pages')
+      .select(['depositId', 'returnUrl', 'payUrl', 'signature as pagesSignature'])
+      .where('depositId', '=', depositId)
+      .executeTakeFirst()
+    return row ? of({ ...row, accountId, customerId }) : null
   }
 
   return {

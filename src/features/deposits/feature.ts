@@ -48,7 +48,7 @@ export const open = (
     readonly returnUrlOfReseller: ReturnUrls['ofReseller']
   },
 ): DepositsFeature => {
-  const { scheduler, pool, log, clock, logger, hooks, reads, runner, monotonicMs, caughtUp } = core
+  const { scheduler, pool, db, log, clock, logger, hooks, reads, runner, monotonicMs, caughtUp } = core
   const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = dependencies
   const returnUrls: ReturnUrls = {
     ofReseller: dependencies.returnUrlOfReseller,
@@ -83,11 +83,11 @@ export const open = (
       inbox.onStored(callbacks.wake)
       return callbacks
     },
-    routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, pool, clock }),
+    routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, db, clock }),
     pages: [
-      ...topUpPages({ pool, reads, gateways, openDeposit }),
-      ...depositPages({ pool, pages, reads, log }),
-      ...gatewayChangePages({ pool, caughtUp, runner }),
+      ...topUpPages({ db, reads, gateways, openDeposit }),
+      ...depositPages({ db, pages, reads, log }),
+      ...gatewayChangePages({ db, caughtUp, runner }),
     ],
     workers: [
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),

@@ -1,4 +1,4 @@
-import type { FoundGatewayChange } from '../../../projections/gateway-changes.ts'
+import type { FoundGatewayChange } from '../../../projections/deposits.ts'
 import { decideReview, type ReviewAnswer } from '../../domain/deposits/decide.ts'
 import type { GatewayChange } from '../../domain/payments/payments.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -21,16 +21,16 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
 
 /** A change in the `--json` output of commands. */
 export const changeRecord = (row: FoundGatewayChange) => ({
-  depositId: row.deposit_id,
+  depositId: row.depositId,
   number: row.number,
-  accountId: row.account_id,
-  customerId: row.customer_id,
-  gatewayId: row.gateway_id,
+  accountId: row.accountId,
+  customerId: row.customerId,
+  gatewayId: row.gatewayId,
   change: row.change,
   reference: row.reference,
   amount: row.amount,
-  reportedAt: row.reported_at,
-  reviewedAt: row.reviewed_at,
+  reportedAt: row.reportedAt,
+  reviewedAt: row.reviewedAt,
   note: row.note,
 })
 

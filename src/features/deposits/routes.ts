@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import { depositStatuses } from '../../domain/deposits/fold.ts'
@@ -10,6 +9,7 @@ import { keyHeader } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { keyHeaders, type Route, replayHeaders, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { base, colours, pageOf, pageRoute } from '../../platform/ui/bare-page.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -105,10 +105,10 @@ export const depositRoutes = (dependencies: {
   readonly customers: Customers
   readonly returnUrls: ReturnUrls
   readonly reads: Pick<Reads, 'settled'>
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, pages, customers, returnUrls, reads, pool, clock } = dependencies
+  const { deposits, pages, customers, returnUrls, reads, db, clock } = dependencies
   return [
     route({
       method: 'POST',
@@ -206,7 +206,7 @@ export const depositRoutes = (dependencies: {
       errors: ['not_found'],
       handler: async ({ scope, params, after }) => {
         await reads.settled(scope.accountId, after ?? 0)
-        const row = await findDeposit(pool, scope, params.id)
+        const row = await findDeposit(db, scope, params.id)
         if (!row) throw refuse('not_found', 'no deposit has this id')
         return { status: 200, body: depositRecord(row, clock(), pages) }
       },
@@ -238,7 +238,7 @@ export const depositRoutes = (dependencies: {
       handler: async ({ scope, query, after }) => {
         const { limit, offset, status } = query
         await reads.settled(scope.accountId, after ?? 0)
-        const page = await listDeposits(pool, scope, { limit, offset, status })
+        const page = await listDeposits(db, scope, { limit, offset, status })
         const nowMs = clock()
         const deposits = page.deposits.map((row) => depositRecord(row, nowMs, pages))
         return { status: 200, body: { deposits, total: page.total, limit, offset } }

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { findDeposit, listDeposits, listGatewayChanges } from '../../../projections/deposits.ts'
 import type { DepositStatus } from '../../domain/deposits/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
@@ -18,20 +17,20 @@ type Shown = z.input<typeof DepositRecord>
 export const deposits: ListedResource<Shown> = {
   owner: { table: 'read.deposits', id: 'deposit_id' },
   reads: (context) => {
-    const { pool, clock } = context
+    const { db, clock } = context
     const pages = createDepositPages(context)
     return {
       list: async (scope, page) => {
         const status = page.status as DepositStatus | undefined
-        const found = await listDeposits(pool, scope, { ...page, status })
+        const found = await listDeposits(db, scope, { ...page, status })
         const rows = found.deposits.map((row) => ({
           ...depositRecord(row, clock(), pages),
-          accountId: row.account_id as AccountId,
+          accountId: row.accountId as AccountId,
         }))
         return { rows, total: found.total }
       },
       find: async (account, id) => {
-        const found = await findDeposit(pool, wholeAccount(account), id)
+        const found = await findDeposit(db, wholeAccount(account), id)
         return found ? depositRecord(found, clock(), pages) : null
       },
     }
@@ -55,11 +54,11 @@ export const deposits: ListedResource<Shown> = {
 }
 
 export const listChanges = async (
-  { pool }: CliContext,
+  { pool, db }: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
   await requireReadTable(pool, 'read.gateway_changes')
-  const rows = await listGatewayChanges(pool, { all, limit, offset: 0 })
+  const rows = await listGatewayChanges(db, { all, limit, offset: 0 })
   const empty = all ? 'no changes were reported' : 'no open changes; --all includes closed ones'
   return { json: { changes: rows.map(changeRecord) }, rows, empty }
 }

@@ -100,7 +100,7 @@ export const createLiveExits = (deps: {
   const build = (): void => {
     const candidatesInState = (state: ExitRow['state']): readonly Candidate[] =>
       [...rows.values()].flatMap((row) =>
-        row.state === state ? (candidatesByExit.get(row.exit_id) ?? []) : [],
+        row.state === state ? (candidatesByExit.get(row.exitId) ?? []) : [],
       )
     const sandboxCandidates =
       isOwn() || !deps.sandbox
@@ -119,9 +119,9 @@ export const createLiveExits = (deps: {
     for (const row of changed) {
       const { credentialId } = row.terms
       const login = credentialId === null ? null : storedLogins.get(credentialId)
-      rows.set(row.exit_id, row)
+      rows.set(row.exitId, row)
       // An exit whose login could not be read gets no candidates.
-      candidatesByExit.set(row.exit_id, login === undefined ? [] : candidatesOf(row.terms, login, false))
+      candidatesByExit.set(row.exitId, login === undefined ? [] : candidatesOf(row.terms, login, false))
       revision = Math.max(revision, row.revision)
     }
   }
@@ -131,7 +131,8 @@ export const createLiveExits = (deps: {
       name: 'live-exits',
       text: `
         select 'read.exits'::regclass::oid::bigint as table,
-               (select jsonb_agg(exit) from read.exits exit
+               (select jsonb_agg(jsonb_build_object('exitId', exit_id, 'state', state, 'terms', terms, 'revision', revision))
+                  from read.exits exit
                  where exit.revision > case when $1::bigint = 'read.exits'::regclass::oid::bigint then $2::bigint else -1 end) as exits,
                (select jsonb_agg(health) from work.exit_health health where health.changed_at > $3::timestamptz) as health,
                (select jsonb_agg(to_jsonb(session)) from work.sticky_sessions session

@@ -1,9 +1,7 @@
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
 import { createPlanVerifier, type Gateway, type PlanFinder } from '../plans/index.ts'
@@ -37,13 +35,12 @@ export const open = (
     }
   },
 ): Feature => {
-  const { pool, clock, runner, reads } = core
+  const { pool, db, clock, runner, reads } = core
   const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
     await exits.recent()
     return exits.locations(family)
   }
-  const db: PlanQueries = createKysely(pool)
   const verifyPlans = createPlanVerifier(core)
   const credentials = createCredentials(core.keys.master)
   const availability = {

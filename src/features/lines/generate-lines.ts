@@ -213,7 +213,7 @@ export const createLineService = (
     if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))
       throw refuse('invalid_body', `template may hold ${templateMarks} and no other braces or line breaks`)
     await refuseUnavailable(targeting, family)
-    const planId = plan.plan_id
+    const planId = plan.planId
     const credential = credentials.of(planId, plan.generation)
     const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes
     const set = isLong ? await sets.store(planId, targeting) : null

@@ -226,7 +226,7 @@ export const linePages = ({
           : html`<section aria-label="Lines"><copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> <button type="button" hidden>Copy</button>
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
-<live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-quotes novalidate>
+<live-parts><form method="post" action="${planPath(plan.planId, '/lines')}" class="stack" data-quotes novalidate>
 ${fields}
 ${fieldOf({ name: 'sticky', label: 'Session length, minutes', hint: `How long a line keeps its address, at most ${maxStickyMinutes}. 0: a new address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') || '0' }, form)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, form)}
@@ -258,7 +258,7 @@ ${inputProblems ? html`<p class="soft">Correct the fields above.</p>` : await pr
             const generated = await generateLines(plan, input)
             const lines = linesText(generated)
             if (typed.text('as') === 'file' || generated.count > maxShown)
-              return fileOf(`lines-${plan.plan_id}.txt`, `${lines}\n`, 'text/plain')
+              return fileOf(`lines-${plan.planId}.txt`, `${lines}\n`, 'text/plain')
             return await view({ ...visit, form: { ...visit.form, typed } }, lines)
           } catch (error) {
             return refusedBy(error, lineFieldOfCode)
@@ -305,8 +305,8 @@ export const whitelistPages = ({
     const { problems } = visit.form
     const form = { typed: emptyFormInput, problems }
     // All entries: an account has no more on all of its plans.
-    const { entries } = await whitelist.list(plan.plan_id, { limit: maxWhitelist, offset: 0 })
-    const path = planPath(plan.plan_id, '/whitelist')
+    const { entries } = await whitelist.list(plan.planId, { limit: maxWhitelist, offset: 0 })
+    const path = planPath(plan.planId, '/whitelist')
     const { fields } = await locationPickers({ planFinder, locations }, plan, text, problems)
     return {
       title: `Whitelist of ${nameOf(plan)}`,
@@ -349,10 +349,10 @@ ${fields}
   const change = async (visit: AccountVisit, { text }: FormInput) => {
     const plan = await planOf(visit)
     const { accountId } = visit.account
-    const path = planPath(plan.plan_id, '/whitelist')
+    const path = planPath(plan.planId, '/whitelist')
     const removed = text('remove')
     if (removed !== '') {
-      const wasRemoved = await whitelist.remove({ planId: plan.plan_id, accountId }, removed, visit.cause)
+      const wasRemoved = await whitelist.remove({ planId: plan.planId, accountId }, removed, visit.cause)
       return goTo(path, wasRemoved ? 'The address is removed.' : 'The address was already removed.')
     }
     const [cidr, label] = [text('cidr'), text('label')]

@@ -167,7 +167,7 @@ export const lineRoutes = (
       },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, requestId, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const { generation, rotatedAtMs, position } = await rotatePlanPassword(runner, planId, {
           accountId: caller.accountId,
           actor: { kind: 'key', accountId: caller.accountId, keyId: caller.keyId },
@@ -215,7 +215,7 @@ export const lineRoutes = (
       },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, body: { sessions = null }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const released = await releaseSessions(pool, planId, sessions, clock())
         return { status: 200, body: { planId, released } }
       },

@@ -195,9 +195,9 @@ export const createExitAvailability = (deps: {
   const { catalog, exits } = deps
 
   const offeredTargetingOf = (
-    plan: Pick<FoundPlan, 'product_id'>,
+    plan: Pick<FoundPlan, 'productId'>,
   ): { readonly generate: Generate; readonly family: Family | null } => {
-    const product = catalog.current().resolve(plan.product_id)
+    const product = catalog.current().resolve(plan.productId)
     return product && 'generate' in product
       ? { generate: product.generate, family: product.family }
       : { generate: { maxCount: 0, targeting: [] }, family: null }
@@ -228,5 +228,5 @@ export const createExitAvailability = (deps: {
       )
   }
 
-  return { offeredTargetingOf: offeredTargetingOf, refuseUnavailable }
+  return { offeredTargetingOf, refuseUnavailable }
 }

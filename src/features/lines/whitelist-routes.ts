@@ -85,7 +85,7 @@ export const whitelistRoutes = (
       },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, query: { limit, offset }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const { entries, total } = await whitelist.list(planId, { limit, offset })
         return { status: 200, body: { whitelist: entries.map(entryJson), total, limit, offset } }
       },
@@ -172,7 +172,7 @@ export const whitelistRoutes = (
       responses: { 204: { description: 'It is off.' } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id, entryId }, after, requestId }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         const plan = { planId, accountId: caller.accountId }
         if (!(await whitelist.remove(plan, entryId, causeOf({ caller, requestId }))))
           throw refuse('not_found', 'the plan has no such entry on its whitelist')

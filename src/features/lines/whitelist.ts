@@ -346,7 +346,7 @@ export const createAddToWhitelist = (
       if (targeting !== null) await refuseUnavailable(targeting, family)
       entries.set(cidr, { cidr, label, targeting })
     }
-    const plan = { planId: found.plan_id, accountId }
+    const plan = { planId: found.planId, accountId }
     const added = await deps.whitelist.add(plan, [...entries.values()], request.move, cause)
     if (added.outcome === 'full')
       throw refuse(

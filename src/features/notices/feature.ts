@@ -1,14 +1,11 @@
-import type { NoticeQueries } from '../../../projections/notices.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { noticePages, operatorNoticePages } from './notice-pages.ts'
 import { createNotices } from './notice-service.ts'
 import { noticeRoutes } from './routes.ts'
 
 export const open = (core: ServerCore): Feature => {
-  const { pool, reads, clock, caughtUp } = core
-  const db: NoticeQueries = createKysely(pool)
+  const { pool, db, reads, clock, caughtUp } = core
   return {
     routes: noticeRoutes({ reads, db, clock }),
     pages: [

@@ -2,7 +2,6 @@ import type pg from 'pg'
 import {
   countAudience,
   listAnnouncements,
-  type NoticeQueries,
   type NoticeRow,
   noticesAfter,
 } from '../../../projections/notices.ts'
@@ -13,6 +12,7 @@ import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   type FormInput,
@@ -38,10 +38,9 @@ import {
 } from '../../platform/ui/page.ts'
 import { listOf } from '../../platform/ui/table.ts'
 import { afterText, buttonLink, countText, oneOf, stateText, timeText } from '../../platform/ui/text.ts'
-import type { Notices } from './notice-service.ts'
-import { markNoticeRead } from './notice-service.ts'
+import { markNoticeRead, type Notices } from './notice-service.ts'
 
-type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
+type NoticeReads = { readonly pool: pg.Pool; readonly db: Db }
 
 /** The current notices of an account, as `GET /announcements` returns them. */
 export const noticesOf = async (
@@ -89,11 +88,11 @@ export const noticePages = ({
           notices.length === 0
             ? html`<div class="empty"><p>There are no notices now.</p></div>`
             : html`${notices.map(
-                (notice) => html`<article class="card" id="${notice.notice_id}">
+                (notice) => html`<article class="card" id="${notice.noticeId}">
 <h2>${notice.title}</h2>
-<p>${notice.unread ? stateText('unread', 'warn') : stateText('read', 'off')} <small>${kindText(notice.kind)} · ${timeText(notice.published_at)}</small></p>
-${contentOf({ body: notice.body, linkHref: notice.link_href, linkLabel: notice.link_label })}
-${notice.unread ? markButton(notice.notice_id, 'Mark as read') : null}
+<p>${notice.unread ? stateText('unread', 'warn') : stateText('read', 'off')} <small>${kindText(notice.kind)} · ${timeText(notice.publishedAt)}</small></p>
+${contentOf({ body: notice.body, linkHref: notice.linkHref, linkLabel: notice.linkLabel })}
+${notice.unread ? markButton(notice.noticeId, 'Mark as read') : null}
 </article>\n`,
               )}`,
         cliEquivalents: [
@@ -108,10 +107,10 @@ ${notice.unread ? markButton(notice.notice_id, 'Mark as read') : null}
         const notices = await noticesOf({ pool, db }, account, nowMs)
         // Marks are stored only for notices that the account can see.
         const read = notices.filter(
-          ({ notice_id, unread }) => unread && (selection === 'all' || notice_id === selection),
+          ({ noticeId, unread }) => unread && (selection === 'all' || noticeId === selection),
         )
-        for (const { notice_id } of read)
-          await markNoticeRead(pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))
+        for (const { noticeId } of read)
+          await markNoticeRead(pool, account.accountId, noticeId as NoticeId, isoTime(nowMs))
         return goTo('/console/notices')
       },
     },
@@ -120,7 +119,7 @@ ${notice.unread ? markButton(notice.notice_id, 'Mark as read') : null}
 
 const root = '/console/operator/notices'
 
-const isActive = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
+const isActive = ({ expiresAt }: NoticeRow, nowMs: number): boolean =>
   expiresAt === null || Date.parse(expiresAt) > nowMs
 
 /** The typed notice. A repeated submission of the same form is the same notice. */
@@ -150,7 +149,7 @@ export const operatorNoticePages = ({
   notices,
   caughtUp,
 }: {
-  readonly db: NoticeQueries
+  readonly db: Db
   readonly notices: Notices
   readonly caughtUp: CaughtUp
 }): readonly ConsolePage[] => {
@@ -198,35 +197,35 @@ ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
           body: await listOf<NoticeRow>(visit, {
             caption: 'Notices, newest first',
             load: (page) => noticesAfter(db, page),
-            keyOf: ({ published_at, notice_id }) => afterText(published_at, notice_id),
+            keyOf: ({ publishedAt, noticeId }) => afterText(publishedAt, noticeId),
             empty: 'There are no notices yet.',
             columns: [
               {
                 title: 'Title',
                 head: true,
-                cell: ({ notice_id, title }) => html`<a href="/console/trail/${notice_id}">${title}</a>`,
+                cell: ({ noticeId, title }) => html`<a href="/console/trail/${noticeId}">${title}</a>`,
               },
               { title: 'Kind', cell: ({ kind }) => kind },
               {
                 title: 'Audience',
-                cell: ({ account_id, audience }) =>
-                  account_id === null
+                cell: ({ accountId, audience }) =>
+                  accountId === null
                     ? audience
-                    : html`<a href="/console/operator/accounts/${account_id}">${account_id}</a>`,
+                    : html`<a href="/console/operator/accounts/${accountId}">${accountId}</a>`,
               },
-              { title: 'Published', cell: ({ published_at }) => timeText(published_at) },
+              { title: 'Published', cell: ({ publishedAt }) => timeText(publishedAt) },
               {
                 title: 'State',
                 cell: (notice) =>
                   isActive(notice, nowMs)
-                    ? html`${stateText('live', 'good')}${notice.expires_at === null ? nothing : html` <small>until ${timeText(notice.expires_at)}</small>`}`
-                    : html`${stateText('expired', 'off')} <small>since ${timeText(notice.expires_at)}</small>`,
+                    ? html`${stateText('live', 'good')}${notice.expiresAt === null ? nothing : html` <small>until ${timeText(notice.expiresAt)}</small>`}`
+                    : html`${stateText('expired', 'off')} <small>since ${timeText(notice.expiresAt)}</small>`,
               },
               {
                 title: 'Action',
                 cell: (notice) =>
                   isActive(notice, nowMs)
-                    ? html`<a href="${root}/${notice.notice_id}/expire">Take down <span class="skip">${notice.title}</span></a>`
+                    ? html`<a href="${root}/${notice.noticeId}/expire">Take down <span class="skip">${notice.title}</span></a>`
                     : '',
               },
             ],
@@ -278,14 +277,14 @@ ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
         const [notice] = await db
           .selectFrom('read.notices')
           .selectAll()
-          .where('notice_id', '=', params.id ?? '')
+          .where('noticeId', '=', params.id ?? '')
           .execute()
         if (notice === undefined) throw refuse('not_found', 'no notice has this id')
         return {
           title: `Take down “${notice.title}”`,
           body: html`<p>The notice disappears from every feed at once. The log keeps it and the name of the operator.</p>
 ${formOf(form, { submit: 'Take it down', back: root })}`,
-          cliEquivalents: [`npx farebox notices expire ${notice.notice_id}`],
+          cliEquivalents: [`npx farebox notices expire ${notice.noticeId}`],
         }
       },
       act: {

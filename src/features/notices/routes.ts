@@ -1,15 +1,11 @@
 import { z } from 'zod'
-import {
-  listAnnouncements,
-  maxAnnouncements,
-  type NoticeQueries,
-  type NoticeRow,
-} from '../../../projections/notices.ts'
+import { listAnnouncements, maxAnnouncements, type NoticeRow } from '../../../projections/notices.ts'
 import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { audiencesOf } from '../../domain/notices/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -45,10 +41,10 @@ export const noticeFields = (row: NoticeRow): Omit<Announcement, 'id' | 'unread'
   body: row.body,
   kind: row.kind,
   audience: row.audience,
-  publishedAt: row.published_at,
-  expiresAt: row.expires_at,
-  linkHref: row.link_href,
-  linkLabel: row.link_label,
+  publishedAt: row.publishedAt,
+  expiresAt: row.expiresAt,
+  linkHref: row.linkHref,
+  linkLabel: row.linkLabel,
 })
 
 export const announcementExample: Announcement = {
@@ -71,7 +67,7 @@ export const noticeRoutes = ({
   clock,
 }: {
   readonly reads: Pick<Reads, 'settledHere'>
-  readonly db: NoticeQueries
+  readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => [
   route({
@@ -112,7 +108,7 @@ export const noticeRoutes = ({
         isoTime(clock()),
       )
       const announcements = found.map((row) => ({
-        id: row.notice_id,
+        id: row.noticeId,
         ...noticeFields(row),
         // The query returns only notices that have not expired.
         expiresAt: null,

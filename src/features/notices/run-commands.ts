@@ -1,4 +1,3 @@
-import type { NoticeRow } from '../../../projections/notices.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId, newId } from '../../kernel/ids.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
@@ -69,18 +68,23 @@ export const publish = async (context: CliContext, input: PublishInput): Promise
   return output(await createNotices(context).publish(draft, context), 'published', 'was published before:')
 }
 
-export const list = async ({ pool, clock }: CliContext, { all = false }: { readonly all?: boolean }) => {
+export const list = async ({ pool, db, clock }: CliContext, { all = false }: { readonly all?: boolean }) => {
   await requireReadTable(pool, 'read.notices')
-  const { rows } = await pool.query<NoticeRow>(
-    `select * from read.notices where $1::boolean or expires_at is null or expires_at > $2::timestamptz
-      order by published_at desc, notice_id desc`,
-    [all, isoTime(clock())],
-  )
+  const every = db
+    .selectFrom('read.notices')
+    .selectAll()
+    .orderBy('publishedAt', 'desc')
+    .orderBy('noticeId', 'desc')
+  const now = isoTime(clock())
+  const rows = await (all
+    ? every
+    : every.where((eb) => eb.or([eb('expiresAt', 'is', null), eb('expiresAt', '>', now)]))
+  ).execute()
   return {
     json: {
       notices: rows.map((row) => ({
-        noticeId: row.notice_id,
-        accountId: row.account_id,
+        noticeId: row.noticeId,
+        accountId: row.accountId,
         ...noticeFields(row),
       })),
     },

@@ -1,12 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { Customers } from '../accounts/index.ts'
 import { createOrderable, type Quotes } from '../catalog/index.ts'
 import { createDepositPages, type Deposits } from '../deposits/index.ts'
@@ -47,7 +44,7 @@ export const open = (
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly placeOrder: PlaceOrder } => {
-  const { pool, log, clock, reads, runner } = core
+  const { pool, db, log, clock, reads, runner } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
   const complete = createCompletion(core)
   const appendOrder = createAppendOrder(core)
@@ -61,7 +58,6 @@ export const open = (
   })
   const refund: RefundOrder = (refundRequest) => refundOrder({ log, runner, settleTraffic }, refundRequest)
   const { payUrlOf } = createDepositPages(core)
-  const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
     placeOrder,
     routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),

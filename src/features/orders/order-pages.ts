@@ -1,5 +1,5 @@
-import { type FoundOrder, findOrder, type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
-import type { PayUrlOf } from '../../../projections/other-tables.ts'
+import type { PayUrlOf } from '../../../projections/deposits.ts'
+import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
@@ -10,6 +10,7 @@ import { orderStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { accountPage, type ConsolePage, type ShownAccount } from '../../platform/ui/page.ts'
@@ -110,7 +111,7 @@ export const orderPages = ({
   catalog,
   payUrlOf,
 }: {
-  readonly db: OrderQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
   readonly catalog: Products

@@ -1,9 +1,7 @@
-import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../../projections/database.ts'
+import type { PayUrlOf } from '../../../projections/deposits.ts'
 import { type AwaitedInvoice, type FoundOrder, findOrder, listOrders } from '../../../projections/orders.ts'
-import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import { type Catalog, metaOf } from '../../domain/catalog/catalog.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
@@ -16,6 +14,7 @@ import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { idempotentResponses, type Route, type RouteError, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField, customerRefs } from '../accounts/index.ts'
 import { isOrderKey, orderOf, type PlaceOrder } from './place-order.ts'
@@ -241,7 +240,7 @@ export const orderRoutes = (dependencies: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
+  readonly db: Db
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly payUrlOf: PayUrlOf

@@ -1,6 +1,4 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { Order, OrderStatus, Refund } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -8,7 +6,6 @@ import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, CliRefusal, dollars, fields, notFound } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type Listing } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
@@ -20,8 +17,7 @@ import { orderRecord } from './routes.ts'
 export const listing: Listing<ReturnType<typeof orderRecord>> = {
   owner: { table: 'read.orders' },
   reads: (context) => {
-    const { pool, clock } = context
-    const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+    const { pool, db, clock } = context
     return {
       list: async (scope, page) => {
         const filter = { ...page, status: page.status as OrderStatus | undefined, orderIds: undefined }

@@ -1,9 +1,7 @@
-import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { Quotes } from '../catalog/index.ts'
@@ -33,10 +31,9 @@ export const open = (
     readonly readBalance: ReadBalance
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
-  const { scheduler, pool, clock, reads } = core
+  const { scheduler, pool, db, clock, reads } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
-  const db: PlanQueries = createKysely(pool)
   const verifyPlans = createPlanVerifier(core)
   const planFinder = createPlanFinder({ db, reads, verifyPlans, catalog })
   const credentials = createCredentials(core.keys.master)

@@ -1,10 +1,11 @@
 import type pg from 'pg'
-import { type FoundPlan, type PlanQueries, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
+import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { numberOf } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, fieldOf, formOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -58,13 +59,13 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
 
 const planState = (plan: FoundPlan, nowMs: number): Html => {
   const status = planStatus(plan, nowMs)
-  return status === 'active' && plan.low_since !== null
+  return status === 'active' && plan.lowSince !== null
     ? stateText('low', 'warn')
     : stateText(status, planBadges[status])
 }
 
 /** The remaining bytes of a plan, as a figure and as a bar. */
-const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
+const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
   const leftBytes = Math.max(0, total - used)
   return html`${bytesText(leftBytes)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${leftBytes}" aria-label="left of the plan"></meter>`
@@ -74,13 +75,13 @@ const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: Fo
 export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
 
 /** The URL of an operation on a plan, for the API calls on a page. */
-export const planCall = ({ plan_id }: VerifiedPlan, end = ''): string => `$API/plans/${plan_id}${end}`
+export const planCall = ({ planId }: VerifiedPlan, end = ''): string => `$API/plans/${planId}${end}`
 
-export const backToPlan = ({ plan_id }: VerifiedPlan): Html =>
-  html`<a href="${planPath(plan_id)}">Back to the plan</a>`
+export const backToPlan = ({ planId }: VerifiedPlan): Html =>
+  html`<a href="${planPath(planId)}">Back to the plan</a>`
 
 type PlanReads = {
-  readonly db: PlanQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
@@ -93,14 +94,13 @@ export const createPlanFinder = ({
   catalog,
 }: PlanReads & { readonly verifyPlans: VerifyPlans }) => {
   const ownPlan = createFindPlan({ db, reads, verifyPlans })
-  const productOf = ({ product_id }: VerifiedPlan): Product | undefined =>
-    catalog.current().resolve(product_id)
+  const productOf = ({ productId }: VerifiedPlan): Product | undefined => catalog.current().resolve(productId)
   return {
     /** @throws not_found for an absent plan and for one of another account */
     planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
+    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.productId,
   }
 }
 
@@ -138,7 +138,7 @@ export const planPages = ({
   /** The product of a plan that the account itself can top up; null for any other plan. */
   const productToTopUp = (plan: VerifiedPlan): Product | null => {
     const product = productOf(plan)
-    return product?.renewal === 'topup' && plan.customer_id === null ? product : null
+    return product?.renewal === 'topup' && plan.customerId === null ? product : null
   }
 
   const topUpView = async (visit: AccountVisit): Promise<View | PageOutcome> => {
@@ -148,7 +148,7 @@ export const planPages = ({
     if (product === null)
       return {
         ...view,
-        body: html`<div class="empty"><p>${plan.customer_id === null ? 'This plan cannot be topped up. Buy another one.' : "This plan belongs to a customer, whose credit pays for it. Top it up by the API with the customer's id."}</p></div>`,
+        body: html`<div class="empty"><p>${plan.customerId === null ? 'This plan cannot be topped up. Buy another one.' : "This plan belongs to a customer, whose credit pays for it. Top it up by the API with the customer's id."}</p></div>`,
       }
     const quantity = fieldTextsOf(visit)('quantity') || String(product.minQuantity)
     const { figures, problems } = await quoteOrProblems(
@@ -170,7 +170,7 @@ export const planPages = ({
       ...view,
       body: html`<p>Left: ${leftOf(plan)}</p>
 ${quoteForm({
-  action: planPath(plan.plan_id, '/top-up'),
+  action: planPath(plan.planId, '/top-up'),
   fields: fieldOf(quantityField, { ...visit.form, problems }),
   quote:
     figures === null
@@ -193,7 +193,7 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
     const expected = parseWholeCents(typed.text('expected'))
     if (expected === undefined) return refused({})
     const quantity = numberOf(typed.text('quantity')) as number
-    const { plan_id: planId, customer_id: customerId } = plan
+    const { planId, customerId } = plan
     try {
       const placed = await placeOrder(
         orderOfForm(
@@ -234,20 +234,20 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
           body: await listOf(visit, {
             caption: 'Plans, newest first',
             load: (page) => plansAfter(db, wholeAccount(account.accountId), page),
-            keyOf: ({ started_at, plan_id }) => afterText(started_at, plan_id),
+            keyOf: ({ startedAt, planId }) => afterText(startedAt, planId),
             empty: 'There are no plans yet. Order a gateway product to get one.',
             columns: [
               {
                 title: 'Plan',
                 head: true,
                 cell: (plan) =>
-                  html`<a href="${planPath(plan.plan_id)}">${catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
+                  html`<a href="${planPath(plan.planId)}">${catalog.current().resolve(plan.productId)?.name ?? plan.productId}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.planId)}`,
               },
               { title: 'State', cell: (plan) => planState(plan, nowMs) },
               { title: 'Left', number: true, cell: leftOf },
-              { title: 'Used', number: true, cell: ({ used_bytes }) => bytesText(used_bytes) },
-              { title: 'Started', cell: ({ started_at }) => timeText(started_at) },
-              { title: 'Expires', cell: ({ expires_at }) => timeText(expires_at) },
+              { title: 'Used', number: true, cell: ({ usedBytes }) => bytesText(usedBytes) },
+              { title: 'Started', cell: ({ startedAt }) => timeText(startedAt) },
+              { title: 'Expires', cell: ({ expiresAt }) => timeText(expiresAt) },
             ],
           }),
           cliEquivalents: ['curl $API/plans -H "X-API-Key: $KEY"'],
@@ -261,7 +261,7 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
       show: async (visit) => {
         const plan = await planOf(visit)
         const { nowMs, query, form } = visit
-        const { plan_id: planId } = plan
+        const { planId } = plan
         const usage = await usageOf(pool, { planId, spanText: query.get('usage'), nowMs })
         const labelField = {
           name: 'label',
@@ -275,26 +275,26 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
           actions: html`${buttonLink(planPath(planId, '/lines'), 'Lines', 'first')}${buttonLink(planPath(planId, '/whitelist'), 'Whitelist')}${
             productOf(plan)?.renewal === 'topup'
               ? buttonLink(planPath(planId, '/top-up'), 'Top up')
-              : buttonLink(`/console/catalogue/${plan.product_id}`, 'Buy another')
+              : buttonLink(`/console/catalogue/${plan.productId}`, 'Buy another')
           }`,
           body: html`${detailsOf([
             ['State', planState(plan, nowMs)],
             ['Plan', idText(planId)],
-            ['Product', productOf(plan)?.name ?? plan.product_id],
-            ['Customer', plan.customer_id && idText(plan.customer_id)],
+            ['Product', productOf(plan)?.name ?? plan.productId],
+            ['Customer', plan.customerId && idText(plan.customerId)],
             ['Left', leftOf(plan)],
-            ['Used', bytesText(plan.used_bytes)],
-            ['Started', timeText(plan.started_at)],
-            ['Expires', timeText(plan.expires_at)],
+            ['Used', bytesText(plan.usedBytes)],
+            ['Started', timeText(plan.startedAt)],
+            ['Expires', timeText(plan.expiresAt)],
             [
               'Gateway',
               html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`,
             ],
             [
               'Whitelist',
-              html`<a href="${planPath(planId, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`,
+              html`<a href="${planPath(planId, '/whitelist')}">${countText(plan.whitelistCount, 'address', 'addresses')}</a>`,
             ],
-            ['Orders', ordersOf(plan.order_ids)],
+            ['Orders', ordersOf(plan.orderIds)],
           ])}
 ${usage.shown}
 <h2>Label</h2>
@@ -308,7 +308,7 @@ ${formOf(form, { fields: [fieldOf(labelField, form)], submit: 'Set label', plain
       },
       act: {
         run: async (visit, typed) => {
-          const { plan_id: planId } = await planOf(visit)
+          const { planId } = await planOf(visit)
           const label = typed.text('label')
           if (label.length > maxLabelLength || /\p{Cc}/u.test(label))
             return refused({ label: `A label has at most ${maxLabelLength} characters, on one line.` })

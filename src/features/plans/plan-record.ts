@@ -2,7 +2,6 @@ import { z } from 'zod'
 import {
   type FoundPlan,
   findPlan,
-  type PlanQueries,
   type PlanRow,
   type PlanStatus,
   planStatuses,
@@ -17,14 +16,15 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 
-export type VerifiedPlan = FoundPlan & { readonly plan_id: PlanId }
+export type VerifiedPlan = FoundPlan & { readonly planId: PlanId }
 
 export type FindPlanDependencies = {
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: PlanQueries
+  readonly db: Db
   readonly verifyPlans: VerifyPlans
 }
 
@@ -108,8 +108,8 @@ export type Gateway = {
 
 /** Computes expired and depleted at the time of the read, so that they apply at once. */
 export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
-  if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
-  return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
+  if (row.expiresAt !== null && row.expiresAt <= isoTime(nowMs)) return 'expired'
+  return row.totalBytes !== null && row.usedBytes >= row.totalBytes ? 'depleted' : 'active'
 }
 
 const gb = (bytes: number): number => bytes / 1_000_000_000
@@ -126,25 +126,25 @@ type PlanContext = {
 export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate' | 'whitelistCount'>
 
 export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
-  planId: row.plan_id,
-  product: product?.name ?? row.product_id,
-  productId: row.product_id,
+  planId: row.planId,
+  product: product?.name ?? row.productId,
+  productId: row.productId,
   label: row.label ?? '',
-  customerId: row.customer_id,
+  customerId: row.customerId,
   customer,
   status: planStatus(row, nowMs),
   shape: row.shape,
   renewal: row.renewal,
-  dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
-  dataGbUsed: gb(row.used_bytes),
-  dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
-  bytesUsed: row.used_bytes,
+  dataGbTotal: row.totalBytes === null ? null : gb(row.totalBytes),
+  dataGbUsed: gb(row.usedBytes),
+  dataGbRemaining: row.totalBytes === null ? null : gb(Math.max(0, row.totalBytes - row.usedBytes)),
+  bytesUsed: row.usedBytes,
   thresholdPct,
-  lowTrafficSince: row.low_since,
-  speedUnits: row.speed_units,
-  startedAt: row.started_at,
-  expiresAt: row.expires_at,
-  orderIds: [...row.order_ids],
+  lowTrafficSince: row.lowSince,
+  speedUnits: row.speedUnits,
+  startedAt: row.startedAt,
+  expiresAt: row.expiresAt,
+  orderIds: [...row.orderIds],
 })
 
 /** The connection data of a plan: one port for HTTP and SOCKS5, another one for HTTP over TLS. */
@@ -171,7 +171,7 @@ export const planRecord = (
       targeting: [...generate.targeting],
       stickyMaxMinutes: maxStickyMinutes,
     },
-    whitelistCount: row.whitelist_count,
+    whitelistCount: row.whitelistCount,
   }
 }
 
@@ -205,24 +205,22 @@ export const planExample: PlanRecord = {
   whitelistCount: 1,
 }
 
-type Owned = Pick<PlanRow, 'plan_id' | 'customer_id' | 'product_id'>
+type Owned = Pick<PlanRow, 'planId' | 'customerId' | 'productId'>
 
 /** Verifies owner and product of plans in the log, because credentials derive from plan ids, and top-ups are priced. */
 export type VerifyPlans = GenuineRows<Owned>
 
 export const createPlanVerifier = (deps: Parameters<typeof createGenuineRows>[0]): VerifyPlans =>
   createGenuineRows<Owned>(deps, {
-    keyOf: (row) => `${row.plan_id} ${row.customer_id} ${row.product_id}`,
-    streamOf: (row) => planStream(row.plan_id as PlanId),
+    keyOf: (row) => `${row.planId} ${row.customerId} ${row.productId}`,
+    streamOf: (row) => planStream(row.planId as PlanId),
     // The first event activates the plan and names its owner.
     limitEach: 1,
     isGenuine: (accountId, row, [event]) => {
       if (event?.type !== 'PlanActivated') return false
       const plan = event.data as PlanActivated['data']
       return (
-        plan.accountId === accountId &&
-        plan.customerId === row.customer_id &&
-        plan.productId === row.product_id
+        plan.accountId === accountId && plan.customerId === row.customerId && plan.productId === row.productId
       )
     },
   })

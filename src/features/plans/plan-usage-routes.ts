@@ -137,7 +137,7 @@ export const planUsageRoutes = (
       handler: async ({ scope, params: { id }, query, after }) => {
         const { bucket = 'hour' } = query
         const range = rangeOf(bucket, query)
-        return { status: 200, body: await usageOf((await planOf(scope, id, after)).plan_id, range, bucket) }
+        return { status: 200, body: await usageOf((await planOf(scope, id, after)).planId, range, bucket) }
       },
     }),
     route({
@@ -157,7 +157,7 @@ export const planUsageRoutes = (
       responses: { 200: { description: 'The usage of the last day.', body: PlanUsage, example } },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, body: { countsHosts }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
+        const { planId } = await planOf(scope, id, after)
         await setCountsHosts(pool, planId, countsHosts)
         return { status: 200, body: await usageOf(planId, rangeOf('hour', {}), 'hour') }
       },

@@ -95,15 +95,15 @@ export const planRoutes = (
     const refs = await customerRefs(
       pool,
       accountId,
-      rows.map((row) => row.customer_id),
+      rows.map((row) => row.customerId),
     )
     return rows.map((row) =>
       planRecord(row, {
-        product: catalog.current().resolve(row.product_id),
-        credentials: credentials.of(row.plan_id as PlanId, row.generation),
+        product: catalog.current().resolve(row.productId),
+        credentials: credentials.of(row.planId as PlanId, row.generation),
         gateway,
         nowMs: clock(),
-        customer: refs.get(row.customer_id) ?? null,
+        customer: refs.get(row.customerId) ?? null,
       }),
     )
   }
@@ -184,7 +184,7 @@ export const planRoutes = (
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
         const plan = await planOf(scope, id, after)
-        await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
+        await setLabel(pool, caller.accountId, plan.planId as PlanId, label)
         return { status: 200, body: await recordOf(caller, { ...plan, label }) }
       },
     }),
@@ -227,10 +227,9 @@ export const planRoutes = (
       knownKey: (caller, key) => isOrderKey(log, caller.accountId, key),
       handler: async (request) => {
         const { caller, scope, params, body, customerRef, after } = request
-        const { plan_id, product_id: productId, customer_id } = await planOf(scope, params.id, after)
-        const planId = plan_id as PlanId
+        const { planId, productId, customerId } = await planOf(scope, params.id, after)
         const path = `/api/v1/plans/${planId}/topup`
-        const plan = { planId, productId, customerId: customer_id as CustomerId | null }
+        const plan = { planId, productId, customerId: customerId as CustomerId | null }
         const item = { kind: 'topup', plan, quantity: body.quantity } as const
         const placed = await placeOrder(orderOf({ ...request, path }, productId, item))
         const { order, invoice = null, position } = placed

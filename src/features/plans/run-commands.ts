@@ -1,12 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { LabelDatabase, TrafficDatabase } from '../../../projections/other-tables.ts'
 import { type FoundPlan, findPlan, listPlans, type PlanStatus } from '../../../projections/plans.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliRefusal, fields, notFound } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
 import type { meterInput } from './commands.ts'
 import { createMeter } from './meter-traffic.ts'
@@ -20,11 +17,11 @@ const factsOf = async (
   const refs = await customerRefs(
     pool,
     accountId,
-    rows.map((row) => row.customer_id),
+    rows.map((row) => row.customerId),
   )
   return rows.map((row) => ({
-    ...planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customer_id) ?? null }),
-    accountId: row.account_id as AccountId,
+    ...planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customerId) ?? null }),
+    accountId: row.accountId as AccountId,
   }))
 }
 
@@ -33,7 +30,7 @@ const gigabytes = (gb: number | null): string => (gb === null ? '-' : `${gb} GB`
 export const plans: ListedResource<PlanFacts> = {
   owner: { table: 'read.plans', id: 'plan_id' },
   reads: (context) => {
-    const db = createKysely<ReadDatabase & LabelDatabase & TrafficDatabase>(context.pool)
+    const { db } = context
     return {
       list: async (scope, page) => {
         const filter = { ...page, productId: undefined, status: page.status as PlanStatus | undefined }

@@ -1,12 +1,13 @@
 import { type IncomingMessage, request } from 'node:http'
 import { isIP } from 'node:net'
-import type { FoundProxy, ProxyQueries } from '../../../projections/proxies.ts'
+import type { FoundProxy } from '../../../projections/proxies.ts'
 import { addressesHost, whoamiHost } from '../../domain/shared/endpoint-fields.ts'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { VerifyRentals } from './own-rentals.ts'
@@ -140,7 +141,7 @@ export type ProxyChecks = {
 
 export const createProxyChecks = (deps: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly verifyRentals: VerifyRentals
   readonly credentials: Credentials
   readonly gateway: GatewayAddress & { readonly checkUrl: URL | null }
@@ -170,14 +171,14 @@ export const createProxyChecks = (deps: {
       if (target === null)
         throw refuse('check_not_available', 'this service has no target for checks of this address')
       const checkedAt = isoTime(clock())
-      const { username, password } = credentials.of(row.proxy_id as ProxyId, 0)
+      const { username, password } = credentials.of(row.proxyId as ProxyId, 0)
       const rental = {
         ip: row.ip,
         host: row.endpoint === null ? row.ip : gateway.host,
         port: gateway.port,
         username,
         password,
-        rotates: row.rotation_minutes !== null,
+        rotates: row.rotationMinutes !== null,
       }
       const result = await checkRental(rental, target, monotonicMs)
       return { ...result, checkedAt }

@@ -1,8 +1,9 @@
-import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies } from '../../../projections/proxies.ts'
 import { type Catalog, periodsOf } from '../../domain/catalog/catalog.ts'
 import { isDedicated } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import {
@@ -54,7 +55,7 @@ export const extendPages = ({
   findOwnProxy,
   extending,
 }: {
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   readonly findOwnProxy: FindProxy
@@ -62,13 +63,13 @@ export const extendPages = ({
 }): readonly ConsolePage[] => {
   const rentalTarget = async (visit: AccountVisit): Promise<Target> => {
     const row = await ownRowOf(findOwnProxy, visit)
-    const backPath = `${root}/${row.proxy_id}`
+    const backPath = `${root}/${row.proxyId}`
     return {
       title: `Extend ${row.ip}`,
-      description: html`<p>The rental ends ${timeText(row.expires_at)}. The extension starts then. The wallet pays.</p>`,
+      description: html`<p>The rental ends ${timeText(row.expiresAt)}. The extension starts then. The wallet pays.</p>`,
       rows: [row],
-      selection: { proxyIds: [row.proxy_id] },
-      selectionJson: `"proxy_ids":["${row.proxy_id}"]`,
+      selection: { proxyIds: [row.proxyId] },
+      selectionJson: `"proxy_ids":["${row.proxyId}"]`,
       path: `${backPath}/extend`,
       backPath,
     }
@@ -91,10 +92,10 @@ ${tableOf({
     {
       title: 'Address',
       head: true,
-      cell: ({ proxy_id: id, ip, label }) =>
+      cell: ({ proxyId: id, ip, label }) =>
         html`<a href="${root}/${id}">${ip}</a>${label ? html`<br><small>${label}</small>` : null}`,
     },
-    { title: 'Ends', cell: ({ expires_at: at }) => timeText(at) },
+    { title: 'Ends', cell: ({ expiresAt: at }) => timeText(at) },
   ],
 })}`,
       rows,
@@ -110,7 +111,7 @@ ${tableOf({
     visit: AccountVisit,
     { rows: [row], selection }: Target,
   ): Promise<readonly Offer[]> => {
-    const product = row && catalog.current().resolve(row.product_id)
+    const product = row && catalog.current().resolve(row.productId)
     if (!row || !product || !isDedicated(product)) return []
     const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
     const quoteRequest = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }

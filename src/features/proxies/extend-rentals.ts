@@ -1,4 +1,4 @@
-import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
 import { maxDaysAhead } from '../../domain/stock/decide.ts'
@@ -6,6 +6,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import type { AccountScope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { requireHolderNamed } from '../accounts/index.ts'
 import {
@@ -27,7 +28,7 @@ export const maxExtended = 1_000
 const dayMs = 24 * 60 * 60 * 1000
 
 const lineOf = (row: FoundProxy) =>
-  JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
+  JSON.stringify([row.productId, row.country, row.carrierId, row.service, row.rotationMinutes])
 
 /**
  * Validates the rentals of one extension, which were found within the request's scope. They must run, belong to the
@@ -49,37 +50,34 @@ const rentalsToExtend = (
   // For a whole order only the running addresses are extended.
   const rows = requestedIds === null ? found.filter(isRunning) : found
   const [first] = rows
-  const missing = requestedIds?.find((id) => !rows.some((row) => row.proxy_id === id))
+  const missing = requestedIds?.find((id) => !rows.some((row) => row.proxyId === id))
   if (!first || missing !== undefined)
     throw refuse(
       'not_found',
       missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
     )
-  for (const row of rows) requireHolderNamed(row.customer_id, customerId, row.proxy_id)
+  for (const row of rows) requireHolderNamed(row.customerId, customerId, row.proxyId)
   if (rows.length > maxExtended)
     throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
   const ended = rows.find((row) => !isRunning(row))
   if (ended)
-    throw refuse(
-      'out_of_stock',
-      `the rental of ${ended.proxy_id} has ended; order a new address in its place`,
-    )
+    throw refuse('out_of_stock', `the rental of ${ended.proxyId} has ended; order a new address in its place`)
   const mixed = rows.find((row) => lineOf(row) !== lineOf(first))
   if (mixed)
     throw refuse(
       'invalid_body',
-      `proxy_ids must be of one product, country and mobile line; ${mixed.proxy_id} differs from ${first.proxy_id}`,
+      `proxy_ids must be of one product, country and mobile line; ${mixed.proxyId} differs from ${first.proxyId}`,
     )
-  const lastEndMs = Math.max(...rows.map((row) => Date.parse(row.expires_at)))
+  const lastEndMs = Math.max(...rows.map((row) => Date.parse(row.expiresAt)))
   return {
-    productId: first.product_id,
-    proxyIds: rows.map((row) => row.proxy_id as ProxyId),
+    productId: first.productId,
+    proxyIds: rows.map((row) => row.proxyId as ProxyId),
     extendableDays: Math.floor((nowMs - lastEndMs) / dayMs) + maxDaysAhead,
     line: {
       country: first.country,
-      carrierId: first.carrier_id,
+      carrierId: first.carrierId,
       service: first.service,
-      rotationMinutes: first.rotation_minutes,
+      rotationMinutes: first.rotationMinutes,
     },
   }
 }
@@ -114,7 +112,7 @@ export const createRentalExtension = (deps: {
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly verifyRentals: VerifyRentals
   readonly clock: Clock
 }): RentalExtension => {

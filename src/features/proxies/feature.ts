@@ -1,9 +1,7 @@
-import type { ProxyQueries } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { PlaceOrder } from '../orders/index.ts'
@@ -31,9 +29,8 @@ export const open = (
     readonly customers: Customers
   },
 ): Feature => {
-  const { pool, clock, reads, runner, monotonicMs } = core
+  const { pool, db, clock, reads, runner, monotonicMs } = core
   const { gateway, sandbox, publicUrl, catalog } = dependencies
-  const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
   const verifyRentals = createRentalVerifier(core)
   const services = { db, reads, verifyRentals, pool, credentials, gateway, publicUrl, catalog, clock }

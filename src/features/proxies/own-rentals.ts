@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies } from '../../../projections/proxies.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
 import type { Target } from '../../domain/shared/order-terms.ts'
@@ -9,6 +9,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -16,14 +17,7 @@ import { type GatewayAddress, type ProxyRecord, proxyRecord } from './proxy-reco
 
 type Owned = Pick<
   FoundProxy,
-  | 'proxy_id'
-  | 'order_id'
-  | 'customer_id'
-  | 'product_id'
-  | 'country'
-  | 'carrier_id'
-  | 'service'
-  | 'rotation_minutes'
+  'proxyId' | 'orderId' | 'customerId' | 'productId' | 'country' | 'carrierId' | 'service' | 'rotationMinutes'
 >
 
 /**
@@ -36,33 +30,33 @@ export type VerifyRentals = GenuineRows<Owned>
 const isLineOf = (row: Owned, target: Target | null): boolean =>
   target !== null &&
   target.country === row.country &&
-  (target.carrierId ?? row.carrier_id) === row.carrier_id &&
+  (target.carrierId ?? row.carrierId) === row.carrierId &&
   (target.service ?? row.service) === row.service &&
-  (target.rotationMinutes ?? row.rotation_minutes) === row.rotation_minutes
+  (target.rotationMinutes ?? row.rotationMinutes) === row.rotationMinutes
 
 export const createRentalVerifier = (deps: Parameters<typeof createGenuineRows>[0]): VerifyRentals =>
   createGenuineRows<Owned>(deps, {
     keyOf: (row) =>
       [
-        row.proxy_id,
-        row.order_id,
-        row.customer_id,
-        row.product_id,
+        row.proxyId,
+        row.orderId,
+        row.customerId,
+        row.productId,
         row.country,
-        row.carrier_id,
+        row.carrierId,
         row.service,
-        row.rotation_minutes,
+        row.rotationMinutes,
       ].join(' '),
-    streamOf: (row) => orderStream(row.order_id as OrderId),
+    streamOf: (row) => orderStream(row.orderId as OrderId),
     isGenuine: (accountId, row, events) => {
       if (events.length === 0) return false
       const { details, proxyIds } = orderAfter(null, events as unknown as readonly OrderEvent[])
       return (
         details.accountId === accountId &&
-        details.customerId === row.customer_id &&
-        details.productId === row.product_id &&
+        details.customerId === row.customerId &&
+        details.productId === row.productId &&
         isLineOf(row, details.target) &&
-        proxyIds.some((id) => id === row.proxy_id)
+        proxyIds.some((id) => id === row.proxyId)
       )
     },
   })
@@ -74,7 +68,7 @@ export const createRentalVerifier = (deps: Parameters<typeof createGenuineRows>[
 export const createFindProxy =
   (deps: {
     readonly reads: Pick<Reads, 'settled'>
-    readonly db: ProxyQueries
+    readonly db: Db
     readonly verifyRentals: VerifyRentals
     readonly clock: Clock
   }) =>
@@ -103,10 +97,10 @@ export const createProxyRecords =
     const refs = await customerRefs(
       deps.pool,
       accountId,
-      rows.map((row) => row.customer_id),
+      rows.map((row) => row.customerId),
     )
     return rows.map((row) => {
-      const customer = refs.get(row.customer_id) ?? null
+      const customer = refs.get(row.customerId) ?? null
       return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
     })
   }
@@ -118,9 +112,9 @@ export const rotatePath = '/api/v1/proxies/{id}/rotate/{token}'
 /** The secrets of a rental: only its renter may read them. */
 const proxySecrets = (
   { credentials, publicUrl }: { readonly credentials: Credentials; readonly publicUrl: () => string },
-  row: Pick<FoundProxy, 'proxy_id' | 'rotation_minutes'>,
+  row: Pick<FoundProxy, 'proxyId' | 'rotationMinutes'>,
 ): Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'> => {
-  const id = row.proxy_id as ProxyId
+  const id = row.proxyId as ProxyId
   const path = rotatePath.replace('{id}', id).replace('{token}', credentials.rotationToken(id))
-  return { ...credentials.of(id, 0), rotateUrl: row.rotation_minutes === 0 ? `${publicUrl()}${path}` : null }
+  return { ...credentials.of(id, 0), rotateUrl: row.rotationMinutes === 0 ? `${publicUrl()}${path}` : null }
 }

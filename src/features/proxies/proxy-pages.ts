@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import {
   type FoundProxy,
-  type ProxyQueries,
   type ProxyStatus,
   proxiesAfter,
   proxyStatuses,
@@ -14,6 +13,7 @@ import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable } from '../../kernel/json-text.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   choicesOf,
@@ -97,7 +97,7 @@ export const addressPages = ({
   proxyChecks,
   replaceAddress,
 }: {
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   readonly pool: pg.Pool
@@ -193,7 +193,7 @@ ${await historyOf(proxy)}`,
   }
 
   const setAddressLabel = async (visit: AccountVisit, label: string) => {
-    const { proxy_id: proxyId } = await ownRow(visit)
+    const { proxyId } = await ownRow(visit)
     if (label.length > maxLabelLength || /\p{Cc}/u.test(label))
       return refused({ label: `A label has at most ${maxLabelLength} characters, on one line.` })
     await setLabel(pool, visit.account.accountId, proxyId as ProxyId, label)
@@ -209,10 +209,10 @@ ${await historyOf(proxy)}`,
   }
 
   const rotate = async (visit: AccountVisit) => {
-    const { proxy_id: proxyId, rotation_minutes } = await ownRow(visit)
+    const { proxyId, rotationMinutes } = await ownRow(visit)
     const nowMs = clock()
     const over = (await ownRecord(visit)).status === 'expired'
-    await rotateNow(pool, proxyId, { rotation_minutes, over }, nowMs)
+    await rotateNow(pool, proxyId, { rotation_minutes: rotationMinutes, over }, nowMs)
     return goTo(`${root}/${proxyId}`, 'New connections use another exit.')
   }
 
@@ -239,7 +239,7 @@ ${await historyOf(proxy)}`,
         visit.cause,
         null,
       )
-      return goTo(`${root}/${rental.proxy_id}`, `The new address of the rental is ${rental.ip}.`)
+      return goTo(`${root}/${rental.proxyId}`, `The new address of the rental is ${rental.ip}.`)
     } catch (error) {
       return refusedBy(error)
     }

@@ -57,8 +57,8 @@ export type ProxyRecord = z.infer<typeof ProxyRecord>
 
 /** Computes expiring and expired at the time of the read, so that they apply at once. */
 export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
-  if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
-  return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
+  if (row.releasedAt !== null || row.expiresAt <= isoTime(nowMs)) return 'expired'
+  return row.expiresAt <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
 /** The address of the gateway. */
@@ -83,9 +83,9 @@ export const proxyFacts = (
   customer: string | null,
   gateway: GatewayAddress,
 ): ProxyFacts => ({
-  proxyId: row.proxy_id,
-  orderId: row.order_id,
-  productId: row.product_id,
+  proxyId: row.proxyId,
+  orderId: row.orderId,
+  productId: row.productId,
   family: row.family,
   ip: row.ip,
   host: row.endpoint === null ? row.ip : gateway.host,
@@ -98,19 +98,19 @@ export const proxyFacts = (
   country: row.country,
   city: row.city,
   asn: row.asn,
-  asnOrg: row.asn_org,
-  carrier: row.carrier_id,
+  asnOrg: row.asnOrg,
+  carrier: row.carrierId,
   service: row.service,
-  rotation: row.rotation_minutes === null ? null : row.rotation_minutes === 0 ? 'by_link' : 'interval',
-  rotationMinutes: row.rotation_minutes,
+  rotation: row.rotationMinutes === null ? null : row.rotationMinutes === 0 ? 'by_link' : 'interval',
+  rotationMinutes: row.rotationMinutes,
   status: proxyStatus(row, nowMs),
-  periodDays: row.period_days,
+  periodDays: row.periodDays,
   autoExtend: false,
   label: row.label ?? '',
-  customerId: row.customer_id,
+  customerId: row.customerId,
   customer,
-  createdAt: row.created_at,
-  expiresAt: row.released_at !== null && row.released_at < row.expires_at ? row.released_at : row.expires_at,
+  createdAt: row.createdAt,
+  expiresAt: row.releasedAt !== null && row.releasedAt < row.expiresAt ? row.releasedAt : row.expiresAt,
 })
 
 export const proxyRecord = (

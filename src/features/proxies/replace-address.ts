@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { FoundProxy, ProxyQueries } from '../../../projections/proxies.ts'
+import type { FoundProxy } from '../../../projections/proxies.ts'
 import { decideReplacement, type ReplacementRefusal } from '../../domain/stock/decide.ts'
 import type { ReplaceReason } from '../../domain/stock/events.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
@@ -11,6 +11,7 @@ import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/command.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { VerifyRentals } from './own-rentals.ts'
 import { createFindProxy } from './own-rentals.ts'
@@ -57,7 +58,7 @@ export type ReplaceAddress = (
 export const createReplaceAddress = (deps: {
   readonly runner: CommandRunner
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly verifyRentals: VerifyRentals
   readonly pool: pg.Pool
   readonly clock: Clock
@@ -72,12 +73,12 @@ export const createReplaceAddress = (deps: {
     const result = await handle(
       runner,
       { ...cause, name: 'replace-address', account: accountId },
-      { stream: stockStream(row.product_id, row.country), fold: stockFold },
+      { stream: stockStream(row.productId, row.country), fold: stockFold },
       (stock, { nowMs }) =>
         decideReplacement(
           stock,
           {
-            proxyId: row.proxy_id,
+            proxyId: row.proxyId,
             accountId,
             reason,
             requestId: idempotencyKey === null ? null : replacementIdOf(accountId, idempotencyKey),
@@ -90,11 +91,11 @@ export const createReplaceAddress = (deps: {
       await pool.query(
         `insert into vault.replacement_comments (proxy_id, account_id, comment, replaced_at)
              values ($1::text, $2::text, $3::text, $4::timestamptz)`,
-        [row.proxy_id, accountId, comment, result.replacedAt],
+        [row.proxyId, accountId, comment, result.replacedAt],
       )
     const { ip, city, asn, asnOrg, endpoint = null } = result.address
     return {
-      rental: { ...row, ip, city, asn, asn_org: asnOrg, endpoint },
+      rental: { ...row, ip, city, asn, asnOrg, endpoint },
       position: result.position,
       replayed: result.replacedAt === null,
     }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { listProxies, type ProxyQueries, proxyStatuses } from '../../../projections/proxies.ts'
+import { listProxies, proxyStatuses } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
@@ -17,6 +17,7 @@ import {
   wordQuery,
 } from '../../platform/http/query.ts'
 import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
@@ -81,7 +82,7 @@ export const proxyRoutes = (deps: {
   readonly extending: Pick<RentalExtension, 'extend'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: ProxyQueries
+  readonly db: Db
   readonly verifyRentals: VerifyRentals
   readonly pool: pg.Pool
   readonly credentials: Credentials
@@ -201,7 +202,7 @@ export const proxyRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
         const proxy = await proxyOf(scope, id, after)
-        await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
+        await setLabel(pool, caller.accountId, proxy.proxyId as ProxyId, label)
         const [record] = await records(caller.accountId, [{ ...proxy, label }])
         return { status: 200, body: record! }
       },

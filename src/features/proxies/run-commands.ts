@@ -1,11 +1,8 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { LabelDatabase } from '../../../projections/other-tables.ts'
 import { type FoundProxy, findProxies, listProxies, type ProxyStatus } from '../../../projections/proxies.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
 import { type ProxyFacts, proxyFacts } from './proxy-record.ts'
 import { type Replacement, readReplacements } from './replace-address.ts'
@@ -30,25 +27,25 @@ const factsOf = async (
     customerRefs(
       pool,
       accountId,
-      rows.map((row) => row.customer_id),
+      rows.map((row) => row.customerId),
     ),
     readReplacements(
       pool,
-      rows.map((row) => row.proxy_id),
+      rows.map((row) => row.proxyId),
     ),
   ])
   return rows.map((row) => ({
-    ...proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway),
+    ...proxyFacts(row, clock(), refs.get(row.customerId) ?? null, config.gateway),
     endpoint: row.endpoint && endpointText(row.endpoint),
-    replacements: replaced.get(row.proxy_id) ?? [],
-    accountId: row.account_id as AccountId,
+    replacements: replaced.get(row.proxyId) ?? [],
+    accountId: row.accountId as AccountId,
   }))
 }
 
 export const proxies: ListedResource<ListedProxy> = {
   owner: { table: 'read.proxies', id: 'proxy_id' },
   reads: (context) => {
-    const db = createKysely<ReadDatabase & LabelDatabase>(context.pool)
+    const { db } = context
     return {
       list: async (scope, { limit, offset, status }) => {
         const filter = { status: status as ProxyStatus | undefined }

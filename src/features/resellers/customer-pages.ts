@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import type { CustomerQueries } from '../../../projections/customers.ts'
-import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import { ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -60,7 +60,7 @@ export const resellerCustomerPages = ({
   catalog,
 }: {
   readonly pool: pg.Pool
-  readonly db: CustomerQueries & OrderQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly customers: Pick<Customers, 'idOf'>
   readonly chats: ChatSigner

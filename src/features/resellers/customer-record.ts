@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import type { CustomerQueries, CustomerRow } from '../../../projections/customers.ts'
+import type { CustomerRow } from '../../../projections/resellers.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { positionField } from '../../platform/http/query.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CustomerRecord } from '../accounts/index.ts'
 
 const cents = z.int()
@@ -43,20 +44,20 @@ export const customerRecord = (
   row: CustomerRow | undefined,
 ): z.infer<typeof ResellerCustomer> => {
   const centsOf = (micros: number | undefined): number => microsToCentsFloor(micros ?? 0)
-  const refundedCents = centsOf(row?.refunded_micros)
-  const revenueCents = centsOf(row?.charged_micros) - refundedCents
-  const costCents = centsOf(row?.cost_micros) - centsOf(row?.refunded_cost_micros)
+  const refundedCents = centsOf(row?.refundedMicros)
+  const revenueCents = centsOf(row?.chargedMicros) - refundedCents
+  const costCents = centsOf(row?.costMicros) - centsOf(row?.refundedCostMicros)
   return {
     customerId,
     customer: ref,
     label,
     botChatId: chatId,
-    creditCents: centsOf(row?.credit_micros),
-    owedCents: centsOf(row?.receivable_micros),
+    creditCents: centsOf(row?.creditMicros),
+    owedCents: centsOf(row?.receivableMicros),
     currency: 'USD',
     totals: {
       orders: row?.orders ?? 0,
-      depositedCents: centsOf(row?.deposited_micros),
+      depositedCents: centsOf(row?.depositedMicros),
       refundedCents,
       revenueCents,
       costCents,
@@ -170,7 +171,7 @@ export const lineExample: z.infer<typeof Line> = {
 
 /** Customers of a reseller with their credit and totals, in the given order. */
 export const customerRecords = async (
-  db: CustomerQueries,
+  db: Db,
   reseller: AccountId,
   customers: readonly CustomerRecord[],
 ): Promise<readonly z.infer<typeof ResellerCustomer>[]> => {
@@ -180,13 +181,13 @@ export const customerRecords = async (
       : await db
           .selectFrom('read.customers')
           .selectAll()
-          .where('account_id', '=', reseller)
+          .where('accountId', '=', reseller)
           .where(
-            'customer_id',
+            'customerId',
             'in',
             customers.map(({ customerId }) => customerId),
           )
           .execute()
-  const rowsById = new Map(rows.map((row) => [row.customer_id, row]))
+  const rowsById = new Map(rows.map((row) => [row.customerId, row]))
   return customers.map((customer) => customerRecord(customer, rowsById.get(customer.customerId)))
 }

@@ -1,7 +1,5 @@
-import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
@@ -9,6 +7,7 @@ import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   type ChatSigner,
@@ -39,7 +38,7 @@ const customerNotFound = () => refuse('not_found', 'you have no customer with th
 /** A reseller's customers: docs/http-api.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
   readonly pool: pg.Pool
   readonly customers: Pick<Customers, 'idOf'>
   readonly chats: ChatSigner

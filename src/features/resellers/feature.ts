@@ -1,12 +1,9 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { LogStates } from '../../platform/commands/log-states.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { type Customers, createChatSigner } from '../accounts/index.ts'
 import type { OpenDepositByForm } from '../deposits/index.ts'
@@ -77,13 +74,12 @@ export const open = (
     readonly sandboxUrl: string | null
   },
 ): Feature => {
-  const { pool, log, clock, runner, reads, bookReads } = core
+  const { pool, db, log, clock, runner, reads, bookReads } = core
   const { customers, credentials, termsOfReseller, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } =
     needs
-  const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   const chats = createChatSigner(core.keys.master)
   const resellers = createResellers({ runner, credentials })
-  const testInvoices = createTestInvoices({ pool, reads, customers, openDeposit })
+  const testInvoices = createTestInvoices({ db, reads, customers, openDeposit })
   const bots = createBots({ termsOf: termsOfReseller, credentials, sandboxUrl })
   core.closing.add(bots.close)
   return {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
-import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
+import type { ResellerTermsRow } from '../../../projections/resellers.ts'
 import {
   defaultResellerTerms,
   type RefreshTerms,
@@ -89,10 +89,10 @@ export const createLiveTerms = (deps: {
   // that the index on positions is used: most changes concern one reseller.
   const load = async (): Promise<void> => {
     const { rows } = await pool.query<
-      Pick<ResellerTermsRow, 'reseller_id' | 'position'> & { readonly table: number }
+      Pick<ResellerTermsRow, 'resellerId' | 'position'> & { readonly table: number }
     >({
       name: 'reseller-terms-since',
-      text: `select reseller_id, position, tableoid::bigint as table from read.reseller_terms
+      text: `select reseller_id as "resellerId", position, tableoid::bigint as table from read.reseller_terms
              where position > case when to_regclass('read.reseller_terms')::oid::bigint = $2::bigint
                                    then $1::bigint else -1 end
              order by position`,
@@ -103,7 +103,7 @@ export const createLiveTerms = (deps: {
       resellers.clear()
       table = first.table
     }
-    await Promise.all(rows.map(({ reseller_id: reseller }) => hold(reseller)))
+    await Promise.all(rows.map(({ resellerId: reseller }) => hold(reseller)))
     seen = rows.at(-1)?.position ?? seen
   }
 

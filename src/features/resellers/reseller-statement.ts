@@ -1,9 +1,16 @@
 import type pg from 'pg'
-import { type Margin, type MarginLineRow, type Period, totalMargin } from '../../../projections/margins.ts'
+import {
+  type Margin,
+  type MarginLineRow,
+  marginLinesTable,
+  type Period,
+  totalMargin,
+} from '../../../projections/margins.ts'
 import { csvHead, csvLines } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
+import { fieldsSql } from '../../platform/projections/definition.ts'
 
 /** The most lines of one answer. */
 export const maxStatementLines = 10_000
@@ -35,23 +42,23 @@ type Row = MarginLineRow & { readonly ref: string | null }
 const microsPerCent = 10_000
 
 const lineOf = (row: Row): StatementLine => {
-  const revenueCents = row.revenue_micros / microsPerCent
-  const costCents = row.cost_micros / microsPerCent
+  const revenueCents = row.revenueMicros / microsPerCent
+  const costCents = row.costMicros / microsPerCent
   const sale = row.type === 'sale'
   return {
     at: row.at,
     type: row.type,
-    orderId: row.order_id,
-    refundId: sale ? null : row.line_id,
-    customerId: row.customer_id,
+    orderId: row.orderId,
+    refundId: sale ? null : row.lineId,
+    customerId: row.customerId,
     customer: row.ref,
-    productId: row.product_id,
+    productId: row.productId,
     quantity: row.quantity,
     revenueCents,
     costCents,
     marginCents: revenueCents - costCents,
     currency: 'USD',
-    eventId: row.event_id,
+    eventId: row.eventId,
     eventType: sale ? 'CustomerCharged' : 'CustomerRefunded',
     position: positionToken(row.position),
   }
@@ -90,7 +97,7 @@ const listLines = async (
   const { rows } = await client.query<Row>({
     name: customerId === null ? 'statement' : 'statement-of-customer',
     text: `
-      select l.*, c.ref from read.margin_lines l
+      select ${fieldsSql(marginLinesTable, 'l')}, c.ref from read.margin_lines l
       left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
       where l.reseller_id = $1::text${customerId === null ? '' : ' and l.customer_id = $6::text'} and (l.at, l.position) > ($2::timestamptz, $3::bigint)
         and l.at < $4::timestamptz

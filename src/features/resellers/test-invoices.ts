@@ -1,8 +1,8 @@
-import type pg from 'pg'
 import { type FoundDeposit, listDeposits } from '../../../projections/deposits.ts'
 import { floorCents, type ResellerRail } from '../../domain/payments/payments.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, DepositId } from '../../kernel/ids.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { OpenDepositByForm } from '../deposits/index.ts'
@@ -29,12 +29,12 @@ export type TestInvoices = {
 }
 
 export const createTestInvoices = ({
-  pool,
+  db,
   reads,
   customers,
   openDeposit,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly customers: Pick<Customers, 'idOf' | 'ensure'>
   readonly openDeposit: OpenDepositByForm
@@ -42,7 +42,7 @@ export const createTestInvoices = ({
   latest: async (accountId, rail) => {
     await reads.settled(accountId)
     const scope = { accountId, customerId: customers.idOf(accountId, tester) }
-    const { deposits } = await listDeposits(pool, scope, { limit: 50, offset: 0, status: undefined })
+    const { deposits } = await listDeposits(db, scope, { limit: 50, offset: 0, status: undefined })
     return deposits.filter((row) => row.rail === rail).slice(0, maxListed)
   },
   open: (accountId, rail, form, cause) =>

@@ -1,7 +1,5 @@
-import type { SubscriptionQueries } from '../../../projections/subscriptions.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { PlaceOrder, PriceSources } from '../orders/index.ts'
 import type { Meter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
@@ -23,10 +21,9 @@ export const open = (
     readonly prices: LivePrices
   },
 ): Feature => {
-  const { scheduler, pool, log, clock, reads } = core
+  const { scheduler, pool, db, log, clock, reads } = core
   const { placeOrder, market, meter, prices } = dependencies
   const subscriptions = createSubscriptions({ ...core, placeOrder, market, settleTraffic: meter.settle })
-  const db: SubscriptionQueries = createKysely(pool)
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),
     pages: subscriptionPages({ db, reads, log, catalog: market.catalog, subscriptions }),

@@ -102,10 +102,10 @@ export const startRenewals = (
 
 /** The dependencies of renewals. Prices are read when a subscription is due, because the HTTP server may not run. */
 export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
-  const { pool, clock } = core
+  const { pool, db, clock } = core
   const market = {
     catalog: prices.catalog,
-    stock: createLiveStock({ pool, clock }),
+    stock: createLiveStock({ db, clock }),
     termsOf: prices.terms.termsOf,
     refreshTerms: prices.terms.refreshTerms,
   }

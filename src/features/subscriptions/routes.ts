@@ -3,7 +3,6 @@ import {
   findSubscription,
   listSubscriptions,
   refusedReasonOf,
-  type SubscriptionQueries,
   type SubscriptionView,
   subscriptionStatuses,
 } from '../../../projections/subscriptions.ts'
@@ -19,6 +18,7 @@ import { idempotentAnswer } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/index.ts'
 import { SubscriptionRecord, subscriptionExample, subscriptionRecord, viewOf } from './subscription-record.ts'
@@ -46,7 +46,7 @@ export const subscriptionRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly log: Pick<EventLog, 'lastOf'>
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: SubscriptionQueries
+  readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => {
   const { subscriptions, catalog, log, reads, db, clock } = deps

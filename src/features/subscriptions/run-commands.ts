@@ -1,5 +1,3 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { RenewalDatabase } from '../../../projections/other-tables.ts'
 import {
   findSubscription,
   listSubscriptions,
@@ -8,14 +6,12 @@ import {
 import type { AccountId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { dollars } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { ListedResource } from '../accounts/index.ts'
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 
 export const subscriptions: ListedResource<SubscriptionRecord> = {
   owner: { table: 'read.subscriptions', id: 'subscription_id' },
-  reads: ({ pool, clock }) => {
-    const db = createKysely<ReadDatabase & RenewalDatabase>(pool)
+  reads: ({ db, clock }) => {
     return {
       list: async (scope, page) => {
         const status = page.status as SubscriptionStatus | undefined
@@ -23,7 +19,7 @@ export const subscriptions: ListedResource<SubscriptionRecord> = {
         const found = await listSubscriptions(db, scope, { ...page, status }, nowMs)
         const rows = found.subscriptions.map((row) => ({
           ...subscriptionRecord(row, nowMs),
-          accountId: row.account_id as AccountId,
+          accountId: row.accountId as AccountId,
         }))
         return { rows, total: found.total }
       },

@@ -1,6 +1,5 @@
 import {
   findSubscription,
-  type SubscriptionQueries,
   type SubscriptionStatus,
   subscriptionStatuses,
   subscriptionsAfter,
@@ -11,6 +10,7 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { formOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
@@ -53,7 +53,7 @@ export const subscriptionPages = ({
   catalog,
   subscriptions,
 }: {
-  readonly db: SubscriptionQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }

@@ -50,61 +50,61 @@ export type SubscriptionRecord = z.infer<typeof SubscriptionRecord>
 
 /** Whether its paid period is over and it has not ended. No event marks this change. */
 export const isPeriodOver = (
-  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end'>,
+  row: Pick<SubscriptionView, 'endedAs' | 'currentPeriodEnd'>,
   nowMs: number,
-): boolean => row.ended_as === null && row.current_period_end <= isoTime(nowMs)
+): boolean => row.endedAs === null && row.currentPeriodEnd <= isoTime(nowMs)
 
 /** The status. Past due: the paid period is over, and the payment of the next one was refused. */
 export const subscriptionStatus = (
-  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end' | 'refused_reason'>,
+  row: Pick<SubscriptionView, 'endedAs' | 'currentPeriodEnd' | 'refusedReason'>,
   nowMs: number,
 ): SubscriptionStatus => {
-  if (row.ended_as !== null) return row.ended_as
-  return isPeriodOver(row, nowMs) && row.refused_reason !== null ? 'past_due' : 'active'
+  if (row.endedAs !== null) return row.endedAs
+  return isPeriodOver(row, nowMs) && row.refusedReason !== null ? 'past_due' : 'active'
 }
 
 /** A subscription from its stream, so that an answer with a new decision need not wait for the read table. */
 export const viewOf = (state: Subscription, refusedReason: string | null): SubscriptionView => ({
-  subscription_id: state.terms.subscriptionId,
-  product_id: state.terms.productId,
+  subscriptionId: state.terms.subscriptionId,
+  productId: state.terms.productId,
   quantity: state.terms.quantity,
   interval: state.terms.interval,
   target: state.terms.target,
-  order_id: state.orderId,
-  plan_id: state.planId,
-  proxy_ids: state.proxyIds,
-  amount_cents: state.amountCents,
-  started_at: state.terms.startedAt,
-  current_period_start: state.currentPeriodStart,
-  current_period_end: state.currentPeriodEnd,
-  cancel_at_period_end: state.cancelScheduled,
-  ended_as: state.ended?.status ?? null,
-  ended_reason: state.ended?.reason ?? null,
-  ended_at: state.ended?.at ?? null,
-  refused_reason: refusedReason,
+  orderId: state.orderId,
+  planId: state.planId,
+  proxyIds: state.proxyIds,
+  amountCents: state.amountCents,
+  startedAt: state.terms.startedAt,
+  currentPeriodStart: state.currentPeriodStart,
+  currentPeriodEnd: state.currentPeriodEnd,
+  cancelAtPeriodEnd: state.cancelScheduled,
+  endedAs: state.ended?.status ?? null,
+  endedReason: state.ended?.reason ?? null,
+  endedAt: state.ended?.at ?? null,
+  refusedReason,
 })
 
 export const subscriptionRecord = (row: SubscriptionView, nowMs: number): SubscriptionRecord => {
   const status = subscriptionStatus(row, nowMs)
   return {
-    subscriptionId: row.subscription_id,
+    subscriptionId: row.subscriptionId,
     status,
-    productId: row.product_id,
+    productId: row.productId,
     quantity: row.quantity,
     interval: row.interval,
     fulfillmentMeta: row.target === null ? null : metaOf(row.target),
-    orderId: row.order_id,
-    planId: row.plan_id,
-    proxyIds: [...row.proxy_ids],
-    amountCents: row.amount_cents,
+    orderId: row.orderId,
+    planId: row.planId,
+    proxyIds: [...row.proxyIds],
+    amountCents: row.amountCents,
     currency: 'USD',
-    startedAt: row.started_at,
-    currentPeriodStart: row.current_period_start,
-    currentPeriodEnd: row.current_period_end,
-    cancelAtPeriodEnd: row.cancel_at_period_end,
-    graceEndsAt: status === 'past_due' ? isoTime(Date.parse(row.current_period_end) + graceMs) : null,
-    endedAt: row.ended_at,
-    reason: status === 'past_due' ? row.refused_reason : row.ended_reason,
+    startedAt: row.startedAt,
+    currentPeriodStart: row.currentPeriodStart,
+    currentPeriodEnd: row.currentPeriodEnd,
+    cancelAtPeriodEnd: row.cancelAtPeriodEnd,
+    graceEndsAt: status === 'past_due' ? isoTime(Date.parse(row.currentPeriodEnd) + graceMs) : null,
+    endedAt: row.endedAt,
+    reason: status === 'past_due' ? row.refusedReason : row.endedReason,
   }
 }
 

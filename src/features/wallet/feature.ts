@@ -1,7 +1,5 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { walletRoutes } from './routes.ts'
 import { transactionPages } from './transaction-pages.ts'
 import {
@@ -18,8 +16,7 @@ export { openMovements } from './wallet-service.ts'
 export const open = (
   core: ServerCore,
 ): Feature & { readonly wallets: Wallets; readonly readBalance: ReadBalance } => {
-  const { pool, reads } = core
-  const db = createKysely<ReadDatabase>(pool)
+  const { db, reads } = core
   const wallets = createWallets(core)
   return {
     wallets,

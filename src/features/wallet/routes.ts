@@ -1,10 +1,9 @@
-import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import { createAvailableMicros, listTransactions } from '../../../projections/balances.ts'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { publicTransaction, Transaction } from './transaction-record.ts'
 
@@ -40,7 +39,7 @@ export const walletRoutes = ({
   db,
 }: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
 }): readonly Route[] => {
   const availableMicros = createAvailableMicros(db)
   return [

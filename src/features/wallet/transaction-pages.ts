@@ -1,12 +1,9 @@
 import { Readable } from 'node:stream'
-import {
-  type BalanceQueries,
-  type TransactionRow,
-  transactionsBefore,
-} from '../../../projections/balances.ts'
+import { type TransactionRow, transactionsBefore } from '../../../projections/balances.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type CsvValue, csvHead, csvLines } from '../../kernel/csv.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
 import { accountPage, type ConsolePage, fileOf, type ShownAccount } from '../../platform/ui/page.ts'
@@ -19,7 +16,7 @@ const positionOf = (text: string | null): number | null =>
   text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
 
 /** The subject of a movement, with a link if it has a page. */
-const subjectOf = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
+const subjectOf = ({ orderId, depositId, reference }: TransactionRow) => {
   if (orderId !== null) return html`<a href="/console/orders/${orderId}">${orderId}</a>`
   if (depositId !== null) return idText(depositId)
   return reference ?? ''
@@ -42,7 +39,7 @@ const headings = [
 const rowsAtOnce = 1_000
 
 /** Every movement of the account, newest first, as CSV. It is streamed, so its length needs no memory. */
-async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGenerator<string> {
+async function* csvOf(db: Db, { accountId }: ShownAccount): AsyncGenerator<string> {
   yield csvHead(headings)
   for (let before: number | null = null; ; ) {
     const page = { before, limit: rowsAtOnce }
@@ -63,7 +60,7 @@ export const transactionPages = ({
   db,
   reads,
 }: {
-  readonly db: BalanceQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
 }): readonly ConsolePage[] => [
   accountPage({
@@ -85,11 +82,11 @@ export const transactionPages = ({
           keyOf: ({ position }) => String(position),
           empty: 'There are no transactions yet.',
           columns: [
-            { title: 'Time', cell: ({ created_at }) => timeText(created_at) },
+            { title: 'Time', cell: ({ createdAt }) => timeText(createdAt) },
             { title: 'Type', head: true, cell: ({ type }) => type },
             { title: 'Subject', cell: subjectOf },
-            { title: 'Amount, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
-            { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balance_after_micros) },
+            { title: 'Amount, USD', number: true, cell: ({ amountMicros }) => microsText(amountMicros) },
+            { title: 'Balance, USD', number: true, cell: (row) => microsText(row.balanceAfterMicros) },
           ],
         }),
         cliEquivalents: ['curl "$API/wallet/transactions?limit=50" -H "X-API-Key: $KEY"'],

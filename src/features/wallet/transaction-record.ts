@@ -49,19 +49,19 @@ export const Transaction = z
   .meta({ id: 'Transaction' })
 
 export const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => {
-  const balanceAfterCents = microsToCentsFloor(row.balance_after_micros)
+  const balanceAfterCents = microsToCentsFloor(row.balanceAfterMicros)
   return {
-    transactionId: row.transaction_id,
+    transactionId: row.transactionId,
     type: row.type,
-    amountCents: balanceAfterCents - microsToCentsFloor(row.balance_after_micros - row.amount_micros),
-    amountMicros: row.amount_micros,
+    amountCents: balanceAfterCents - microsToCentsFloor(row.balanceAfterMicros - row.amountMicros),
+    amountMicros: row.amountMicros,
     balanceAfterCents,
-    balanceAfterMicros: row.balance_after_micros,
-    customerId: row.customer_id,
-    orderId: row.order_id,
-    depositId: row.deposit_id,
+    balanceAfterMicros: row.balanceAfterMicros,
+    customerId: row.customerId,
+    orderId: row.orderId,
+    depositId: row.depositId,
     scraper: row.scraper,
     reference: row.reference,
-    createdAt: row.created_at,
+    createdAt: row.createdAt,
   }
 }

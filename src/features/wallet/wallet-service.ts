@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type BalanceQueries, createAvailableMicros } from '../../../projections/balances.ts'
+import { createAvailableMicros } from '../../../projections/balances.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
@@ -26,6 +26,7 @@ import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/command.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
@@ -237,7 +238,7 @@ export const createReadBalance = ({
   db,
   reads,
 }: {
-  readonly db: BalanceQueries
+  readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
 }): ReadBalance => {
   const availableMicros = createAvailableMicros(db)

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import type { WebhookStaleRow } from '../../../projections/webhook-causes.ts'
 import { cancellationOf, type WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
 import type { EndpointEvent } from '../../domain/webhooks/events.ts'
@@ -72,6 +71,10 @@ const chunk = 500
 
 type Cancelable = DeliveryRef & { readonly attempts: number }
 
+/** A row of `read.webhooks_stale`. */
+type StaleDelivery = Omit<DeliveryRef, 'queued_at'> &
+  Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id' | 'caused_at' | 'position'>
+
 const cancelAppend = (
   delivery: Cancelable,
   cause: Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id'>,
@@ -141,7 +144,7 @@ export const openStale = ({ pool, log, clock, logger }: EnqueueDependencies): ((
   let after = 0
   /** When failed cancellations are repeated, milliseconds; null: there are none. */
   let retryAtMs: number | null = null
-  const cancel = async (rows: readonly WebhookStaleRow[]): Promise<void> => {
+  const cancel = async (rows: readonly StaleDelivery[]): Promise<void> => {
     await appendEvents(
       log,
       rows.map((row) => cancelAppend({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
@@ -152,7 +155,7 @@ export const openStale = ({ pool, log, clock, logger }: EnqueueDependencies): ((
       retryAtMs = null
       after = 0
     }
-    const { rows } = await pool.query<WebhookStaleRow>({
+    const { rows } = await pool.query<StaleDelivery>({
       name: 'webhooks-stale',
       text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
       values: [after],

@@ -54,7 +54,7 @@ const pageSql = `
    where n.position = $1::bigint
    order by e.endpoint_id limit ${page}`
 
-type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'cause_id'>
+type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'causeId'>
 
 const saveAnnouncementProgress = async (
   pool: pg.Pool,
@@ -129,7 +129,7 @@ export const openFanOuts = async (
   /** An announcement that an older release did not finish. That release stored its own lists. */
   const findUnfinished = async (): Promise<Announcement | undefined> => {
     const { rows } = await pool.query<Announcement>(
-      `select n.position, n.cause_id from work.webhook_fan_outs_left l
+      `select n.position, n.cause_id as "causeId" from work.webhook_fan_outs_left l
          join read.webhook_announcements n on n.cause_id = l.cause_id order by n.position limit 1`,
     )
     return rows[0]
@@ -139,10 +139,10 @@ export const openFanOuts = async (
     unfinished && !signal.aborted;
     unfinished = await findUnfinished()
   ) {
-    const { cause_id } = unfinished
+    const { causeId } = unfinished
     await announceTo(unfinished, '', async (endpoint) => {
       if (endpoint === null)
-        await pool.query('delete from work.webhook_fan_outs_left where cause_id = $1::text', [cause_id])
+        await pool.query('delete from work.webhook_fan_outs_left where cause_id = $1::text', [causeId])
     })
   }
 
@@ -150,7 +150,7 @@ export const openFanOuts = async (
     const { position, endpoint } = announced
     const { rows } = await pool.query<Announcement>({
       name: 'webhooks-announcements',
-      text: `select position, cause_id from read.webhook_announcements where position >= $1::bigint
+      text: `select position, cause_id as "causeId" from read.webhook_announcements where position >= $1::bigint
               order by position limit 1`,
       values: [endpoint === null ? position + 1 : position],
     })

@@ -1,8 +1,6 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { checkTarget, createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { createWebhooks } from './endpoint-service.ts'
 import { webhookRoutes } from './routes.ts'
@@ -25,7 +23,7 @@ export const open = (
     readonly limited: boolean
   },
 ): Feature => {
-  const { pool, runner, log, clock, reads } = core
+  const { pool, db, runner, log, clock, reads } = core
   const { progress } = core.projecting
   const rules: TargetRules = { allowLoopback: needs.allowLoopback }
   const resolve = createResolve()
@@ -38,13 +36,13 @@ export const open = (
     reads,
     log,
     clock,
-    db: createKysely<ReadDatabase>(pool),
+    db,
     pool,
     limited: needs.limited,
   })
   return {
-    routes: webhookRoutes({ webhookService, pool }),
-    pages: webhookPages({ webhookService, pool }),
+    routes: webhookRoutes({ webhookService, db }),
+    pages: webhookPages({ webhookService, db }),
     workers: [({ workers }) => startWebhooks(core, { rules, workers })],
   }
 }

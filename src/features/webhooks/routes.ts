@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { listDeliveries } from '../../../projections/webhooks.ts'
 import { maxActiveEndpoints, maxEndpoints } from '../../domain/webhooks/decide.ts'
@@ -20,6 +19,7 @@ import {
 } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import { maxUrlLength } from '../../platform/outgoing/target.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { maxRedelivered } from './redeliver.ts'
 import {
   DeliveryRecord,
@@ -37,7 +37,7 @@ import {
 } from './webhook-record.ts'
 import { allowances, type WebhookService } from './webhook-service.ts'
 
-type RouteDependencies = { readonly webhookService: WebhookService; readonly pool: pg.Pool }
+type RouteDependencies = { readonly webhookService: WebhookService; readonly db: Db }
 
 const urlField = z.string().meta({
   description: `An https URL of at most ${maxUrlLength} characters whose host is public.`,
@@ -263,7 +263,7 @@ const rateText = ({ endpoint, account }: { readonly endpoint: number; readonly a
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
 /** Sent deliveries and manual deliveries: docs/http-api.md, "Webhooks and notices". */
-const deliveryRoutes = ({ webhookService, pool }: RouteDependencies): readonly Route[] => [
+const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Route[] => [
   route({
     ...onEndpoint,
     method: 'POST',
@@ -309,7 +309,7 @@ const deliveryRoutes = ({ webhookService, pool }: RouteDependencies): readonly R
     handler: async ({ caller, params: { id }, query, after }) => {
       await webhookService.deliveriesReady(endpointOwnerOf(caller, id), after)
       const { limit, offset, status } = query
-      const page = await listDeliveries(pool, id, { limit, offset, status })
+      const page = await listDeliveries(db, id, { limit, offset, status })
       const deliveries = page.deliveries.map(deliveryRecord)
       return { status: 200, body: { deliveries, total: page.total, limit, offset } }
     },

@@ -1,8 +1,6 @@
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { findEndpoint, listEndpoints, type WebhookEndpointRow } from '../../../projections/webhooks.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { ListedResource, Owned } from '../accounts/index.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
@@ -14,17 +12,17 @@ const recordsOf = async (
   rows: readonly WebhookEndpointRow[],
 ): Promise<readonly Owned<WebhookRecord>[]> => {
   const values = createWebhookValues({ pool, vault: createVault(keys.master) })
-  const urls = await values.read(rows.map((row) => ({ valueId: row.url_id, endpointId: row.endpoint_id })))
+  const urls = await values.read(rows.map((row) => ({ valueId: row.urlId, endpointId: row.endpointId })))
   return rows.map((row) => ({
-    ...webhookRecord(row, urls.get(row.url_id) ?? ''),
-    accountId: row.account_id as AccountId,
+    ...webhookRecord(row, urls.get(row.urlId) ?? ''),
+    accountId: row.accountId as AccountId,
   }))
 }
 
 export const webhooks: ListedResource<WebhookRecord> = {
   owner: { table: 'read.webhook_endpoints', id: 'endpoint_id' },
   reads: (context) => {
-    const db = createKysely<ReadDatabase>(context.pool)
+    const { db } = context
     return {
       list: async ({ accountId }, page) => {
         const found = await listEndpoints(db, accountId, page)

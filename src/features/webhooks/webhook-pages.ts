@@ -1,9 +1,9 @@
-import type pg from 'pg'
 import { deliveriesAfter, showDelivery } from '../../../projections/webhooks.ts'
 import { type DeliveryStatus, defaultEvents, webhookEvents } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange } from '../../platform/http/query.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import {
   choicesOf,
@@ -134,10 +134,10 @@ const refusedEndpoint = (error: unknown): FormRefusal => {
 /** Webhook endpoints of an account and their deliveries. */
 export const webhookPages = ({
   webhookService,
-  pool,
+  db,
 }: {
   readonly webhookService: WebhookService
-  readonly pool: pg.Pool
+  readonly db: Db
 }): readonly ConsolePage[] => {
   const findEndpoint = (visit: AccountVisit) => webhookService.find(ownerOf(visit), null)
 
@@ -157,7 +157,7 @@ export const webhookPages = ({
         },
       ],
       load: async (page) =>
-        (await deliveriesAfter(pool, owner.endpointId, { status, ...page })).map(deliveryRecord),
+        (await deliveriesAfter(db, owner.endpointId, { status, ...page })).map(deliveryRecord),
       keyOf: ({ createdAt, id }) => afterText(createdAt, id),
       empty: 'Nothing was sent yet. Send a ping to test the receiver.',
       columns: [
@@ -430,7 +430,7 @@ ${formOf(visit.form, {
       show: async (visit) => {
         const owner = ownerOf(visit)
         await webhookService.deliveriesReady(owner, null)
-        const row = await showDelivery(pool, owner.endpointId, visit.params.delivery ?? '')
+        const row = await showDelivery(db, owner.endpointId, visit.params.delivery ?? '')
         if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
         const delivery = deliveryRecord(row)
         return {

@@ -76,31 +76,31 @@ export const DeliveryRecord = z
 export type DeliveryRecord = z.infer<typeof DeliveryRecord>
 
 export const webhookRecord = (row: WebhookEndpointRow, url: string): WebhookRecord => ({
-  id: row.endpoint_id,
+  id: row.endpointId,
   url,
   events: [...(row.events ?? defaultEvents)],
   status: row.status,
-  disabledReason: row.disabled_reason,
-  createdAt: row.created_at,
+  disabledReason: row.disabledReason,
+  createdAt: row.createdAt,
 })
 
 export const deliveryRecord = (row: DeliveryRow): DeliveryRecord => ({
-  id: row.delivery_id,
+  id: row.deliveryId,
   event: row.event,
   resource: row.resource,
   status: row.status,
-  attempts: row.log.map(({ latency_ms, round, attempt, at, status, error, answer }) => ({
+  attempts: row.log.map(({ latencyMs, round, attempt, at, status, error, answer }) => ({
     round,
     attempt,
     at,
     status,
-    latencyMs: latency_ms,
+    latencyMs,
     error,
     answer,
   })),
-  nextAttemptAt: row.status === 'pending' ? row.due_at : null,
-  createdAt: row.queued_at,
-  finishedAt: row.finished_at,
+  nextAttemptAt: row.status === 'pending' ? row.dueAt : null,
+  createdAt: row.queuedAt,
+  finishedAt: row.finishedAt,
 })
 
 export const webhookExample: WebhookRecord = {

@@ -1,6 +1,4 @@
-import type { Kysely } from 'kysely'
 import type pg from 'pg'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { webhookDeliveries } from '../../../projections/groups.ts'
 import {
   findDelivery,
@@ -18,6 +16,7 @@ import { webhooksStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { TargetRefused } from '../../platform/outgoing/target.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { createEndpointStates } from './delivery-queue.ts'
@@ -53,7 +52,7 @@ export type WebhookServiceDependencies = {
   readonly reads: Pick<Reads, 'settled'>
   readonly log: EventLog
   readonly clock: Clock
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Db
   readonly pool: pg.Pool
   /** Whether manual requests are rate limited. */
   readonly limited: boolean
@@ -90,8 +89,8 @@ const createEndpointReads = ({ reads, log, values, db }: WebhookServiceDependenc
   ): Promise<readonly WebhookRecord[]> => {
     const { state } = await endpointsOf(accountId)
     const found = rows.flatMap((row) => {
-      const valueId = state.get(row.endpoint_id)?.urlId
-      return valueId === undefined ? [] : [{ row, valueId, endpointId: row.endpoint_id }]
+      const valueId = state.get(row.endpointId)?.urlId
+      return valueId === undefined ? [] : [{ row, valueId, endpointId: row.endpointId }]
     })
     const urls = await values.read(found)
     return found.flatMap(({ row, valueId }) => {
@@ -210,7 +209,7 @@ export const createWebhookService = (dependencies: WebhookServiceDependencies) =
     ) => {
       const { endpointId } = endpointOwner
       await endpoints.endpointOf(endpointOwner, after)
-      const delivery = await findDelivery(pool, endpointId, deliveryId)
+      const delivery = await findDelivery(db, endpointId, deliveryId)
       if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
       await takeAllowance('redelivery', endpointOwner)
       const { position } = done(await webhooks.redeliver(endpointOwner, delivery, cause))

@@ -6,6 +6,7 @@ import type { CommandRunner } from '../commands/command.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { StoreSettings } from '../outgoing/open-object-store.ts'
+import type { Db } from '../postgres/kysely.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
 import { CliRefusal } from './output.ts'
@@ -42,6 +43,8 @@ export type CliContext = {
   readonly config: CliSettings
   readonly keys: Keys
   readonly pool: pg.Pool
+  /** Typed queries over `pool`. */
+  readonly db: Db
   readonly log: EventLog
   readonly codec: EventCodec
   readonly runner: CommandRunner

@@ -11,6 +11,7 @@ import type { LogWait } from '../commands/wait-for-log.ts'
 import type { AppendHealth } from '../eventstore/append-guards.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
+import type { Db } from '../postgres/kysely.ts'
 import type { LogFeed } from '../projections/feed.ts'
 import type { ProjectionRunner } from '../projections/projection-runner.ts'
 import type { CaughtUp, Reads } from '../projections/read-your-writes.ts'
@@ -24,6 +25,8 @@ export type Core = {
   /** The address of Postgres, with the password. */
   readonly postgresUrl: string
   readonly pool: pg.Pool
+  /** Typed queries over `pool`. */
+  readonly db: Db
   readonly log: EventLog
   /** False: the log is in an EventStoreDB. */
   readonly isLogInPostgres: boolean

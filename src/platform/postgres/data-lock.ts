@@ -1,8 +1,7 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartRefused } from './errors.ts'
-import { makeFolder } from './make-folder.ts'
 
 /** The contents of a file in the data directory during its use (mode 600: the address contains the password). */
 export type DataUser = {
@@ -97,5 +96,32 @@ const openExclusive = (path: string): DatabaseSync | null => {
       `${path} cannot be locked (${message}). Let this user read and write it, or move it away; it holds nothing.`,
       { cause: error },
     )
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+/**
+ * Creates a folder and its parents, if they do not exist. Node's own `recursive` never ends in a folder that accepts
+ * no folders and answers ENOENT, such as /proc.
+ * @throws the system's error
+ */
+export const makeFolder = async (path: string): Promise<void> => {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const parent = dirname(path)
+    if (code === 'EEXIST') {
+      if ((await stat(path)).isDirectory()) return
+      throw error
+    }
+    if (code !== 'ENOENT' || (await exists(parent))) throw error
+    await makeFolder(parent)
+    await makeFolder(path)
   }
 }

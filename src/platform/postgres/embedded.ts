@@ -5,9 +5,8 @@ import { chown, mkdir, open, readFile, realpath, rename, rm, stat, writeFile } f
 import { join } from 'node:path'
 import pg from 'pg'
 import { findLauncher, type Launcher } from './binaries.ts'
-import { type DataLock, lockData, lockFile } from './data-lock.ts'
+import { type DataLock, lockData, lockFile, makeFolder } from './data-lock.ts'
 import { readStartFile, StartRefused } from './errors.ts'
-import { makeFolder } from './make-folder.ts'
 import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
 import { notInstalledIn } from './wait-for-database.ts'
 

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
-import type { Kysely, SelectQueryBuilder, Sql } from 'kysely'
+import type { Kysely, RawBuilder, SelectQueryBuilder, Sql } from 'kysely'
 import type pg from 'pg'
+import type { ListScope } from '../../kernel/scopes.ts'
 import { statementNamesOf } from './pipeline.ts'
 
 const require = createRequire(import.meta.url)
@@ -13,6 +14,15 @@ export const sql: Sql = new Proxy((() => undefined) as unknown as Sql, {
   apply: (_, __, [strings, ...values]) => kysely().sql(strings, ...values),
   get: (_, name: keyof Sql) => kysely().sql[name],
 })
+
+/** Whether the row of a table alias belongs to the account and the customer of a scope. */
+export const inScope = (alias: string, { accountId, customerId }: ListScope): RawBuilder<boolean> => {
+  if (accountId === null) return sql`true`
+  const ofAccount = sql<boolean>`${sql.ref(`${alias}.accountId`)} = ${accountId}`
+  return customerId === null
+    ? ofAccount
+    : sql`${ofAccount} and ${sql.ref(`${alias}.customerId`)} = ${customerId}`
+}
 
 /**
  * A page of rows and the total number of rows, in one round trip and as of one time. A page after the last row is
@@ -33,11 +43,14 @@ export const countedPage = async <Database, Tables extends keyof Database, Row>(
   return { rows, total: (await countQuery.executeTakeFirst())?.total ?? 0 }
 }
 
-/**
- * Kysely over a pool. Each statement is prepared under a name (Kysely sends them unnamed). Any number of them may
- * share a pool. The caller ends the pool.
- */
-export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
+/** The tables of the queries: `projections/database.ts` declares them. */
+// biome-ignore lint/suspicious/noEmptyInterface: it is declared in parts
+export interface Database {}
+
+/** Typed queries. The column `order_id` is the field `orderId`; the keys in a jsonb value remain as they are. */
+export type Db = Kysely<Database>
+
+const openKysely = <Tables>(pool: pg.Pool): Kysely<Tables> => {
   const connect = async () => {
     const client = await pool.connect()
     const statementName = statementNamesOf(client)
@@ -55,8 +68,24 @@ export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
       release: () => client.release(failed),
     } as unknown as pg.PoolClient
   }
-  const { Kysely: Connected, PostgresDialect } = kysely()
-  return new Connected<Database>({
+  const { CamelCasePlugin, Kysely: Connected, PostgresDialect } = kysely()
+  return new Connected<Tables>({
     dialect: new PostgresDialect({ pool: { connect, options: pool.options, end: async () => undefined } }),
+    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+  })
+}
+
+/**
+ * Kysely over a pool, which the caller ends. Each statement is prepared under a name (Kysely sends them unnamed).
+ * Kysely is loaded with the first query.
+ */
+export const createKysely = <Tables = Database>(pool: pg.Pool): Kysely<Tables> => {
+  let opened: Kysely<Tables> | null = null
+  return new Proxy({} as Kysely<Tables>, {
+    get: (_, name) => {
+      opened ??= openKysely(pool)
+      const member: unknown = Reflect.get(opened, name)
+      return typeof member === 'function' ? member.bind(opened) : member
+    },
   })
 }

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
+import { isIP } from 'node:net'
+import { isStorable } from '../../kernel/json-text.ts'
+import type { Column, ColumnType, ReadModel, ReadModelGroup, Table } from './read-model.ts'
 
 /** What filled a model's tables. Stored with the checkpoint, so that changed code is detected. */
 export type Definition = {
@@ -15,8 +17,8 @@ const layout = 1
 
 const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
   name,
-  Object.entries(columns),
-  key,
+  Object.entries(columns).map(([field, column]) => [columnName(field), column]),
+  key.map(columnName),
   indexes,
   ...(rewritten ? ['rewritten'] : []),
 ]
@@ -73,26 +75,37 @@ const checkedName = (name: string): string => {
   return name
 }
 
-export const columnNames = (table: Table): readonly string[] => Object.keys(table.columns).map(checkedName)
+/** `order_id`: the column of the field `orderId`. */
+export const columnName = (field: string): string =>
+  checkedName(field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
 
-/** `order_id text, amount_cents bigint`, the form of `json_to_recordset` and `create table`. */
-export const columnList = (table: Table, names = columnNames(table)): string =>
-  names.map((name) => `${name} ${table.columns[name]?.type}`).join(', ')
+/** The names of the fields of a table's rows. */
+export const fieldNames = (table: Table): readonly string[] => Object.keys(table.columns)
+
+export const columnNames = (table: Table): readonly string[] => fieldNames(table).map(columnName)
+
+/** The columns of a table under the names of the fields: `order_id as "orderId"`. */
+export const fieldsSql = (table: Table, alias = ''): string =>
+  fieldNames(table)
+    .map((field) => `${alias === '' ? '' : `${alias}.`}${columnName(field)} as "${field}"`)
+    .join(', ')
+
+export const keyColumns = (table: Table): readonly string[] => table.key.map(columnName)
 
 export const qualified = (schema: string, table: Table): string =>
   `${checkedName(schema)}.${checkedName(table.name)}`
 
 /** Byte order. The order of a language is slower, and its indexes break when the system changes its rules. */
-const definedType = (type: string | undefined): string => (type === 'text' ? 'text collate "C"' : `${type}`)
+const definedType = (type: string): string => (type === 'text' ? 'text collate "C"' : type)
 
 /** `unlogged`: for tables that are not needed after a crash. */
 export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | '' = ''): string => {
-  const columns = columnNames(table).map(
-    (name) =>
-      `${name} ${definedType(table.columns[name]?.type)}${table.columns[name]?.nullable ? '' : ' not null'}`,
+  const columns = Object.entries(table.columns).map(
+    ([field, { type, nullable }]) =>
+      `${columnName(field)} ${definedType(type)}${nullable ? '' : ' not null'}`,
   )
   const storageClause = table.rewritten ? ' with (fillfactor = 50)' : ''
-  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))${storageClause}`
+  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${keyColumns(table).join(', ')}))${storageClause}`
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
@@ -112,3 +125,71 @@ export const keyText = (key: readonly unknown[]): string => {
 
 export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>
   table.key.map((name) => row[name] as string | number)
+
+const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
+/** A value that JSON can express and `jsonb` can store. */
+const isStorableJson = (value: unknown): boolean => {
+  if (typeof value === 'string') return isStorable(value)
+  if (typeof value !== 'object' || value === null) return value !== undefined
+  return Object.entries(value).every(
+    ([name, inner]) => isStorable(name) && (inner === undefined || isStorableJson(inner)),
+  )
+}
+const isTime = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value))
+const isInteger = (max: number) => (value: unknown) =>
+  Number.isInteger(value) && Math.abs(value as number) <= max
+const int4Most = 2_147_483_647
+const networkForm = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/
+const isNetwork = (value: unknown): boolean => {
+  const [, address = '', bits = '0'] = networkForm.exec(String(value)) ?? []
+  const family = isIP(address)
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+const fits: Readonly<Record<ColumnType, (value: unknown) => boolean>> = {
+  text: isText,
+  bigint: isInteger(Number.MAX_SAFE_INTEGER),
+  integer: isInteger(int4Most),
+  boolean: (value) => typeof value === 'boolean',
+  timestamptz: isTime,
+  jsonb: isStorableJson,
+  'text[]': (value) => Array.isArray(value) && value.every(isText),
+  inet: isNetwork,
+}
+
+type Field = { readonly name: string; readonly type: ColumnType; readonly nullable: boolean }
+
+const fieldsOf = new WeakMap<Table, readonly Field[]>()
+const fieldsIn = (table: Table): readonly Field[] => {
+  let fields = fieldsOf.get(table)
+  if (!fields) {
+    fields = Object.entries<Column>(table.columns).map(([name, { type, nullable = false }]) => ({
+      name,
+      type,
+      nullable,
+    }))
+    fieldsOf.set(table, fields)
+  }
+  return fields
+}
+
+/** Why Postgres would reject a row of a table; null if it would accept it. */
+export const rowProblem = (table: Table, row: Row): string | null => {
+  for (const { name, type, nullable } of fieldsIn(table)) {
+    const value = row[name] ?? null
+    if (value === null ? !nullable : !fits[type](value))
+      return `a row of ${table.name} would have a ${columnName(name)} that is ${value === null ? 'missing' : `no ${type}`}`
+  }
+  return null
+}
+
+/** Why no row of a table can have this key; null if a row can have it. */
+export const keyProblem = (table: Table, key: readonly unknown[]): string | null => {
+  for (let at = 0; at < table.key.length; at += 1) {
+    const name = table.key[at] as string
+    const { type } = table.columns[name] as Column
+    if (!fits[type](key[at]))
+      return `no row of ${table.name} can have a ${columnName(name)} that is no ${type}`
+  }
+  return null
+}

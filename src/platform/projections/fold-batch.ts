@@ -1,10 +1,9 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { noYield, type YieldToCommands, yieldEvery } from '../commands/background-scheduler.ts'
-import { keyOf, keyText, type Row } from './definition.ts'
+import { keyOf, keyProblem, keyText, type Row, rowProblem } from './definition.ts'
 import { createDispatch, type Dispatch, type ReadModel, type Rows, type Table } from './read-model.ts'
 import type { RowCache, TableCache } from './row-cache.ts'
-import { keyProblem, rowProblem } from './row-problem.ts'
 
 /** The changes of a batch in one table: new rows, rows to insert or replace, keys to delete. Each key occurs once. */
 export type TableChange = {
@@ -85,7 +84,7 @@ export type FoldOptions = {
    * No other process writes these tables. A row that is known to be absent is then inserted by `copy`, which costs
    * less than an upsert. Without it, a row that another process inserted in the meantime is replaced.
    */
-  readonly alone?: true
+  readonly soleWriter?: true
 }
 
 /** Events folded in one step: about half a millisecond of work. */
@@ -281,7 +280,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
  * loaded when an event first needs one, and then for all remaining events at once: mostly one select per table, or
  * none. So `reads` is not called while every row is known.
  */
-export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions): Fold => {
+export const startFold = ({ models, cache, load, onPoison, soleWriter }: FoldOptions): Fold => {
   const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
   const { holds, before, rows, tables, keepLoaded, beginEvent, mark, undoTo } = overlay
   const modelsFor = dispatchOf(models)
@@ -354,7 +353,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     const removed: Key[] = []
     for (const [text, { key, row, inserted: isNew }] of known.changes) {
       const previous = isNew ? null : before(known, text)
-      if (row && (isNew || (alone && previous === null))) inserted.push(row)
+      if (row && (isNew || (soleWriter && previous === null))) inserted.push(row)
       else if (isSame(previous, row)) continue
       else if (row) put.push(row)
       else removed.push(key)

@@ -15,9 +15,8 @@ import {
 import type { LogFeed } from './feed.ts'
 import type { FoldWatch } from './fold-batch.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
-import { createGate } from './group-signals.ts'
 import type { BatchDone, BatchPoint } from './leadership.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { createGate, createProgress, type Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
 
 export type GroupHealth = {

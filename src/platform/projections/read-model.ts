@@ -45,15 +45,36 @@ export type ColumnType =
   | 'text[]'
   | 'inet'
 
-export type Column = { readonly type: ColumnType; readonly nullable?: true }
+export type Column<Value = unknown> = {
+  readonly type: ColumnType
+  readonly nullable?: true
+  /** Only for the compiler. */
+  readonly value?: Value
+}
+
+const columnOf = (type: ColumnType): Column<never> => ({ type })
+
+/** The columns of `readTable`. A type parameter narrows the values. */
+export const column = {
+  text: <Value extends string = string>(): Column<Value> => columnOf('text'),
+  bigint: (): Column<number> => columnOf('bigint'),
+  integer: (): Column<number> => columnOf('integer'),
+  boolean: (): Column<boolean> => columnOf('boolean'),
+  /** A time in ISO 8601. */
+  timestamptz: (): Column<string> => columnOf('timestamptz'),
+  jsonb: <Value>(): Column<Value> => columnOf('jsonb'),
+  textArray: <Value extends string = string>(): Column<readonly Value[]> => columnOf('text[]'),
+  inet: (): Column<string> => columnOf('inet'),
+}
+export const nullable = <Value>({ type }: Column<Value>): Column<Value | null> => ({ type, nullable: true })
 
 /**
- * A table of a read model: columns, primary key and indexes. An index is a column list (`desc` and a `where` are
- * allowed) or `using …` as in `create index`.
+ * A table of a read model: columns, primary key and indexes. The column of the field `orderId` is `order_id`. An
+ * index is a list of columns (`desc` and a `where` are allowed) or `using …` as in `create index`.
  */
-export type Table<Row extends object = Record<string, unknown>> = {
-  readonly name: string
-  readonly columns: { readonly [Name in keyof Row & string]: Column }
+export type Table<Row extends object = Record<string, unknown>, Name extends string = string> = {
+  readonly name: Name
+  readonly columns: { readonly [Field in keyof Row & string]: Column }
   readonly key: readonly (keyof Row & string)[]
   readonly indexes: readonly string[]
   /** Rows are only added, by `Rows.add`. They are never read, replaced or cached. */
@@ -65,6 +86,19 @@ export type Table<Row extends object = Record<string, unknown>> = {
    */
   readonly rewritten?: true
 }
+
+/** The row of a list of columns. */
+type RowOfColumns<Columns> = {
+  readonly [Field in keyof Columns]: Columns[Field] extends Column<infer Value> ? Value : never
+}
+
+/** Declares a table. Its row type follows from the columns. */
+export const readTable = <const Name extends string, Columns extends Readonly<Record<string, Column>>>(
+  table: Omit<Table<RowOfColumns<Columns>, Name>, 'columns'> & { readonly columns: Columns },
+): Table<RowOfColumns<Columns>, Name> => table
+
+/** The type of the rows of a table. */
+export type RowOf<T> = T extends Table<infer Row, string> ? Row : never
 
 /** One row by its primary key, in the order of `table.key`. */
 export type RowKey = { readonly table: string; readonly key: readonly (string | number)[] }
@@ -92,6 +126,9 @@ export type Rows = {
    */
   attempt(part: () => void): string | null
 }
+
+/** Declares a read model, with the types of its tables. */
+export const readModel = <const Model extends ReadModel>(model: Model): Model => model
 
 /** The events that a model takes. */
 export type EventFilter = {

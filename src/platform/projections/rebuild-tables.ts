@@ -4,11 +4,11 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
-import { columnNames, definitionsOf, qualified, type Row } from './definition.ts'
+import { columnNames, definitionsOf, keyColumns, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import type { FoldWatch } from './fold-batch.ts'
-import { createFolding } from './folding.ts'
 import type { ReadModel, Table } from './read-model.ts'
+import { createFolding } from './write-batch.ts'
 
 /** The first row, by key, that differs between two versions of a table. */
 export type Difference = {
@@ -25,7 +25,7 @@ type RowPair = { readonly live: Row | null; readonly rebuilt: Row | null }
 
 const describe = (table: Table, { live, rebuilt }: RowPair): Difference => {
   const sampleRow = (live ?? rebuilt) as Row
-  const key = Object.fromEntries(table.key.map((name) => [name, sampleRow[name]]))
+  const key = Object.fromEntries(keyColumns(table).map((name) => [name, sampleRow[name]]))
   const column =
     live && rebuilt
       ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ??
@@ -49,9 +49,10 @@ export const compareTables = async (
   table: Table,
   schema: string,
 ): Promise<Difference | null> => {
-  const on = table.key.map((name) => `live.${name} = rebuilt.${name}`).join(' and ')
-  const order = table.key.map((name) => `coalesce(live.${name}, rebuilt.${name})`).join(', ')
-  const [first] = table.key
+  const keys = keyColumns(table)
+  const on = keys.map((name) => `live.${name} = rebuilt.${name}`).join(' and ')
+  const order = keys.map((name) => `coalesce(live.${name}, rebuilt.${name})`).join(', ')
+  const [first] = keys
   const { rows } = await client.query<RowPair>(
     `select to_jsonb(live) as live, to_jsonb(rebuilt) as rebuilt
      from ${qualified('read', table)} live full join ${qualified(schema, table)} rebuilt on ${on}

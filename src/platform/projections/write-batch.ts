@@ -19,9 +19,19 @@ import {
   writeInt4,
   writeTimestamptz,
 } from '../postgres/pipeline.ts'
-import { columnList, columnNames, qualified, type Row } from './definition.ts'
-import type { LoadRows, TableChange } from './fold-batch.ts'
-import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'
+import type { Session } from '../postgres/postgres-session.ts'
+import {
+  columnName,
+  columnNames,
+  fieldNames,
+  fieldsSql,
+  keyColumns,
+  qualified,
+  type Row,
+} from './definition.ts'
+import { foldBatch, type LoadRows, type PoisonEvent, type TableChange } from './fold-batch.ts'
+import type { Column, ColumnType, ReadModel, Table, WorkFold } from './read-model.ts'
+import { createRowCache } from './row-cache.ts'
 
 type ToArray = (values: readonly unknown[]) => Buffer
 
@@ -63,7 +73,9 @@ const invalidBinaryRepresentation = '22P03'
 export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
   const reason = cause instanceof Error ? cause.message : cause
   const { type } = table.columns[name] as Column
-  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${reason}`, { cause })
+  const error = new Error(`a row of ${table.name} has a ${columnName(name)} that is no ${type}: ${reason}`, {
+    cause,
+  })
   return Object.assign(error, { code: invalidBinaryRepresentation })
 }
 
@@ -111,7 +123,7 @@ const columnsOf = new WeakMap<Table, readonly CopyColumn<Row>[]>()
 const columnsIn = (table: Table): readonly CopyColumn<Row>[] => {
   const known = columnsOf.get(table)
   if (known) return known
-  const columns = columnNames(table).map((name) => columnOf(table, name))
+  const columns = fieldNames(table).map((name) => columnOf(table, name))
   columnsOf.set(table, columns)
   return columns
 }
@@ -124,7 +136,7 @@ export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
   try {
     return copyRows(columnsIn(table), rows)
   } catch (cause) {
-    for (const name of columnNames(table))
+    for (const name of fieldNames(table))
       try {
         copyRows([columnOf(table, name)], rows)
       } catch (error) {
@@ -163,25 +175,31 @@ const copySql = (schema: string, table: Table): string =>
  */
 const upsertSql = (schema: string, table: Table): string => {
   const names = columnNames(table)
-  const values = names.map((name, index) => {
-    const { type } = table.columns[name] as Column
+  const key = keyColumns(table)
+  const values = Object.values(table.columns).map(({ type }, index) => {
     const value = `unnest($${index + 1}::${elementType(type)}[])`
     return elementType(type) === type ? value : `${value}::${type}`
   })
-  const rest = names.filter((name) => !table.key.includes(name))
+  const rest = names.filter((name) => !key.includes(name))
   const update = rest.map((name) => `${name} = excluded.${name}`).join(', ')
   return `insert into ${qualified(schema, table)} (${names.join(', ')}) select ${values.join(', ')}
-    on conflict (${table.key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
+    on conflict (${key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
 }
 
-const deleteSql = (schema: string, table: Table): string => {
-  const names = table.key.join(', ')
-  return `delete from ${qualified(schema, table)} where (${names}) in
-    (select ${names} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+/** The keys of a parameter of `keyObjects` as rows. */
+const keysSql = (table: Table): string => {
+  const columns = table.key.map((field) => `${columnName(field)} ${table.columns[field]?.type}`)
+  return `select ${keyColumns(table).join(', ')} from json_to_recordset($1::json) as k (${columns.join(', ')})`
 }
 
-const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
-  Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
+const deleteSql = (schema: string, table: Table): string =>
+  `delete from ${qualified(schema, table)} where (${keyColumns(table).join(', ')}) in
+    (${keysSql(table)})`
+
+const keyObjects = (table: Table, keys: readonly (readonly (string | number)[])[]): string => {
+  const names = keyColumns(table)
+  return JSON.stringify(keys.map((key) => Object.fromEntries(names.map((name, index) => [name, key[index]]))))
+}
 
 const checkpointStatement = ({ group, logId, epoch, from, to, lastEvent }: CheckpointStep): Statement => ({
   text: checkpointSql,
@@ -194,24 +212,21 @@ const changeStatements = (schema: string, { table, put, removed }: TableChange):
   if (put.length > 0)
     statements.push({
       text: upsertSql(schema, table),
-      values: columnNames(table).map((name) => columnArray(table, name, put)),
+      values: fieldNames(table).map((name) => columnArray(table, name, put)),
     })
   if (removed.length > 0)
     statements.push({
       text: deleteSql(schema, table),
-      values: [JSON.stringify(removed.map((key) => keyObject(table, key)))],
+      values: [keyObjects(table, removed)],
     })
   return statements
 }
 
 const selectSql = (schema: string, table: Table): string => {
-  const names = columnNames(table).join(', ')
-  const [singleKey] = table.key
-  if (table.key.length === 1)
-    return `select ${names} from ${qualified(schema, table)} where ${singleKey} = any (
-      select ${singleKey} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
-  return `select ${names} from ${qualified(schema, table)} where (${table.key.join(', ')}) in (
-    select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+  const key = keyColumns(table)
+  const condition = key.length === 1 ? `${key[0]} = any` : `(${key.join(', ')}) in`
+  return `select ${fieldsSql(table)} from ${qualified(schema, table)} where ${condition} (
+    ${keysSql(table)})`
 }
 
 export type BatchWriter = {
@@ -257,7 +272,7 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
   return {
     load: async (table, keys) => {
       await underWay
-      const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
+      const parameter = keyObjects(table, keys)
       const { rows } = await client.query<Row>({
         ...statementName(selectSql(schema, table)),
         values: [parameter],
@@ -298,5 +313,56 @@ export const writeWork = async (
     await client.query('rollback').catch(() => undefined)
     if ((error as { code?: unknown }).code === movedOn) return null
     throw error
+  }
+}
+
+/** Folds events into the tables of a schema that were empty before the first event. */
+export type Folding = {
+  /**
+   * Folds the next events in log order. It resolves while their rows are being written: the next call folds during
+   * the write.
+   * @returns the changes of the events
+   * @throws PoisonEvent if a model cannot apply an event; nothing of this batch is written. Not with `onPoison`.
+   */
+  take(events: readonly RecordedEvent[]): Promise<readonly TableChange[]>
+  /** Resolves when all rows are written. */
+  written(): Promise<void>
+}
+
+export type FoldingOptions = {
+  readonly session: Session
+  readonly schema: string
+  readonly models: readonly ReadModel[]
+  /** Rows in memory; default 100,000. While all rows fit, none is selected. */
+  readonly maxRows?: number
+  /** Called with events that a model cannot apply. The model then skips them. */
+  readonly onPoison?: (poison: PoisonEvent) => void
+}
+
+export const createFolding = (options: FoldingOptions): Folding => {
+  const { session, schema, models, maxRows = 100_000, onPoison } = options
+  const writer = createBatchWriter(session.client, schema)
+  const cache = createRowCache({ maxRows, complete: true })
+  let written: Promise<unknown> = Promise.resolve()
+  return {
+    async take(events) {
+      // Loads wait for the write in progress, because both use the same session.
+      const changes = await foldBatch({
+        models,
+        events,
+        cache,
+        load: writer.load,
+        soleWriter: true,
+        ...(onPoison && { onPoison }),
+      })
+      await written
+      written = writer.write(changes.tables, null)
+      written.catch(() => undefined) // the next caller that awaits the write gets the error
+      changes.commit()
+      return changes.tables
+    },
+    async written() {
+      await written
+    },
   }
 }

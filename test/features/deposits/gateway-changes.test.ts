@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { listGatewayChanges } from '../../../projections/deposits.ts'
 import { operate } from '../../support/operator.ts'
 import { until } from '../../support/until.ts'
 import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
 /** The open changes of a deposit, as operators see them. */
 const openChanges = async (shop: Shop, depositId: string) => {
-  const rows = await listGatewayChanges(shop.farebox.core.pool, { all: false, limit: 100, offset: 0 })
+  const rows = await listGatewayChanges(shop.farebox.core.db, { all: false, limit: 100, offset: 0 })
   return rows
-    .filter((row) => row.deposit_id === depositId)
+    .filter((row) => row.depositId === depositId)
     .map(({ change, amount }) => (amount === null ? change : `${change} ${amount}`))
     .sort()
 }

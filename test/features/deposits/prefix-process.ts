@@ -15,6 +15,7 @@ import {
 import type { Gateways } from '../../../src/features/payments/payment-port.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import type { MasterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
@@ -62,7 +63,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     log: own,
     runner,
     pool,
-    pages: createDepositPages({ pool, keys: installation, logger: silent }),
+    pages: createDepositPages({ pool, db: createKysely(pool), keys: installation, logger: silent }),
     gateways,
     openingLimits: noOpeningLimits,
     callbackUrl: (gatewayId) => `${publicUrl}${callbackPath(gatewayId)}`,

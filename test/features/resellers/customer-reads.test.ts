@@ -40,7 +40,7 @@ test("a customer's data is read by its index, however much the reseller has", as
   await client.query('analyze')
 
   const scope: Scope = { accountId: 'acc_one' as AccountId, customerId: 'cus_7' as CustomerId }
-  const db = createKysely<never>(pool) as never
+  const db = createKysely(pool)
   const page = { limit: 50, offset: 0, status: undefined }
   const period = { fromMs: null, toMs: null }
   const nowMs = Date.now()
@@ -48,7 +48,7 @@ test("a customer's data is read by its index, however much the reseller has", as
     ['orders', () => listOrders(db, scope, { ...page, orderIds: undefined }, nowMs, () => null)],
     ['plans', () => listPlans(db, scope, { ...page, productId: undefined }, nowMs)],
     ['proxies', () => listProxies(db, scope, {}, page, nowMs)],
-    ['deposits', () => listDeposits(pool, scope, page)],
+    ['deposits', () => listDeposits(db, scope, page)],
     ['transactions', () => listTransactions(db, scope, page)],
     ['margins by day', () => listMargins(pool, scope, { ...period, ...page, groupBy: 'day' })],
     ['margins by product', () => listMargins(pool, scope, { ...period, ...page, groupBy: 'product' })],

@@ -86,7 +86,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   )
   if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
   const terms = decision.events.reduce(evolveTerms, emptyTerms)
-  const rows = [{ reseller_id: reseller, position: 1 }]
+  const rows = [{ resellerId: reseller, position: 1 }]
   const pool = { query: async () => ({ rows }) } as unknown as pg.Pool
   const watch = { version: () => 0, onChange: () => () => undefined }
   const termsOf = async () => ({ state: terms, revision: 3 })
@@ -311,10 +311,10 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
 
         const sale = foldInMemory(margins, eventsOf(written))(marginLinesTable)
         assert.deepEqual(
-          sale.map((line) => [line.type, cents(line.revenue_micros), cents(line.cost_micros)]),
+          sale.map((line) => [line.type, cents(line.revenueMicros), cents(line.costMicros)]),
           [['sale', shown.amountCents, shown.yourCostCents]],
         )
-        assert.equal(cents(sale[0]!.revenue_micros - sale[0]!.cost_micros), shown.marginCents)
+        assert.equal(cents(sale[0]!.revenueMicros - sale[0]!.costMicros), shown.marginCents)
 
         let back = { amountCents: 0, costCents: 0 }
         const refund = (n: number, request: RefundRequest): boolean => {
@@ -365,8 +365,8 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
 
         const events = eventsOf(written)
         const read = foldInMemory(margins, events)
-        const total = (rows: readonly { revenue_micros: number; cost_micros: number }[]) =>
-          rows.reduce((sum, row) => [sum[0]! + row.revenue_micros, sum[1]! + row.cost_micros], [0, 0])
+        const total = (rows: readonly { revenueMicros: number; costMicros: number }[]) =>
+          rows.reduce((sum, row) => [sum[0]! + row.revenueMicros, sum[1]! + row.costMicros], [0, 0])
         assert.deepEqual(total(read(marginLinesTable)), [0, 0])
         for (const dimension of ['day', 'product', 'customer'])
           assert.deepEqual(

@@ -10,7 +10,7 @@ import type { AccountId } from '../../../src/kernel/ids.ts'
 test('decisions use the terms of the log, whatever the read table contains', async () => {
   const reseller = { accountId: 'acc_reseller' as AccountId, reseller: true }
   const product = { id: 'residential-premium' } as Product
-  let rows: { reseller_id: string; position: number; table: number }[] = []
+  let rows: { resellerId: string; position: number; table: number }[] = []
   let state = { ...emptyTerms, discountBp: 1_000 }
   let revision = 0
   const live = createLiveTerms({
@@ -27,7 +27,7 @@ test('decisions use the terms of the log, whatever the read table contains', asy
   // Its row was deleted before the start.
   await live.refresh()
   assert.equal(await discount(), 1_000)
-  rows = [{ reseller_id: reseller.accountId, position: 9, table: 1 }]
+  rows = [{ resellerId: reseller.accountId, position: 9, table: 1 }]
   await live.refresh()
   assert.equal(await discount(), 1_000)
   // The row of a change has a lower position, so that no load finds it.

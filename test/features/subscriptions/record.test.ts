@@ -6,26 +6,26 @@ import { subscriptionRecord } from '../../../src/features/subscriptions/subscrip
 
 const endMs = Date.parse('2026-12-21T02:30:00.000Z')
 const view: SubscriptionView = {
-  subscription_id: 'sub_1',
-  product_id: 'residential-premium',
+  subscriptionId: 'sub_1',
+  productId: 'residential-premium',
   quantity: 2,
   interval: 'month',
   target: null,
-  order_id: 'ord_1',
-  plan_id: 'pln_1',
-  proxy_ids: [],
-  amount_cents: 1100,
-  started_at: '2026-11-21T02:30:00.000Z',
-  current_period_start: '2026-11-21T02:30:00.000Z',
-  current_period_end: new Date(endMs).toISOString(),
-  cancel_at_period_end: false,
-  ended_as: null,
-  ended_reason: null,
-  ended_at: null,
-  refused_reason: null,
+  orderId: 'ord_1',
+  planId: 'pln_1',
+  proxyIds: [],
+  amountCents: 1100,
+  startedAt: '2026-11-21T02:30:00.000Z',
+  currentPeriodStart: '2026-11-21T02:30:00.000Z',
+  currentPeriodEnd: new Date(endMs).toISOString(),
+  cancelAtPeriodEnd: false,
+  endedAs: null,
+  endedReason: null,
+  endedAt: null,
+  refusedReason: null,
 }
 const told = (refused: string | null, nowMs: number) => {
-  const record = subscriptionRecord({ ...view, refused_reason: refused }, nowMs)
+  const record = subscriptionRecord({ ...view, refusedReason: refused }, nowMs)
   return [record.status, record.reason, record.graceEndsAt]
 }
 

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { Kysely, PostgresDialect } from 'kysely'
 import { Registry } from 'prom-client'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { createDirectory } from '../../../src/features/accounts/authenticate.ts'
 import { accountRoutes } from '../../../src/features/accounts/routes.ts'
 import { walletRoutes } from '../../../src/features/wallet/routes.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
 import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { sampleCustomerId } from '../../platform/http/sample.ts'
 import { type Document, httpClient } from '../../support/http.ts'
 import { until } from '../../support/until.ts'
@@ -17,7 +16,7 @@ import { buyer, cause, projectedWorld } from '../accounts/world.ts'
 const served = async (t: TestContext, readsWaitMs?: number) => {
   const world = await projectedWorld(t, readsWaitMs)
   const { pool, reads, logger } = world
-  const db = new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) })
+  const db = createKysely(pool)
   const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db })]
   const server = createHttpServer({
     routes,

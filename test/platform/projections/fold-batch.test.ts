@@ -94,7 +94,7 @@ test('batches of any size, in any pieces, with any cache, give the same table as
         for (let done = 0, turn = 0; done < events.length; turn++) {
           const batch = events.slice(done, done + sizes[turn % sizes.length]!)
           done += batch.length
-          const fold = startFold({ models: [model], cache, load, ...(alone && { alone }) })
+          const fold = startFold({ models: [model], cache, load, ...(alone && { soleWriter: alone }) })
           for (let taken = 0; taken < batch.length; taken += piece)
             await fold.take(batch.slice(taken, taken + piece))
           assert.equal(fold.events, batch.length)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { rowProblem } from '../../../src/platform/projections/definition.ts'
 import type { Table } from '../../../src/platform/projections/read-model.ts'
-import { rowProblem } from '../../../src/platform/projections/row-problem.ts'
 
 const table: Table = { name: 'facts', columns: { facts: { type: 'jsonb' } }, key: ['facts'], indexes: [] }
 
