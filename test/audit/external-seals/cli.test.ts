@@ -154,7 +154,7 @@ describe('farebox ledger witness', () => {
     await rm(file(`seals/${recordName(4)}`))
     assert.match(
       (await witness(...folder)).err,
-      /ends with seal 3, but seal 4 was there at .*cut off\. .*stays/,
+      /ends with seal 3, but seal 4 was there at .*cut off\. .*is unchanged/,
     )
     assert.equal(await readFile(file('shop.json'), 'utf8'), pinned, 'untouched')
     await put(...all)

@@ -110,7 +110,7 @@ describe('replacing a rented address', () => {
       new RegExp(`replacement 1 +${replacedAt} custom, was ${formerIp}: ${comment}`),
     )
     const listed = await desk.text('proxies', 'list', '--account', service.demo.buyer.accountId)
-    assert.match(listed.out, new RegExp(`${id} .* custom `))
+    assert.match(listed.out, new RegExp(`${id} .* custom$`, 'm'))
   })
 
   test("is refused for another account's rental, without another network, and after the end", async () => {

@@ -252,8 +252,8 @@ test('a wrong input is refused with the accepted values, exits with 2 and writes
     [[...gateway, 'card', '--provider', 'stripe', '--credentials', '/nowhere'], /cannot be read/],
     [[...gateway, 'crypto', '--provider', 'btcpay', '--credentials', http], /does not fit \(url\)/],
     [['reseller', 'set', '--account', 'acc_none', '--discount', '5'], /accounts create --reseller/],
-    [['reseller', 'set', '--account', buyer.accountId, '--discount', '5'], /no reseller's/],
-    [['reseller', 'show', buyer.accountId], /no reseller's/],
+    [['reseller', 'set', '--account', buyer.accountId, '--discount', '5'], /not a reseller's/],
+    [['reseller', 'show', buyer.accountId], /not a reseller's/],
   ]
   for (const [args, message] of cases) {
     const ran = await run(...args)
