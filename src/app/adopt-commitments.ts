@@ -18,7 +18,7 @@ import type { CommandRunner } from '../platform/commands/command.ts'
 import { type CommandContext, handle, readState } from '../platform/commands/command.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 
-type Deps = {
+type Dependencies = {
   readonly pool: pg.Pool
   readonly keys: Pick<Keys, 'master'>
   readonly runner: CommandRunner
@@ -74,7 +74,7 @@ const anyUncommitted = async (
 
 /** @param isOlder whether an older release wrote unsigned rows */
 const adopt = async (
-  { pool, keys, runner }: Deps,
+  { pool, keys, runner }: Dependencies,
   cause: CommandContext,
   emails: readonly EmailRow[],
   isOlder: boolean,
@@ -180,9 +180,9 @@ const adopt = async (
  * commitment that appear later are not accepted as credentials.
  */
 export const adoptCommitments = async (
-  deps: Deps & { readonly logger: Pick<Logger, 'info'> },
+  dependencies: Dependencies & { readonly logger: Pick<Logger, 'info'> },
 ): Promise<void> => {
-  const { pool, runner, logger } = deps
+  const { pool, runner, logger } = dependencies
   const cause = {
     actor: { kind: 'system', name: 'upgrade' },
     correlationId: newId<string>('run'),
@@ -199,14 +199,14 @@ export const adoptCommitments = async (
     !completedAdoptions.has('CommitmentsAdopted') &&
     (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id))))
   if (!completedAdoptions.has('WhitelistsAdopted')) {
-    const entries = await adoptWhitelists(deps, cause, isOlder)
+    const entries = await adoptWhitelists(dependencies, cause, isOlder)
     await handle(runner, cause, adoptionRef, (ended) =>
       decideAdoptionEnd(ended, { type: 'WhitelistsAdopted', data: { entries } }),
     )
     logger.info({ entries }, 'entries of whitelists of older releases are committed to from here on')
   }
   if (!completedAdoptions.has('CommitmentsAdopted')) {
-    const adopted = await adopt(deps, cause, emails, isOlder)
+    const adopted = await adopt(dependencies, cause, emails, isOlder)
     logger.info(adopted, 'keys, passkeys, tokens and e-mails of older releases are committed to from here on')
   }
   await pool.query('delete from vault.uncommitted')

@@ -36,12 +36,12 @@ const ahead = (nowMs: number, before: number, after: number): number =>
  * Postgres's time in this process. A wrong or leaping machine clock does not affect it.
  * @throws when Postgres does not answer the first comparison
  */
-export const openPostgresClock = async (deps: {
+export const openPostgresClock = async (dependencies: {
   readonly pool: Pick<pg.Pool, 'query'>
   readonly systemClock: Clock
   readonly monotonicMs?: MonotonicClock
 }): Promise<PostgresClock> => {
-  const { pool, systemClock, monotonicMs = () => performance.now() } = deps
+  const { pool, systemClock, monotonicMs = () => performance.now() } = dependencies
   /** Postgres's time at the monotonic time `sinceMs`. */
   let postgresMs = systemClock()
   let sinceMs = monotonicMs()
@@ -107,13 +107,13 @@ export const skewProblem = (aheadMs: number): string | null =>
  * leap. After a leap the clock counts as wrong until it is compared. Otherwise an order decided a day ahead would stay
  * in the log, with spending caps reset and rentals expired.
  */
-export const startClockGuard = (deps: {
+export const startClockGuard = (dependencies: {
   readonly scheduler: Scheduler
   readonly time: PostgresClock
   readonly as?: RepeatedWorker
   readonly onChange: (problem: string | null) => void
 }): ClockGuard => {
-  const { scheduler, time, as: clockWorker = clockComparison, onChange } = deps
+  const { scheduler, time, as: clockWorker = clockComparison, onChange } = dependencies
   let problem: string | null = null
 
   const updateProblem = (): void => {

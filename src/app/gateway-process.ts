@@ -268,7 +268,7 @@ const maxStocks = 100
 
 /** Access control and traffic budgets of this gateway process. It reads and counts in Postgres, and reads the log. */
 export const openAccess = (
-  deps: {
+  dependencies: {
     readonly scheduler: Scheduler
     readonly pool: pg.Pool
     readonly log: LogReads
@@ -281,16 +281,16 @@ export const openAccess = (
     readonly maxTunnels: number
   } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
-  const { scheduler, pool, log, worker, clock, monotonicMs, logger } = deps
+  const { scheduler, pool, log, worker, clock, monotonicMs, logger } = dependencies
   const snapshots = {
-    store: createPostgresSnapshots({ pool, keys: deps.keys, logger }),
+    store: createPostgresSnapshots({ pool, keys: dependencies.keys, logger }),
     logId: log.logId,
     logger,
   }
   const stateOf = createStreamStates(log, { snapshots, whileAway: 'error' })
   const stockOf = createStreamStates(log, { snapshots, whileAway: 'error', maxCached: maxStocks })
   let plans: PlanDirectory
-  const credentials = createCredentials(deps.keys.master)
+  const credentials = createCredentials(dependencies.keys.master)
   const budgets = startBudgets({
     scheduler,
     reports: createTrafficReports({
@@ -315,7 +315,7 @@ export const openAccess = (
   })
   const usage = createUsage({ pool, clock, worker })
   const access = startAccess({
-    ...deps,
+    ...dependencies,
     credentials,
     passwords: createPasswords(credentials),
     logins: createLogins({ pool, credentials, monotonicMs }),
@@ -329,7 +329,7 @@ export const openAccess = (
       stockOf,
       monotonicMs,
       logger,
-      logins: createStockLogins({ pool, master: deps.keys.master }),
+      logins: createStockLogins({ pool, master: dependencies.keys.master }),
     }),
     throttle: createThrottle(monotonicMs),
     sessionCaps: createSessionCaps({ pool, clock }),

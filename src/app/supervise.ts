@@ -150,12 +150,12 @@ export const canCheck = (config: Pick<Config, 'freelist' | 'payments'>): boolean
   config.freelist.judge !== null || isSandboxed(config)
 
 /** Runs the checker of free proxies in its own process, without the flags that give the service a large heap. */
-export const superviseFreelist = (deps: {
+export const superviseFreelist = (dependencies: {
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
 }): Supervised =>
   supervise({
-    ...deps,
+    ...dependencies,
     entry: freeListEntry,
     count: 1,
     flags: [],
@@ -208,19 +208,19 @@ export const gatewayPort = async (config: Config, canMove = false): Promise<numb
 }
 
 /** Runs the gateway's workers, each in its own process. */
-export const superviseGateway = (deps: {
+export const superviseGateway = (dependencies: {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
   /** Called when a ready worker has ended. Other workers may then lease its bytes. */
   readonly onExit?: (worker: string) => void
 }): Supervised => {
-  const { config, logger, onExit } = deps
+  const { config, logger, onExit } = dependencies
   const { port, workers } = config.gateway
   return supervise({
     entry,
     count: workers,
-    env: { ...deps.env, FAREBOX_GATEWAY_PORT: String(port) },
+    env: { ...dependencies.env, FAREBOX_GATEWAY_PORT: String(port) },
     name: 'a gateway worker',
     graceMs: config.shutdownTimeoutMs + graceMs,
     logger,

@@ -134,8 +134,8 @@ const createRecordStore = ({
   }
 }
 
-export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0]): CheckedEvents => {
-  const store = createRecordStore(deps)
+export const createCheckedEvents = (dependencies: Parameters<typeof createRecordStore>[0]): CheckedEvents => {
+  const store = createRecordStore(dependencies)
   /** The ranges that this process checked. */
   let ownRanges: readonly Range[] = []
   let knownRecord: CheckRecord = emptyRecord
@@ -193,7 +193,7 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
           ranges: joinRanges([...record.ranges, { after, through }]),
           found: joinFound(record.found, found),
         }),
-        deps.pool,
+        dependencies.pool,
       )
       ownRanges = joinRanges([...ownRanges, { after, through }])
     },

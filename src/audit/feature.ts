@@ -220,8 +220,15 @@ export const open = (
   const verifications = createVerificationRuns(async (request) => {
     const { publicKey } = sealKeyOf(keys.seal)
     const wholeLog = yieldingLog(core)
-    const deps = { pool, log: wholeLog, groups, logInPostgres: isLogInPostgres, clock, master: keys.master }
-    return (await runVerification(deps, { ...request, publicKey, exported: null })).run
+    const dependencies = {
+      pool,
+      log: wholeLog,
+      groups,
+      logInPostgres: isLogInPostgres,
+      clock,
+      master: keys.master,
+    }
+    return (await runVerification(dependencies, { ...request, publicKey, exported: null })).run
   })
   core.closing.add(verifications.stop)
   return {

@@ -68,11 +68,11 @@ export const readUncheckedProblem = async (
  * @throws Error when the check does not reach the position in time
  */
 export const requireInvariantsHold = async (
-  deps: InvariantCheckDependencies,
+  dependencies: InvariantCheckDependencies,
   { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {
-  const { pool, progress, checked, isLogInPostgres } = deps
+  const { pool, progress, checked, isLogInPostgres } = dependencies
   for (let attempt = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); attempt += 1) {
     signal.throwIfAborted()
     if (attempt === maxWaitAttempts)
@@ -80,7 +80,7 @@ export const requireInvariantsHold = async (
         `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
-  const problem = await readViolationProblem(deps, position)
+  const problem = await readViolationProblem(dependencies, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
   // Only in Postgres the ordinal of the last sealed event equals its position.
   const uncheckedProblem = isLogInPostgres
@@ -164,7 +164,7 @@ export const invariantMonitor = worker({
  * Logs each violation once. With `blocks` it also blocks the account of each violation once. If an operator unblocks
  * the account, it stays unblocked, even if the violation was not acknowledged.
  */
-export const startViolationMonitor = (deps: {
+export const startViolationMonitor = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
@@ -175,7 +175,7 @@ export const startViolationMonitor = (deps: {
   readonly blocks: boolean
   readonly intervalMs?: number
 }): ViolationMonitor => {
-  const { scheduler, pool, log, runner, checked, progress, logger, blocks } = deps
+  const { scheduler, pool, log, runner, checked, progress, logger, blocks } = dependencies
   let openViolations: OpenViolations = { count: 0, first: null, digest: '' }
   /** The number of open violations that are missing in the tables. */
   let hiddenCount = 0
@@ -234,6 +234,6 @@ export const startViolationMonitor = (deps: {
     if (currentState === processedState && hiddenCount === 0) return
     processedState = (await processAll()) ? currentState : ''
   }
-  const { stop } = scheduler.start(invariantMonitor, check, { everyMs: deps.intervalMs })
+  const { stop } = scheduler.start(invariantMonitor, check, { everyMs: dependencies.intervalMs })
   return { open: () => ({ count: openViolations.count + hiddenCount, first: openViolations.first }), stop }
 }

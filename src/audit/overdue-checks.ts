@@ -25,5 +25,5 @@ export const waitAfter = async (
 /**
  * How long the first event after the last seal has waited for the next seal, milliseconds; null without such an event.
  */
-export const unsealedWait = async (deps: WaitDependencies): Promise<number | null> =>
-  waitAfter(deps, (await deps.log.lastOf(sealStream))?.position ?? 0)
+export const unsealedWait = async (dependencies: WaitDependencies): Promise<number | null> =>
+  waitAfter(dependencies, (await dependencies.log.lastOf(sealStream))?.position ?? 0)

@@ -54,7 +54,7 @@ const hasLoopbackNetwork = process.platform === 'linux'
  * Listens on the rented addresses of this machine. The address that a client dials identifies its rental. Does nothing
  * if the gateway listens on every interface.
  */
-export const startRentalListeners = (deps: {
+export const startRentalListeners = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly gateway: Pick<Gateway, 'listen' | 'unlisten'>
@@ -66,14 +66,14 @@ export const startRentalListeners = (deps: {
   readonly listen: readonly string[]
   readonly logger: Logger
 }): Pick<RunningWorker, 'stop'> => {
-  const { scheduler, pool, gateway, announcements, monotonicMs, port, shared, logger } = deps
+  const { scheduler, pool, gateway, announcements, monotonicMs, port, shared, logger } = dependencies
   const listening = new Set<string>()
   const failedHosts = new Set<string>()
   /** The time of each announcement, by the monotonic clock. */
   const announced = new Map<string, number>()
 
   const listenOn = async (host: string): Promise<void> => {
-    if (deps.listen.includes(host) || listening.has(host) || failedHosts.has(host)) return
+    if (dependencies.listen.includes(host) || listening.has(host) || failedHosts.has(host)) return
     listening.add(host)
     try {
       await gateway.listen({ host, port, shared })
@@ -106,7 +106,7 @@ export const startRentalListeners = (deps: {
       }
   }
 
-  if (deps.listen.some((host) => wildcardAddresses.has(host))) return { stop: async () => undefined }
+  if (dependencies.listen.some((host) => wildcardAddresses.has(host))) return { stop: async () => undefined }
   announcements.onAnnounced((addresses) => {
     const own = new Set(ownAddresses())
     for (const host of addresses.split(' '))

@@ -295,8 +295,7 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           invoice,
           url: account.webhookUrl,
           sign: () => signBody(event, account.webhookSecret),
-          forge: () =>
-            signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'a forged secret'),
+          forge: () => signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'a forged secret'),
           lie: () => signBody(falsified, account.webhookSecret),
         }
       })

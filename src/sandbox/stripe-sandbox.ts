@@ -330,8 +330,7 @@ export const stripeSandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           invoice,
           url: account.webhookUrl,
           sign: (nowMs) => signBody(event, account.webhookSecret, nowMs),
-          forge: (nowMs) =>
-            signBody({ ...falsified, id: `${event.id}forged` }, 'whsec_forged', nowMs),
+          forge: (nowMs) => signBody({ ...falsified, id: `${event.id}forged` }, 'whsec_forged', nowMs),
           lie: (nowMs) => signBody(falsified, account.webhookSecret, nowMs),
         }
       })

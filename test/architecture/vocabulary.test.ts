@@ -39,15 +39,18 @@ const wordsOf = (line: string): readonly string[] =>
   (line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? []).map((word) => word.toLowerCase())
 
 test('names, comments and texts use the words of the field', () => {
-  const findings = globSync(['src/**/*.ts', 'projections/**/*.ts', 'tools/**/*.ts', 'bench/**/*.ts'], { cwd: root })
+  const findings = globSync(['src/**/*.ts', 'projections/**/*.ts', 'tools/**/*.ts', 'bench/**/*.ts'], {
+    cwd: root,
+  })
     .filter((file) => !file.endsWith('/migrations.ts'))
     .sort()
     .flatMap((file) =>
       readFileSync(join(root, file), 'utf8')
         .split('\n')
         .flatMap((line, at) =>
-          wordsOf(contracts.reduce((text, contract) => text.replaceAll(contract, ''), line)).flatMap((word) =>
-            Object.hasOwn(replacements, word) ? [`${file}:${at + 1}: ${word} → ${replacements[word]}`] : [],
+          wordsOf(contracts.reduce((text, contract) => text.replaceAll(contract, ''), line)).flatMap(
+            (word) =>
+              Object.hasOwn(replacements, word) ? [`${file}:${at + 1}: ${word} → ${replacements[word]}`] : [],
           ),
         ),
     )

@@ -152,7 +152,7 @@ export const sealDelivery = worker({
  * Delivers seals to a target while the process runs. One process of a cluster does it at a time. No other work waits
  * for the delivery: it only reads the log.
  */
-export const startDelivery = (deps: {
+export const startDelivery = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
@@ -164,9 +164,9 @@ export const startDelivery = (deps: {
   readonly pollMs?: number
   readonly firstBackoffMs?: number
 }): Delivery => {
-  const { scheduler, pool, log, store, clock, logger, pollMs = sealDelivery.trigger.everyMs } = deps
-  const target = storeLocationText(deps.place)
-  const minBackoffMs = deps.firstBackoffMs ?? firstBackoffMs
+  const { scheduler, pool, log, store, clock, logger, pollMs = sealDelivery.trigger.everyMs } = dependencies
+  const target = storeLocationText(dependencies.place)
+  const minBackoffMs = dependencies.firstBackoffMs ?? firstBackoffMs
   let backoffMs = minBackoffMs
   let isFailing = false
   let isTargetChecked = false

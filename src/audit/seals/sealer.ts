@@ -92,7 +92,7 @@ export const sealer = worker({
  * Follows the log and seals it by count and by time, but never for seals alone. One process of a cluster does it at a
  * time. It stops sealing, and reports that, when the log differs from the sealed log.
  */
-export const startSealer = (deps: SealerDependencies): Sealer => {
+export const startSealer = (dependencies: SealerDependencies): Sealer => {
   const {
     scheduler,
     pool,
@@ -107,7 +107,7 @@ export const startSealer = (deps: SealerDependencies): Sealer => {
     onSeal = () => undefined,
     answerTimeoutMs,
     lastSealMs = defaultLastSealMs,
-  } = deps
+  } = dependencies
   let problem: string | null = null
   let backoffMs = firstBackoffMs
   /**
@@ -149,7 +149,7 @@ export const startSealer = (deps: SealerDependencies): Sealer => {
   const sealChain = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     await sealing.takeWholeBatch()
-    await deps.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
+    await dependencies.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
     signal.throwIfAborted()
     const seal = await sealing.seal(createCause())
     problem = null
@@ -198,8 +198,8 @@ export const startSealer = (deps: SealerDependencies): Sealer => {
         key,
         clock,
         yieldToCommands: backgroundScheduler.yieldToCommands,
-        openSignatures: deps.openSignatures,
-        ...(deps.checkedEvents && { checkedEvents: deps.checkedEvents }),
+        openSignatures: dependencies.openSignatures,
+        ...(dependencies.checkedEvents && { checkedEvents: dependencies.checkedEvents }),
       },
       createCause(),
     )

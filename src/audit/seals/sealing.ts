@@ -190,8 +190,8 @@ const isAsSealed = async (
  * Continues sealing from the last seal. A seal is only made when the log still has the digest of the previous seal.
  * @throws SealRefused when the stored digests differ from the seals of the log
  */
-export const openSealing = async (deps: SealingDependencies, cause: Cause): Promise<Sealing> => {
-  const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = deps
+export const openSealing = async (dependencies: SealingDependencies, cause: Cause): Promise<Sealing> => {
+  const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = dependencies
   let { last } = await readSeals(runner, cause)
   const digests = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
   if (last !== null && !sealIsSigned(last))
@@ -201,7 +201,7 @@ export const openSealing = async (deps: SealingDependencies, cause: Cause): Prom
   const signatures = (await openSignatures?.(last?.throughOrdinal ?? 0)) ?? null
   // Sealed events determine whether the next ones must be signed. They do not have to be when the log was never signed,
   // or when signing was stopped.
-  if (last !== null && signatures?.beginsSigned === false && !(await isAsSealed(deps, last)))
+  if (last !== null && signatures?.beginsSigned === false && !(await isAsSealed(dependencies, last)))
     throw sealMismatch(last.throughOrdinal)
   /** Checks and digests the same events: they are read once. */
   const chain: LogChain = {
@@ -325,7 +325,7 @@ const maxRounds = 10
  * @throws SealRefused when the old key does not sign this log
  */
 export const rotateSealKey = async (
-  deps: {
+  dependencies: {
     readonly runner: CommandRunner
     readonly clock: Clock
     readonly key: SealKey
@@ -333,7 +333,7 @@ export const rotateSealKey = async (
   },
   cause: Cause,
 ): Promise<boolean> => {
-  const { runner, clock, key, next } = deps
+  const { runner, clock, key, next } = dependencies
   for (let round = 0; round < maxRounds; round += 1) {
     const { last } = await readSeals(runner, cause)
     const at = isoTime(clock())

@@ -176,8 +176,10 @@ export const signatureWatch = worker({
  * Follows the log and checks the signatures of processes. An unsigned event becomes a violation (violations.ts), so
  * that its account is blocked and no seal covers it. One process of a cluster does it at a time.
  */
-export const startSignatureWatch = (deps: SignatureWatchDependencies): Pick<RunningWorker, 'stop'> => {
-  const { scheduler, feed, runner, logger, checked } = deps
+export const startSignatureWatch = (
+  dependencies: SignatureWatchDependencies,
+): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, feed, runner, logger, checked } = dependencies
 
   const sealedThrough = async (): Promise<number> => {
     const { last } = await readSeals(runner, {
@@ -197,7 +199,7 @@ export const startSignatureWatch = (deps: SignatureWatchDependencies): Pick<Runn
         const onFound = ({ position }: StoredEvent): void => {
           foundViolations.push({ position, rule: signatureRule })
         }
-        const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
+        const check = await openSignatureCheck({ ...dependencies, from: await sealedThrough(), onFound })
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
           const events = await reader.nextStored(check.next(), maxEvents, signal)

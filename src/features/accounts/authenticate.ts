@@ -109,9 +109,9 @@ export const createDirectory = ({
   clockProblem,
   onUse,
   watch,
-  ...deps
+  ...dependencies
 }: DirectoryOptions): Directory => {
-  const findCaller = createFindCaller(deps)
+  const findCaller = createFindCaller(dependencies)
   const callers = new LRUCache<string, Cached>(growingCacheOptions(maxCallers))
   const unknownKeys = new LRUCache<string, number>({ max: maxUnknown })
   const pendingLookups = new Map<string, Promise<FoundKey | null>>()

@@ -34,12 +34,12 @@ export type KeyUses = {
 /**
  * Stores when keys were last used. Outside the log, because it is useless after a year and would be most of the log.
  */
-export const startKeyUses = (deps: {
+export const startKeyUses = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly clock: Clock
 }): KeyUses => {
-  const { scheduler, pool, clock } = deps
+  const { scheduler, pool, clock } = dependencies
   const writtenAtMs = new LRUCache<KeyId, number>(growingCacheOptions(maxKeys))
   let pendingUses = new Map<KeyId, number>()
 

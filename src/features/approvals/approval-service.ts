@@ -51,12 +51,12 @@ export type Proposals = {
   ): Promise<ProposalClosingAnswer>
 }
 
-export const createProposals = (deps: {
+export const createProposals = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Proposals => {
-  const { runner } = deps
+  const { runner } = dependencies
   const wallets = createWallets({ runner })
 
   const approveLimit = async (proposalId: string, { actor, correlationId }: Cause) => {
@@ -101,7 +101,7 @@ export const createProposals = (deps: {
           request: refundRequestOf(what),
           approving: true,
         }
-        const answer = await refundOrder(deps, { ...refund, ...cause })
+        const answer = await refundOrder(dependencies, { ...refund, ...cause })
         if (answer === null || answer.kind === 'four_eyes') throw new Error(`${proposalId} refunds no order`)
         return answer.kind === 'not_approved' ? refused(answer.refusal) : { of: 'refund', answer }
       }

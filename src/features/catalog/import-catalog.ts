@@ -141,13 +141,13 @@ export type LiveCatalog = LiveRows<Catalog>
  * Caches the catalogue from the events of its stream, because prices depend on it: anyone with write access to the
  * database can change `read.catalog`, which only signals that there are new events.
  */
-export const createLiveCatalog = (deps: {
+export const createLiveCatalog = (dependencies: {
   readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
   /** Of the table `catalog`. */
   readonly watch: Watch
   readonly logger: Logger
 }): LiveCatalog => {
-  const { log, watch, logger } = deps
+  const { log, watch, logger } = dependencies
   let cachedState: { readonly state: CatalogState; readonly revision: number } = {
     state: emptyCatalog,
     revision: -1,

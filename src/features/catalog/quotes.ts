@@ -49,7 +49,7 @@ export type Quoted = { readonly figures: Quote; readonly counts: readonly StockC
 export type Quotes = ReturnType<typeof createQuotes>
 
 /** Current prices: an order with the same texts is charged the quoted amount. */
-export const createQuotes = (deps: {
+export const createQuotes = (dependencies: {
   readonly stock: LiveStock
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
@@ -59,8 +59,8 @@ export const createQuotes = (deps: {
     { caller, after }: QuoteContext,
   ): Promise<readonly StockCount[]> => {
     if (!isDedicated(product)) return noStock
-    await deps.reads.settledHere(caller.accountId, after ?? 0)
-    return deps.stock.of(product.id)
+    await dependencies.reads.settledHere(caller.accountId, after ?? 0)
+    return dependencies.stock.of(product.id)
   }
 
   return {
@@ -79,7 +79,7 @@ export const createQuotes = (deps: {
       const quantity = requireAccepted(quantityOf(product, numberOf(query.quantity)))
       const wanted = requireAccepted(parseQuery(product, query))
       const counts = await stockOf(product, quoteContext)
-      const terms = deps.termsOf(quoteContext.caller, product)
+      const terms = dependencies.termsOf(quoteContext.caller, product)
       const figures = requireAccepted(
         quote(product, { quantity, rateRequest: wanted, terms, inStock: lineInStock(counts, quantity) }),
       )

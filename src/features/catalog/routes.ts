@@ -42,13 +42,13 @@ const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', tex
  * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key may read them. Stock is read
  * from the read tables, once they include the caller's own changes.
  */
-export const catalogRoutes = (deps: {
+export const catalogRoutes = (dependencies: {
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
 }): readonly Route[] => {
-  const { catalog, stock, reads, termsOf } = deps
+  const { catalog, stock, reads, termsOf } = dependencies
   const views = createProductViews()
 
   const productOf = (id: string): Product => {
@@ -59,7 +59,7 @@ export const catalogRoutes = (deps: {
   }
   const quotableOf = (id: string): Product => requireAccepted(quotable(productOf(id)))
 
-  const { stockOf, quoteOf } = createQuotes(deps)
+  const { stockOf, quoteOf } = createQuotes(dependencies)
 
   return [
     route({

@@ -277,7 +277,7 @@ export const createProductViews = () => {
 const maxAgeMs = 100
 
 /** Shares stock between all requests of the process: concurrent readers cost one query at a time. */
-export const createSharedStock = (deps: {
+export const createSharedStock = (dependencies: {
   readonly source: Pick<LiveStock, 'all'>
   /** Of exactly the tables that `source` reads, so that a caller sees the changes that it waited for. */
   readonly watch: Watch
@@ -285,7 +285,7 @@ export const createSharedStock = (deps: {
   readonly monotonicMs: MonotonicClock
   readonly logger: Parameters<typeof createLiveRows>[0]['logger']
 }): LiveStock => {
-  const { source, watch, clock, monotonicMs, logger } = deps
+  const { source, watch, clock, monotonicMs, logger } = dependencies
   const maxAge = { ms: maxAgeMs, clock, monotonicMs }
   const { fresh } = createLiveRows({ name: 'stock', watch, load: source.all, logger, maxAge })
   return { all: fresh, of: async (productId) => (await fresh()).get(productId) ?? noStock }

@@ -75,7 +75,7 @@ export const createHealthTable = (pool: pg.Pool): HealthTable => ({
   },
 })
 
-export const createExitHealth = (deps: {
+export const createExitHealth = (dependencies: {
   readonly table: Pick<HealthTable, 'recordFailure'>
   readonly onError: (error: unknown) => void
 }): ExitHealth => {
@@ -98,7 +98,9 @@ export const createExitHealth = (deps: {
       version += 1
       if (local) return
       const problem = `${failuresToDeath} connections to it failed in a row`
-      pendingWrites = pendingWrites.then(() => deps.table.recordFailure(exitId, problem)).catch(deps.onError)
+      pendingWrites = pendingWrites
+        .then(() => dependencies.table.recordFailure(exitId, problem))
+        .catch(dependencies.onError)
     },
     applyChanges: (changes) => {
       for (const { exitId, alive } of changes) {

@@ -82,11 +82,11 @@ export type ExitService = {
 }
 
 /** Changes of exits: events on the `exits` stream. Credentials are stored in the vault first. */
-export const createExitService = (deps: {
+export const createExitService = (dependencies: {
   readonly runner: CommandRunner
   readonly logins: ExitLogins
 }): ExitService => {
-  const { runner, logins } = deps
+  const { runner, logins } = dependencies
   const run = async <Answer>(
     name: string,
     cause: Cause,

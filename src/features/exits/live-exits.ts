@@ -73,7 +73,7 @@ const withOverlap = (time: string): string =>
  * refresh. Refreshes must be polled, because most of this data is not in the log, so projections do not announce its
  * changes.
  */
-export const createLiveExits = (deps: {
+export const createLiveExits = (dependencies: {
   readonly pool: pg.Pool
   readonly logins: Pick<ExitLogins, 'read'>
   readonly health: ExitHealth
@@ -82,7 +82,7 @@ export const createLiveExits = (deps: {
   /** Whether the sandbox's exits are used while there are no others. */
   readonly sandbox: boolean
 }): LiveExits => {
-  const { pool, logins, health, sticky } = deps
+  const { pool, logins, health, sticky } = dependencies
   const rows = new Map<string, ExitRow>()
   const candidatesByExit = new Map<string, readonly Candidate[]>()
   const healthSeen = new Map<string, string>()
@@ -103,7 +103,7 @@ export const createLiveExits = (deps: {
         row.state === state ? (candidatesByExit.get(row.exitId) ?? []) : [],
       )
     const sandboxCandidates =
-      isOwn() || !deps.sandbox
+      isOwn() || !dependencies.sandbox
         ? []
         : (sandbox?.exits ?? []).flatMap(({ terms, login }) => candidatesOf(terms, login, true))
     const covers = [...rows.values()].flatMap(({ terms }) => terms.covers)
@@ -145,7 +145,7 @@ export const createLiveExits = (deps: {
         revision,
         withOverlap(healthSince),
         sticky === null ? null : withOverlap(sessionsSince),
-        deps.sandbox,
+        dependencies.sandbox,
         sandbox?.made ?? null,
       ],
     })
@@ -232,8 +232,11 @@ export const loginsOf = ({
 
 export type ExitLogins = Logins
 
-export const createExitLogins = (deps: { readonly pool: pg.Pool; readonly vault: Vault }): ExitLogins =>
-  createLogins(deps, {
+export const createExitLogins = (dependencies: {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+}): ExitLogins =>
+  createLogins(dependencies, {
     table: 'vault.exit_credentials',
     owner: 'exit_id',
     context: 'exit login',

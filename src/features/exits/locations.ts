@@ -72,11 +72,11 @@ const countryLocations = (alpha2: string, candidates: readonly Candidate[]): Cou
 export type CurrentLocations = (family: Family | null) => Promise<LocationsByCountry>
 
 /** The locations of the live exits, computed again when they change; `family`: only of this product family. */
-export const createLocations = (deps: {
+export const createLocations = (dependencies: {
   readonly live: Pick<LiveExits, 'index' | 'version'>
   readonly health: Pick<ExitHealth, 'isAlive'>
 }): ((family: Family | null) => LocationsByCountry) => {
-  const { live, health } = deps
+  const { live, health } = dependencies
   let version = ''
   let cachedLocations = new Map<Family | null, LocationsByCountry>()
   return (family) => {
@@ -104,13 +104,13 @@ export const createLocations = (deps: {
  * Refreshes exits on request only: resolves when the data in memory is at most `maxAgeMs` old. It also resolves while
  * Postgres does not answer. Then the previous data is used.
  */
-export const createRecentExits = (deps: {
+export const createRecentExits = (dependencies: {
   readonly live: Pick<LiveExits, 'refresh'>
   readonly maxAgeMs: number
   readonly monotonicMs: MonotonicClock
   readonly onError: (error: unknown) => void
 }): (() => Promise<void>) => {
-  const { live, maxAgeMs, monotonicMs, onError } = deps
+  const { live, maxAgeMs, monotonicMs, onError } = dependencies
   let lastRefreshMs = Number.NEGATIVE_INFINITY
   let refreshing: Promise<void> | null = null
   return async () => {
@@ -194,13 +194,13 @@ const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None
  * Locations that lines can currently use, from the live exits. A location disappears within ten seconds after its last
  * exit.
  */
-export const geoRoutes = (deps: {
+export const geoRoutes = (dependencies: {
   readonly places: (family: Family | null) => LocationsByCountry
   /** Resolves when the exits in memory are recent. */
   readonly recent: () => Promise<void>
 }): readonly Route[] => {
   const inCountry = (query: { country: string; family?: Family | undefined }): CountryLocations | undefined =>
-    deps.places(query.family ?? null).get(alpha2Of(query.country) ?? '')
+    dependencies.places(query.family ?? null).get(alpha2Of(query.country) ?? '')
 
   const list = <const Name extends 'states' | 'cities' | 'isps' | 'asns', Entry extends z.ZodType>(
     name: Name,
@@ -238,7 +238,7 @@ export const geoRoutes = (deps: {
       },
       errors: [],
       handler: async ({ query, headers }) => {
-        await deps.recent()
+        await dependencies.recent()
         const { state } = query as { readonly state?: string }
         const all: readonly NamedLocation[] = inCountry(query)?.[name] ?? []
         const wanted =
@@ -286,8 +286,8 @@ export const geoRoutes = (deps: {
       },
       errors: [],
       handler: async ({ query, headers }) => {
-        await deps.recent()
-        const all = [...deps.places(query.family ?? null).values()]
+        await dependencies.recent()
+        const all = [...dependencies.places(query.family ?? null).values()]
           .map((places) => places.country)
           .sort((a, b) => (a.name < b.name ? -1 : 1))
         const { entries, ...page } = pageOf(all, query)

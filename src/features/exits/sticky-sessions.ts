@@ -76,12 +76,12 @@ const answerWithinMs = 500
 const columns = 'session_key, exit_key, round, started_at, expires_at, failed'
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-export const createStickySessions = (deps: {
+export const createStickySessions = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly onError: (error: unknown) => void
 }): StickySessions => {
-  const { pool, clock, onError } = deps
+  const { pool, clock, onError } = dependencies
   const pins = new LRUCache<string, SessionPin>({ max: maxPins })
   const proposals = new Map<string, SessionRef & { readonly proposal: ProposedPin }>()
   let pendingWrites: Promise<void> = Promise.resolve()

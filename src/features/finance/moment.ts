@@ -44,7 +44,7 @@ type Point = { readonly position: number; readonly at: string }
  * Accounting time is the running maximum of `recordedAt` in log order, so it never decreases. The journal stores where
  * each second of it begins. From there the log is read to the exact millisecond.
  */
-export const createMoments = (deps: {
+export const createMoments = (dependencies: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll'>
   readonly clock: Clock
@@ -53,7 +53,7 @@ export const createMoments = (deps: {
   const scan = async (from: Point, limit: string | null, head: number): Promise<Point> => {
     let last = from
     for (;;) {
-      const page = await deps.log.readAll(last.position, pageSize)
+      const page = await dependencies.log.readAll(last.position, pageSize)
       for (const { position, metadata } of page) {
         const at = laterOf(last.at, (JSON.parse(metadata) as { recordedAt: string }).recordedAt)
         if (position > head || (limit !== null && at > limit)) return last
@@ -66,7 +66,7 @@ export const createMoments = (deps: {
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
     // Nothing was recorded before 1970, and Postgres has no year 0.
     const limit = isoTime(Math.max(atMs, 0))
-    const { rows } = await deps.pool.query<Point>(
+    const { rows } = await dependencies.pool.query<Point>(
       `select position, at from read.journal_seconds
        where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,
       [limit, head],
@@ -76,17 +76,17 @@ export const createMoments = (deps: {
 
   return {
     atOrBefore: async (moment, head) => {
-      refuseMomentPastHead(moment, head, deps.clock())
+      refuseMomentPastHead(moment, head, dependencies.clock())
       return moment.kind === 'position' ? moment.position : atOrBeforeMs(moment.atMs, head)
     },
     before: async (moment, head) => {
-      refuseMomentPastHead(moment, head + 1, deps.clock())
+      refuseMomentPastHead(moment, head + 1, dependencies.clock())
       return moment.kind === 'position'
         ? Math.max(0, moment.position - 1)
         : atOrBeforeMs(moment.atMs - 1, head)
     },
     timeAt: async (position) => {
-      const { rows } = await deps.pool.query<Point>(
+      const { rows } = await dependencies.pool.query<Point>(
         'select position, at from read.journal_seconds where position <= $1::bigint order by position desc limit 1',
         [position],
       )

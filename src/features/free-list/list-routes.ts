@@ -31,11 +31,11 @@ const example = {
 }
 
 /** `GET /api/proxy-list`: the live proxies. Public. */
-export const proxyListRoutes = (deps: {
+export const proxyListRoutes = (dependencies: {
   readonly list: LiveList
   readonly limit: RouteLimit | null
 }): readonly Route[] => {
-  const { list, limit } = deps
+  const { list, limit } = dependencies
   const queryOf = createQueryReader()
   return [
     route({

@@ -138,14 +138,14 @@ const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve
  * The proxies that answered their last check, in memory. A read happens only on a request when the last one is old, and
  * covers only changed rows. Without requests nothing is read.
  */
-export const createLiveList = (deps: {
+export const createLiveList = (dependencies: {
   readonly reader: LiveReader
   readonly data: IpData
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
 }): LiveList => {
-  const { reader, data, clock, monotonicMs, logger } = deps
+  const { reader, data, clock, monotonicMs, logger } = dependencies
   let rows: ReadonlyMap<string, Row> = new Map()
   let cachedSnapshot: { readonly snapshot: Snapshot; readonly readMs: number } | null = null
   let lastFullReadMs = Number.NEGATIVE_INFINITY

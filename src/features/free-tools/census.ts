@@ -54,14 +54,14 @@ const mostFrequent = (values: readonly (string | null)[]): string | null => {
 }
 
 /** Counts the endpoints of each network on request, in pages over all stored endpoints. */
-export const createCensusReader = (deps: {
+export const createCensusReader = (dependencies: {
   readonly readPage: (after: PageRow | null, rows: number) => Promise<readonly PageRow[]>
   readonly data: IpData
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
 }): CensusReader => {
-  const { readPage, data, clock, monotonicMs, logger } = deps
+  const { readPage, data, clock, monotonicMs, logger } = dependencies
   const stopping = new AbortController()
   let cached: { readonly census: Census; readonly takenMs: number } | null = null
   let pending: Promise<Census> | null = null

@@ -58,12 +58,12 @@ const checkName = (host: string, displayText: string): void => {
 export const resolveProxyHost = async (
   { host, port }: WrittenProxy,
   displayText: string,
-  deps: { readonly resolve: Resolve; readonly rules: CandidateRules },
+  dependencies: { readonly resolve: Resolve; readonly rules: CandidateRules },
 ): Promise<ResolvedAddress> => {
   checkName(host, displayText)
-  const addresses = await addressesOf(host, deps.resolve)
+  const addresses = await addressesOf(host, dependencies.resolve)
   for (const ip of addresses) {
-    const refusal = candidateRefusal({ ip, port }, deps.rules)
+    const refusal = candidateRefusal({ ip, port }, dependencies.rules)
     if (refusal !== null) throw refused(displayText, reasons[refusal])
   }
   const [ip] = addresses
@@ -122,7 +122,7 @@ async function* inCompletionOrder<Value>(running: readonly Promise<Value>[]): As
   }
 }
 
-export const createCheckProxies = (deps: {
+export const createCheckProxies = (dependencies: {
   readonly check: Check
   readonly rules: () => Promise<CandidateRules>
   readonly resolve: Resolve
@@ -132,14 +132,14 @@ export const createCheckProxies = (deps: {
   readonly limiter: { readonly take: RateLimiter['take']; readonly burst: number } | null
   readonly clock: Clock
 }): CheckProxies => {
-  const { check, data, limiter, clock } = deps
+  const { check, data, limiter, clock } = dependencies
 
   /** @returns a function that releases one slot */
   const admit = ({ caller, proxies: { length } }: CheckOrder): (() => void) => {
     const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
     if (waitS > 0)
       throw refuseWithRetryAfter('rate_limited', `${length} checks are more than you may have now`, waitS)
-    const releaseSlots = deps.slots.take(caller, length)
+    const releaseSlots = dependencies.slots.take(caller, length)
     if (releaseSlots === 'of caller')
       throw refuseWithRetryAfter('rate_limited', 'as many checks of yours run as may; await some', 1)
     if (releaseSlots === 'of all') throw refuseWithRetryAfter('overloaded', 'as many checks run as may', 1)
@@ -176,7 +176,7 @@ export const createCheckProxies = (deps: {
     const releaseSlot = admit(order)
     let yieldedCount = 0
     try {
-      const resolveOptions = { resolve: deps.resolve, rules: await deps.rules() }
+      const resolveOptions = { resolve: dependencies.resolve, rules: await dependencies.rules() }
       const jobs = await Promise.all(
         parsedProxies.map(async (written) => {
           const displayText = displayTextOf(written)

@@ -91,7 +91,7 @@ const placed = (facts: IpFacts) => ({
   asn_org: facts.asnOrg,
 })
 
-export const createLookUp = (deps: {
+export const createLookUp = (dependencies: {
   readonly data: IpData
   readonly list: LiveList
   /** All stored ports of an address. */
@@ -100,7 +100,7 @@ export const createLookUp = (deps: {
   readonly isSandboxAddress: (ip: string) => boolean
   readonly clock: Clock
 }): LookUp => {
-  const { data, list, readAddress, isSandboxAddress, clock } = deps
+  const { data, list, readAddress, isSandboxAddress, clock } = dependencies
   return async (address) => {
     const parsed = ipaddr.process(address)
     const ip = parsed.toString()
@@ -126,7 +126,7 @@ export const createLookUp = (deps: {
 }
 
 /** `GET /api/ip-lookup`: the location and network of an address. Public. */
-export const ipLookupRoutes = (deps: {
+export const ipLookupRoutes = (dependencies: {
   readonly lookUp: LookUp
   readonly limit: RouteLimit | null
 }): readonly Route[] => [
@@ -144,9 +144,12 @@ export const ipLookupRoutes = (deps: {
     query: z.object({ ip: ipField('The address; left out: the one that you ask from.').optional() }),
     codes: { query: { ip: 'invalid_ip' } },
     examples: { query: { ip: lookupExample.ip } },
-    ...(deps.limit === null ? {} : { limit: deps.limit }),
+    ...(dependencies.limit === null ? {} : { limit: dependencies.limit }),
     responses: { 200: { description: 'What is known of it.', body: IpLookup, example: lookupExample } },
     errors: [],
-    handler: async ({ query, address }) => ({ status: 200, body: await deps.lookUp(query.ip ?? address) }),
+    handler: async ({ query, address }) => ({
+      status: 200,
+      body: await dependencies.lookUp(query.ip ?? address),
+    }),
   }),
 ]

@@ -106,7 +106,7 @@ const headersOf = ({ headers }: ApiRequest): Headers => {
  * 2026-07-28, whose requests contain all they need.
  */
 export const mcpRoutes = (
-  deps: ToolDependencies & {
+  dependencies: ToolDependencies & {
     /** The configured address of this service. */
     readonly publicUrl: () => string
     readonly version: string
@@ -114,10 +114,11 @@ export const mcpRoutes = (
   },
 ): readonly Route[] => {
   const handlerFor = (caller: ToolCaller): McpHttpHandler =>
-    createMcpHandler(() => toolServer(deps, caller, deps.version), {
+    createMcpHandler(() => toolServer(dependencies, caller, dependencies.version), {
       // The tools do not change while the process runs, so a subscription never receives anything.
       maxSubscriptions: 1,
-      onerror: (err) => deps.logger.debug({ err }, 'a request of the tool server was refused or failed'),
+      onerror: (err) =>
+        dependencies.logger.debug({ err }, 'a request of the tool server was refused or failed'),
     })
 
   return [
@@ -138,10 +139,10 @@ export const mcpRoutes = (
       errors: [],
       handler: async (request) => {
         const { raw, address, clientGone, headers } = request
-        if (isRebound(headers, deps.publicUrl())) return { status: 403, text: forbidden }
+        if (isRebound(headers, dependencies.publicUrl())) return { status: 403, text: forbidden }
         const signal = clientGone()
         const handler = handlerFor({ address, gone: signal })
-        const mcpRequest = new Request(new URL(mcpPath, deps.publicUrl()), {
+        const mcpRequest = new Request(new URL(mcpPath, dependencies.publicUrl()), {
           method: 'POST',
           headers: headersOf(request as ApiRequest),
           body: new Uint8Array(raw),
@@ -294,8 +295,12 @@ const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Pro
 }
 
 /** A Model Context Protocol server with the three tools, for the requests of one caller. */
-export const toolServer = (deps: ToolDependencies, caller: ToolCaller, version: string): McpServer => {
-  const { list, lookUp, checkProxies, limits } = deps
+export const toolServer = (
+  dependencies: ToolDependencies,
+  caller: ToolCaller,
+  version: string,
+): McpServer => {
+  const { list, lookUp, checkProxies, limits } = dependencies
   const server = new McpServer(
     { name: 'farebox', version },
     {

@@ -20,13 +20,13 @@ const asnParam = z
   .meta({ description: 'The AS number, with or without AS before it.', override: { type: 'string' } })
 
 /** `GET /api/networks` and one network: its live and former proxies. Public. */
-export const networkRoutes = (deps: {
+export const networkRoutes = (dependencies: {
   readonly networks: Networks
   readonly note: string | null
   readonly limit: RouteLimit | null
 }): readonly Route[] => {
-  const { networks, note } = deps
-  const limit = deps.limit === null ? {} : { limit: deps.limit }
+  const { networks, note } = dependencies
+  const limit = dependencies.limit === null ? {} : { limit: dependencies.limit }
   return [
     route({
       method: 'GET',

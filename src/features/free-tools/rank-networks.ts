@@ -63,14 +63,14 @@ export type Rank = Pick<Network, 'live' | 'not_answering' | 'never_answered' | '
 export const compareByLiveProxies = (a: Rank, b: Rank): number =>
   b.live - a.live || b.not_answering - a.not_answering || b.never_answered - a.never_answered || a.asn - b.asn
 
-export const createNetworks = (deps: {
+export const createNetworks = (dependencies: {
   readonly list: LiveList
   readonly census: CensusReader
   readonly data: IpData
   readonly readRanges: (ranges: AnnouncedNetwork['ranges'], limit: number) => Promise<RecordOfRanges>
   readonly monotonicMs: MonotonicClock
 }): Networks => {
-  const { list, census, data, readRanges, monotonicMs } = deps
+  const { list, census, data, readRanges, monotonicMs } = dependencies
   const grouped = new WeakMap<Snapshot, ReadonlyMap<number | null, readonly ListEntry[]>>()
   const cachedRecords = new LRUCache<
     number,

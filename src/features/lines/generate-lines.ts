@@ -181,14 +181,14 @@ export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
 export type LineService = (plan: VerifiedPlan, lineInput: LineInput) => Promise<GeneratedLines>
 
 export const createLineService = (
-  deps: Parameters<typeof createExitAvailability>[0] & {
+  dependencies: Parameters<typeof createExitAvailability>[0] & {
     readonly credentials: Credentials
     readonly gateway: Gateway
     readonly sets: LineSets
   },
 ): LineService => {
-  const { credentials, gateway, sets } = deps
-  const { offeredTargetingOf: sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
+  const { credentials, gateway, sets } = dependencies
+  const { offeredTargetingOf: sellableTargetingOf, refuseUnavailable } = createExitAvailability(dependencies)
 
   return async (plan, lineInput) => {
     const {

@@ -56,7 +56,7 @@ const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2
 
 /** Lines of plans: generation, password and sessions. */
 export const lineRoutes = (
-  deps: FindPlanDependencies & {
+  dependencies: FindPlanDependencies & {
     readonly catalog: { current(): Catalog }
     readonly pool: pg.Pool
     readonly runner: CommandRunner
@@ -66,9 +66,9 @@ export const lineRoutes = (
     readonly clock: Clock
   },
 ): readonly Route[] => {
-  const { pool, runner, credentials, gateway, clock } = deps
+  const { pool, runner, credentials, gateway, clock } = dependencies
 
-  const planOf = createFindPlan(deps)
+  const planOf = createFindPlan(dependencies)
 
   return [
     route({
@@ -129,7 +129,7 @@ export const lineRoutes = (
         'invalid_body',
       ],
       handler: async ({ scope, params: { id }, body, headers, after }) => {
-        const generated = await deps.lines(await planOf(scope, id, after), body)
+        const generated = await dependencies.lines(await planOf(scope, id, after), body)
         if (/^text\/plain\b/.test(headers.accept ?? '')) return { status: 200, text: linesText(generated) }
         return { status: 200, body: { ...generated, lines: [...generated.lines] } }
       },

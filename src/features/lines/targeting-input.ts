@@ -183,7 +183,7 @@ const hasNoTargeting = (targeting: Targeting): boolean =>
   writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)
 
 /** Targeting that the lines of a plan may use, and its current availability. */
-export const createExitAvailability = (deps: {
+export const createExitAvailability = (dependencies: {
   readonly catalog: { current(): Catalog }
   readonly exits: {
     readonly index: () => ExitIndex
@@ -192,7 +192,7 @@ export const createExitAvailability = (deps: {
     readonly recent: () => Promise<void>
   }
 }) => {
-  const { catalog, exits } = deps
+  const { catalog, exits } = dependencies
 
   const offeredTargetingOf = (
     plan: Pick<FoundPlan, 'productId'>,

@@ -120,13 +120,13 @@ export const whitelistRemoval = worker({
 })
 
 /** Appends stored removals that their requests did not append. */
-export const startWhitelistRemovals = (deps: {
+export const startWhitelistRemovals = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly removals: Pick<WhitelistRemovals, 'append'>
   readonly clock: Clock
 }): RunningWorker => {
-  const { scheduler, pool, removals, clock } = deps
+  const { scheduler, pool, removals, clock } = dependencies
   const unrecordedRemovals = worklist<{ account_id: AccountId }>({
     name: 'whitelist-removals',
     read: 'select distinct account_id from work.whitelist_removals where removed_at <= $1::timestamptz',
@@ -151,11 +151,15 @@ type OldRow = EntryRow & { readonly signature: Buffer | null }
  * @returns how many entries were adopted
  */
 export const adoptWhitelists = async (
-  deps: { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'>; readonly runner: CommandRunner },
+  dependencies: {
+    readonly pool: pg.Pool
+    readonly keys: Pick<Keys, 'master'>
+    readonly runner: CommandRunner
+  },
   cause: Cause,
   withoutSignature: boolean,
 ): Promise<number> => {
-  const { pool, keys, runner } = deps
+  const { pool, keys, runner } = dependencies
   const signer = createRowSigner(keys.master, 'whitelist entry v1')
   const isGenuine = ({ signature, account_id, plan_id, network, targeting }: OldRow): boolean =>
     signature === null

@@ -52,14 +52,14 @@ const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
 
 /** Addresses that may use a plan without credentials, and the targeting of their connections. */
 export const whitelistRoutes = (
-  deps: FindPlanDependencies & {
+  dependencies: FindPlanDependencies & {
     readonly catalog: { current(): Catalog }
     readonly whitelist: Whitelist
     readonly addToWhitelist: AddToWhitelist
   },
 ): readonly Route[] => {
-  const { whitelist } = deps
-  const planOf = createFindPlan(deps)
+  const { whitelist } = dependencies
+  const planOf = createFindPlan(dependencies)
 
   return [
     route({
@@ -146,7 +146,7 @@ export const whitelistRoutes = (
       ],
       handler: async ({ caller, scope, params: { id }, body, after, requestId }) => {
         const { entries, move = false } = body
-        const added = await deps.addToWhitelist(
+        const added = await dependencies.addToWhitelist(
           await planOf(scope, id, after),
           caller.accountId,
           { entries, move },

@@ -329,25 +329,25 @@ export type AddToWhitelist = (
 ) => Promise<readonly WhitelistEntry[]>
 
 export const createAddToWhitelist = (
-  deps: Parameters<typeof createExitAvailability>[0] & {
+  dependencies: Parameters<typeof createExitAvailability>[0] & {
     readonly whitelist: Whitelist
     /** Whether loopback addresses are allowed on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
     readonly allowLoopback: boolean
   },
 ): AddToWhitelist => {
-  const { offeredTargetingOf: sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
+  const { offeredTargetingOf: sellableTargetingOf, refuseUnavailable } = createExitAvailability(dependencies)
   return async (found, accountId, request, cause) => {
     const { generate, family } = sellableTargetingOf(found)
     const entries = new Map<string, NewEntry>()
     for (const [at, { cidr: text, label = '', targeting: wanted }] of request.entries.entries()) {
-      const cidr = networkOf(text, deps.allowLoopback)
+      const cidr = networkOf(text, dependencies.allowLoopback)
       if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
       const targeting = wanted === undefined ? null : targetingOf(wanted, generate.targeting)
       if (targeting !== null) await refuseUnavailable(targeting, family)
       entries.set(cidr, { cidr, label, targeting })
     }
     const plan = { planId: found.planId, accountId }
-    const added = await deps.whitelist.add(plan, [...entries.values()], request.move, cause)
+    const added = await dependencies.whitelist.add(plan, [...entries.values()], request.move, cause)
     if (added.outcome === 'full')
       throw refuse(
         'whitelist_limit_reached',

@@ -95,7 +95,7 @@ export type Meter = {
 
 const sweepBatchSize = 500
 
-export const createMeter = (deps: {
+export const createMeter = (dependencies: {
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly clock: Clock
@@ -104,7 +104,7 @@ export const createMeter = (deps: {
   readonly actor?: Actor
   readonly correlationId?: string
 }): Meter => {
-  const { pool, runner, clock, logger, actor = { kind: 'system', name: 'metering' } } = deps
+  const { pool, runner, clock, logger, actor = { kind: 'system', name: 'metering' } } = dependencies
   const counters = createTrafficCounters(pool)
 
   const run = async (
@@ -117,7 +117,7 @@ export const createMeter = (deps: {
       {
         name: 'log-traffic',
         actor,
-        correlationId: deps.correlationId ?? newId('run'),
+        correlationId: dependencies.correlationId ?? newId('run'),
         ...(account !== null && { account }),
       },
       { stream: planStream(planId), fold: planFold },
@@ -223,12 +223,12 @@ const cleanupIntervalMs = 60 * 60 * 1000
  * Writes due counters to the log, including those of crashed processes. Several processes may run it: a counter that is
  * already in the log adds nothing.
  */
-export const startTrafficSweep = (deps: {
+export const startTrafficSweep = (dependencies: {
   readonly scheduler: Scheduler
   readonly meter: Meter
   readonly clock: Clock
 }): RunningWorker => {
-  const { scheduler, meter, clock } = deps
+  const { scheduler, meter, clock } = dependencies
   let cleanedUpAtMs = Number.NEGATIVE_INFINITY
   return scheduler.start(trafficSweep, async () => {
     await meter.sweep()

@@ -210,8 +210,8 @@ type Owned = Pick<PlanRow, 'planId' | 'customerId' | 'productId'>
 /** Verifies owner and product of plans in the log, because credentials derive from plan ids, and top-ups are priced. */
 export type VerifyPlans = GenuineRows<Owned>
 
-export const createPlanVerifier = (deps: Parameters<typeof createGenuineRows>[0]): VerifyPlans =>
-  createGenuineRows<Owned>(deps, {
+export const createPlanVerifier = (dependencies: Parameters<typeof createGenuineRows>[0]): VerifyPlans =>
+  createGenuineRows<Owned>(dependencies, {
     keyOf: (row) => `${row.planId} ${row.customerId} ${row.productId}`,
     streamOf: (row) => planStream(row.planId as PlanId),
     // The first event activates the plan and names its owner.

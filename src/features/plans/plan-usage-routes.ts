@@ -68,14 +68,14 @@ const examples = { params: { id: example.planId } }
 
 /** The usage of a plan: statistics of the gateway, by hour or day. */
 export const planUsageRoutes = (
-  deps: FindPlanDependencies & {
+  dependencies: FindPlanDependencies & {
     readonly pool: pg.Pool
     readonly clock: Clock
   },
 ): readonly Route[] => {
-  const { pool, clock } = deps
+  const { pool, clock } = dependencies
 
-  const planOf = createFindPlan(deps)
+  const planOf = createFindPlan(dependencies)
 
   const rangeOf = (
     bucket: Bucket,

@@ -78,7 +78,7 @@ const topUpExample = {
 
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
 export const planRoutes = (
-  deps: FindPlanDependencies & {
+  dependencies: FindPlanDependencies & {
     readonly placeOrder: PlaceOrder
     readonly log: Pick<EventLog, 'lastOf'>
     readonly catalog: { current(): Catalog }
@@ -88,7 +88,7 @@ export const planRoutes = (
     readonly clock: Clock
   },
 ): readonly Route[] => {
-  const { placeOrder, log, catalog, reads, db, verifyPlans, pool, credentials, gateway, clock } = deps
+  const { placeOrder, log, catalog, reads, db, verifyPlans, pool, credentials, gateway, clock } = dependencies
 
   const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {
     const rows = await verifyPlans(accountId, found)
@@ -110,7 +110,7 @@ export const planRoutes = (
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planOf = createFindPlan(deps)
+  const planOf = createFindPlan(dependencies)
 
   return [
     route({

@@ -204,13 +204,13 @@ const assertValidBatch = ({ reporter, sequence, traffic }: TrafficBatch): void =
       throw new RangeError(`${planId}: bytes are whole, from 0 to ${maxReportBytes}, not ${bytes}`)
 }
 
-/** @param deps `plan` reads a plan that has no counter yet; null: the plan does not exist */
-export const createTrafficReports = (deps: {
+/** @param dependencies `plan` reads a plan that has no counter yet; null: the plan does not exist */
+export const createTrafficReports = (dependencies: {
   readonly counters: ReturnType<typeof createTrafficCounters>
   readonly plan: (planId: PlanId) => Promise<CountedPlan | null>
   readonly clock: Clock
 }): TrafficReports => {
-  const { counters, clock } = deps
+  const { counters, clock } = dependencies
   const countedPlans = new LRUCache<PlanId, true>(growingCacheOptions(maxKnownPlans))
 
   const begin: TrafficReports['begin'] = async (planIds) => {
@@ -220,7 +220,7 @@ export const createTrafficReports = (deps: {
     const unknownPlans: PlanId[] = []
     const startCounter = async (planId: PlanId): Promise<void> => {
       if (!existingCounters.has(planId)) {
-        const plan = await deps.plan(planId)
+        const plan = await dependencies.plan(planId)
         if (plan === null) return void unknownPlans.push(planId)
         const { accountId, usedBytes, alarms } = plan
         await counters.start({ planId, accountId, usedBytes }, alarms)

@@ -64,7 +64,7 @@ const Replacement = z.strictObject({
 })
 
 /** Replaces the address of a rental. */
-export const proxyReplaceRoutes = (deps: {
+export const proxyReplaceRoutes = (dependencies: {
   readonly replace: ReplaceAddress
   readonly pool: pg.Pool
   readonly verifyRentals: VerifyRentals
@@ -73,7 +73,7 @@ export const proxyReplaceRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const records = createProxyRecords(deps)
+  const records = createProxyRecords(dependencies)
   return [
     route({
       method: 'POST',
@@ -108,7 +108,7 @@ export const proxyReplaceRoutes = (deps: {
       handler: async ({ caller, scope, params: { id }, body, idempotencyKey, requestId, after }) => {
         const { accountId, keyId } = caller
         const { reason, comment } = body
-        const result = await deps.replace(
+        const result = await dependencies.replace(
           { scope, proxyId: id, reason, comment, idempotencyKey },
           { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
           after,
@@ -168,12 +168,12 @@ export const rotateNow = async (
 const instant = z.string().meta({ format: 'date-time' })
 
 /** The link that changes the exit of a mobile rental. */
-export const proxyRotateRoutes = (deps: {
+export const proxyRotateRoutes = (dependencies: {
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { pool, credentials, clock } = deps
+  const { pool, credentials, clock } = dependencies
 
   const isTokenOf = (id: string, token: string): boolean => {
     const expectedToken = Buffer.from(credentials.rotationToken(id as ProxyId))

@@ -139,7 +139,7 @@ export type ProxyChecks = {
   ): Promise<CheckResult & { readonly checkedAt: string }>
 }
 
-export const createProxyChecks = (deps: {
+export const createProxyChecks = (dependencies: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
   readonly verifyRentals: VerifyRentals
@@ -150,7 +150,7 @@ export const createProxyChecks = (deps: {
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
 }): ProxyChecks => {
-  const { credentials, gateway, sandbox, clock, monotonicMs } = deps
+  const { credentials, gateway, sandbox, clock, monotonicMs } = dependencies
   /**
    * The target of a check, never chosen by a customer; null: none. Suppliers' proxies cannot reach the sandbox's host.
    */
@@ -159,7 +159,7 @@ export const createProxyChecks = (deps: {
     const knowsSandbox = endpoint === null || endpoint.host === addressesHost
     return sandbox && knowsSandbox ? new URL(`http://${whoamiHost}/ip`) : null
   }
-  const proxyOf = createFindProxy(deps)
+  const proxyOf = createFindProxy(dependencies)
   const limiter = createRateLimiter(checks, monotonicMs)
   return {
     take: (accountId) => limiter.take(accountId, costOfOne),

@@ -107,7 +107,7 @@ export type RentalExtension = {
   ): Promise<Pick<Prepared, 'amountCents'>>
 }
 
-export const createRentalExtension = (deps: {
+export const createRentalExtension = (dependencies: {
   readonly placeOrder: PlaceOrder
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
@@ -116,7 +116,7 @@ export const createRentalExtension = (deps: {
   readonly verifyRentals: VerifyRentals
   readonly clock: Clock
 }): RentalExtension => {
-  const { placeOrder, catalog, termsOf, reads, db, verifyRentals, clock } = deps
+  const { placeOrder, catalog, termsOf, reads, db, verifyRentals, clock } = dependencies
 
   const find = async (scope: AccountScope, selection: RentalSelection): Promise<RentalsToExtend> => {
     const requestedIds = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null

@@ -34,8 +34,8 @@ const isLineOf = (row: Owned, target: Target | null): boolean =>
   (target.service ?? row.service) === row.service &&
   (target.rotationMinutes ?? row.rotationMinutes) === row.rotationMinutes
 
-export const createRentalVerifier = (deps: Parameters<typeof createGenuineRows>[0]): VerifyRentals =>
-  createGenuineRows<Owned>(deps, {
+export const createRentalVerifier = (dependencies: Parameters<typeof createGenuineRows>[0]): VerifyRentals =>
+  createGenuineRows<Owned>(dependencies, {
     keyOf: (row) =>
       [
         row.proxyId,
@@ -66,16 +66,16 @@ export const createRentalVerifier = (deps: Parameters<typeof createGenuineRows>[
  * @throws not_found for an absent rental and for one of another account
  */
 export const createFindProxy =
-  (deps: {
+  (dependencies: {
     readonly reads: Pick<Reads, 'settled'>
     readonly db: Db
     readonly verifyRentals: VerifyRentals
     readonly clock: Clock
   }) =>
   async (scope: Scope, proxyId: string, after: number | null): Promise<FoundProxy> => {
-    await deps.reads.settled(scope.accountId, after ?? 0)
-    const found = await findProxies(deps.db, scope, { proxyIds: [proxyId] }, deps.clock(), 1)
-    const [proxy] = await deps.verifyRentals(scope.accountId, found)
+    await dependencies.reads.settled(scope.accountId, after ?? 0)
+    const found = await findProxies(dependencies.db, scope, { proxyIds: [proxyId] }, dependencies.clock(), 1)
+    const [proxy] = await dependencies.verifyRentals(scope.accountId, found)
     if (!proxy) throw refuse('not_found', 'no proxy has this id')
     return proxy
   }
@@ -84,7 +84,7 @@ export type FindProxy = ReturnType<typeof createFindProxy>
 
 /** Rentals in the renter's view, with the reseller's own ids of its customers. */
 export const createProxyRecords =
-  (deps: {
+  (dependencies: {
     readonly pool: pg.Pool
     readonly verifyRentals: VerifyRentals
     readonly credentials: Credentials
@@ -93,15 +93,21 @@ export const createProxyRecords =
     readonly clock: Clock
   }) =>
   async (accountId: AccountId, found: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
-    const rows = await deps.verifyRentals(accountId, found)
+    const rows = await dependencies.verifyRentals(accountId, found)
     const refs = await customerRefs(
-      deps.pool,
+      dependencies.pool,
       accountId,
       rows.map((row) => row.customerId),
     )
     return rows.map((row) => {
       const customer = refs.get(row.customerId) ?? null
-      return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
+      return proxyRecord(
+        row,
+        proxySecrets(dependencies, row),
+        dependencies.clock(),
+        customer,
+        dependencies.gateway,
+      )
     })
   }
 

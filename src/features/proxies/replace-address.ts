@@ -55,7 +55,7 @@ export type ReplaceAddress = (
   after: number | null,
 ) => Promise<{ readonly rental: FoundProxy; readonly position: number | null; readonly replayed: boolean }>
 
-export const createReplaceAddress = (deps: {
+export const createReplaceAddress = (dependencies: {
   readonly runner: CommandRunner
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
@@ -63,8 +63,8 @@ export const createReplaceAddress = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
 }): ReplaceAddress => {
-  const { runner, pool } = deps
-  const proxyOf = createFindProxy(deps)
+  const { runner, pool } = dependencies
+  const proxyOf = createFindProxy(dependencies)
   return async ({ scope, proxyId, reason, comment, idempotencyKey }, cause, after) => {
     const { accountId } = scope
     if (reason === 'custom' && comment === undefined)

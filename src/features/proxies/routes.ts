@@ -77,7 +77,7 @@ const Extension = z.strictObject({
 })
 
 /** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
-export const proxyRoutes = (deps: {
+export const proxyRoutes = (dependencies: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly extending: Pick<RentalExtension, 'extend'>
   readonly catalog: { current(): Catalog }
@@ -90,9 +90,9 @@ export const proxyRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { log, extending, catalog, reads, db, pool, clock } = deps
-  const records = createProxyRecords(deps)
-  const proxyOf = createFindProxy(deps)
+  const { log, extending, catalog, reads, db, pool, clock } = dependencies
+  const records = createProxyRecords(dependencies)
+  const proxyOf = createFindProxy(dependencies)
 
   return [
     route({

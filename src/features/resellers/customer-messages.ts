@@ -29,13 +29,13 @@ export type Bots = {
  * The bots of resellers: the reseller's terms name the bot, the vault has its token. A bot with the sandbox's address
  * is the sandbox bot. All others are called over https on a public address.
  */
-export const createBots = (deps: {
+export const createBots = (dependencies: {
   readonly termsOf: LogStates<Terms>
   readonly credentials: Pick<ResellerCredentials, 'bot'>
   /** Address of the sandbox; null if none runs. */
   readonly sandboxUrl: string | null
 }): Bots => {
-  const { termsOf, credentials, sandboxUrl } = deps
+  const { termsOf, credentials, sandboxUrl } = dependencies
   const outgoing = publicOutgoing()
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
   const sendTo = (apiUrl: string): Send =>
@@ -75,7 +75,7 @@ export const orderText = (
 /** A reseller's current bot, and the signature of its messages. */
 export type ResellerBot = { readonly messenger: Messenger; readonly merchantName: string | null }
 
-type Deps = {
+type Dependencies = {
   readonly workers: Workers
   readonly pool: pg.Pool
   readonly chats: ChatSigner
@@ -91,7 +91,7 @@ type Deps = {
 const maxRetryAfterMs = 24 * 3_600_000
 
 const deliver = async (
-  { pool, chats, log, botOf }: Deps,
+  { pool, chats, log, botOf }: Dependencies,
   { order_id: orderId, account_id: reseller, customer_id: customerId, outcome }: Message,
 ): Promise<Outcome> => {
   const doneWith = (result: string): Outcome => ({ kind: 'done', result })
@@ -140,8 +140,10 @@ export const messageWorker = worker({
  * reseller's messages do not wait for another's, because a bot may be a slow server of the reseller. A message is given
  * up after 32 attempts, about a day.
  */
-export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): RunningQueue => {
-  const { workers, pool, clock } = deps
+export const startMessageWorker = (
+  dependencies: Dependencies & { readonly pollMs?: number },
+): RunningQueue => {
+  const { workers, pool, clock } = dependencies
   return workers.start<Message>({
     worker: messageWorker,
     queue: messageQueue,
@@ -149,11 +151,11 @@ export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): R
     longestMs: 30_000,
     schedule: exponentialBackoff(1_000, 3_600_000),
     maxAttempts: 32,
-    pollMs: deps.pollMs,
+    pollMs: dependencies.pollMs,
     fill: async () => {
       while ((await collectMessages(pool, clock())) > 0);
     },
-    work: (message) => deliver(deps, message),
+    work: (message) => deliver(dependencies, message),
   })
 }
 

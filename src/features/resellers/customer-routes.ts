@@ -36,14 +36,14 @@ export const resellerOnly = ({ reseller }: Caller): void => {
 const customerNotFound = () => refuse('not_found', 'you have no customer with this id')
 
 /** A reseller's customers: docs/http-api.md, "Resellers and finance". */
-export const resellerCustomerRoutes = (deps: {
+export const resellerCustomerRoutes = (dependencies: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
   readonly pool: pg.Pool
   readonly customers: Pick<Customers, 'idOf'>
   readonly chats: ChatSigner
 }): readonly Route[] => {
-  const { reads, db, pool, customers, chats } = deps
+  const { reads, db, pool, customers, chats } = dependencies
 
   const recordOf = async (reseller: AccountId, customer: CustomerRecord) =>
     (await customerRecords(db, reseller, [customer]))[0]!

@@ -66,14 +66,14 @@ const pricesOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revisio
  * `read.reseller_terms`. The table only lists the resellers whose terms are read for displayed prices. Decisions that
  * depend on a reseller's terms call `refreshTerms` first, which needs no row of the table.
  */
-export const createLiveTerms = (deps: {
+export const createLiveTerms = (dependencies: {
   readonly pool: pg.Pool
   readonly termsOf: LogStates<Terms>
   /** On the table `reseller_terms`. */
   readonly watch: Watch
   readonly logger: Logger
 }): LiveTerms => {
-  const { pool, termsOf, watch, logger } = deps
+  const { pool, termsOf, watch, logger } = dependencies
   const resellers = new Map<string, ResellerPrices>()
   let seen = 0
   let table = 0

@@ -125,7 +125,7 @@ const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string,
   })
 
 /** Batches of scrapes: docs/scrapers.md, "Many at once". */
-export const scrapeBatchRoutes = (deps: {
+export const scrapeBatchRoutes = (dependencies: {
   readonly batches: ScrapeBatches
   /** Null: limits are off. */
   readonly rate: TakeScrape | null
@@ -155,7 +155,7 @@ export const scrapeBatchRoutes = (deps: {
         inputs: [{ subreddit: 'AskReddit' }, { subreddit: 'node' }],
       },
     },
-    ...(deps.rate && { limit: { per: 'account' as const, take: deps.rate } }),
+    ...(dependencies.rate && { limit: { per: 'account' as const, take: dependencies.rate } }),
     responses: {
       200: { description: 'The batch that stands under this X-Request-Id.', body: Batch, example },
       202: {
@@ -171,7 +171,7 @@ export const scrapeBatchRoutes = (deps: {
       const row = requireScraper(platform, operation)
       const { accountId, keyId } = caller
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
-      const { position, isNew, ...batch } = await deps.batches.accept(
+      const { position, isNew, ...batch } = await dependencies.batches.accept(
         { accountId, keyId, requestId, row, inputs },
         cause,
       )
@@ -199,7 +199,7 @@ export const scrapeBatchRoutes = (deps: {
     },
     errors: [],
     handler: async ({ caller, query: { limit, offset } }) => {
-      const { batches, total } = await deps.batches.list(caller.accountId, { limit, offset })
+      const { batches, total } = await dependencies.batches.list(caller.accountId, { limit, offset })
       return { status: 200, body: { batches: batches.map(summaryOf), total, limit, offset } }
     },
   }),
@@ -220,7 +220,7 @@ export const scrapeBatchRoutes = (deps: {
     },
     errors: ['not_found'],
     handler: async ({ caller, params: { id } }) => {
-      const found = await deps.batches.cancel(caller.accountId, id)
+      const found = await dependencies.batches.cancel(caller.accountId, id)
       if (found === null) throw batchNotFound()
       return { status: 200, body: batchJson(found) }
     },
@@ -239,7 +239,7 @@ export const scrapeBatchRoutes = (deps: {
     responses: { 200: { description: 'The batch.', body: Batch, example } },
     errors: ['not_found'],
     handler: async ({ caller, params: { id } }) => {
-      const found = await deps.batches.find(caller.accountId, id)
+      const found = await dependencies.batches.find(caller.accountId, id)
       if (found === null) throw batchNotFound()
       return { status: 200, body: batchJson(found) }
     },
@@ -265,7 +265,7 @@ export const scrapeBatchRoutes = (deps: {
     errors: ['not_found'],
     handler: async ({ caller, params: { id, n } }) => {
       const bytes = /^[1-9]\d{0,2}$/.test(n)
-        ? await deps.batches.result(caller.accountId, id, Number(n))
+        ? await dependencies.batches.result(caller.accountId, id, Number(n))
         : null
       if (bytes === null)
         throw refuse(

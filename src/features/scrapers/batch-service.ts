@@ -83,13 +83,13 @@ const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
 
 const form = /^scb_[0-9a-f]{32}$/
 
-export const createScrapeBatches = (deps: {
+export const createScrapeBatches = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly items: BatchItems
   readonly results: Pick<Results, 'bytes'>
 }): ScrapeBatches => {
-  const { runner, log, items, results } = deps
+  const { runner, log, items, results } = dependencies
 
   const find: ScrapeBatches['find'] = async (accountId, batchId) => {
     const batch = form.test(batchId) ? await items.batch(batchId as ScrapeBatchId) : null

@@ -84,8 +84,8 @@ const hasCall = async (runner: CommandRunner, accountId: AccountId, requestId: s
   return call !== null && (call.finished === null || isResult(call.finished.outcome))
 }
 
-const makeCall = async (deps: Dependencies, item: BatchItem): Promise<Outcome> => {
-  const { items, scrapes, rate } = deps
+const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Outcome> => {
+  const { items, scrapes, rate } = dependencies
   const batch = await items.batch(item.batch_id)
   if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
   if (!items.isGenuine(batch, item)) return { kind: 'dead', why: 'it was not written by the service' }
@@ -98,9 +98,9 @@ const makeCall = async (deps: Dependencies, item: BatchItem): Promise<Outcome> =
   if (row === null) return finishItem('failed', 0, 'unknown_scraper')
   const requestId = itemRequestId(item.batch_id, Number(item.n))
   const isCanceled = async ({ canceled_at }: BatchRow) =>
-    canceled_at !== null && !(await hasCall(deps.runner, accountId, requestId))
+    canceled_at !== null && !(await hasCall(dependencies.runner, accountId, requestId))
   if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
-  const refused = await accessRefusal(deps, accountId, keyId)
+  const refused = await accessRefusal(dependencies, accountId, keyId)
   if (refused !== null) return finishItem('failed', 0, refused)
   if (rate)
     for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId)) {
@@ -167,8 +167,8 @@ export const batchWorker = worker({
  * call after a crash gets the same answer and is not billed again. Calls that fail temporarily are tried up to six
  * times in all.
  */
-export const startBatchWorker = (deps: Dependencies): RunningQueue => {
-  const { workers, items, clock } = deps
+export const startBatchWorker = (dependencies: Dependencies): RunningQueue => {
+  const { workers, items, clock } = dependencies
   let lastCleanupMs = Number.NEGATIVE_INFINITY
   return workers.start<BatchItem>({
     worker: batchWorker,
@@ -177,13 +177,13 @@ export const startBatchWorker = (deps: Dependencies): RunningQueue => {
     longestMs,
     schedule: exponentialBackoff(2_000, 60_000),
     maxAttempts,
-    pollMs: deps.pollMs,
+    pollMs: dependencies.pollMs,
     fill: async () => {
-      await finishBatches(deps)
+      await finishBatches(dependencies)
       if (!hasElapsed(lastCleanupMs, clock(), cleanupIntervalMs)) return
       await items.forget()
       lastCleanupMs = clock()
     },
-    work: (item) => makeCall(deps, item),
+    work: (item) => makeCall(dependencies, item),
   })
 }

@@ -51,11 +51,11 @@ export const endWithoutResult = (
   creditsCharged,
 })
 
-export const createScrapeCommands = (deps: {
+export const createScrapeCommands = (dependencies: {
   readonly runner: CommandRunner
   readonly results: Pick<Results, 'of'>
 }): ScrapeCommands => {
-  const { runner, results } = deps
+  const { runner, results } = dependencies
 
   const finish: ScrapeCommands['finish'] = ({ scrapeId, accountId, attempt }, attemptEnd, cause) =>
     runner.run({
@@ -110,7 +110,7 @@ export const scrapeSweeper = worker({
  * Ends calls whose process is gone: calls with a stored result are billed, the holds of others are released. Also
  * erases expired results. Several processes may run it: ending a call is idempotent.
  */
-export const startScrapeSweeper = (deps: {
+export const startScrapeSweeper = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly runner: CommandRunner
@@ -119,8 +119,8 @@ export const startScrapeSweeper = (deps: {
   readonly logger: Logger
   readonly intervalMs?: number
 }): RunningWorker => {
-  const { scheduler, pool, results, clock, logger } = deps
-  const { settle } = createScrapeCommands(deps)
+  const { scheduler, pool, results, clock, logger } = dependencies
+  const { settle } = createScrapeCommands(dependencies)
   let lastCleanupMs = Number.NEGATIVE_INFINITY
   const lapsed = worklist<OpenAttempt>({
     name: 'open-scrapes',
@@ -139,5 +139,7 @@ export const startScrapeSweeper = (deps: {
     await results.forget()
     lastCleanupMs = clock()
   }
-  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, cleanUp]), { everyMs: deps.intervalMs })
+  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, cleanUp]), {
+    everyMs: dependencies.intervalMs,
+  })
 }

@@ -111,13 +111,13 @@ const healthOf = ({ good, bad, took, last_good_at: last }: Row): Health => {
 }
 
 /** Counts the ends of calls in memory, and adds them every ten seconds to the counts of all processes in Postgres. */
-export const startScraperHealth = (deps: {
+export const startScraperHealth = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: Pick<pg.Pool, 'query'>
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
 }): ScraperHealth => {
-  const { scheduler, pool, clock, monotonicMs } = deps
+  const { scheduler, pool, clock, monotonicMs } = dependencies
   let pendingCounts = new Map<string, Counts>()
   let cachedHealth: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null =
     null

@@ -38,13 +38,13 @@ const example = exampleView && { scrapers: [exampleView], total: 1 }
 const listRate: Rate = { burst: 60, perSecond: 2 }
 
 /** The list of scrapers: docs/scrapers.md. */
-export const scraperListRoutes = (deps: {
+export const scraperListRoutes = (dependencies: {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
   readonly monotonicMs: MonotonicClock
   readonly limited: boolean
 }): readonly Route[] => {
-  const { scraping, health, monotonicMs, limited } = deps
+  const { scraping, health, monotonicMs, limited } = dependencies
   const limiter = createRateLimiter(listRate, monotonicMs)
   const limit = { per: 'address', take: (address: string) => limiter.take(address) } as const
 
@@ -206,12 +206,12 @@ const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requ
 })
 
 /** Calls of scrapers: docs/scrapers.md. */
-export const scrapeRoutes = (deps: {
+export const scrapeRoutes = (dependencies: {
   readonly scrapes: Scrapes
   /** Null: limits are off. */
   readonly rate: TakeScrape | null
 }): readonly Route[] => {
-  const { scrapes, rate } = deps
+  const { scrapes, rate } = dependencies
   return [
     route({
       method: 'POST',

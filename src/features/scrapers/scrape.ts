@@ -137,7 +137,7 @@ type IdentifiedScrape = {
   readonly cause: Cause
 }
 
-export const createScrapes = (deps: {
+export const createScrapes = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly results: Results
@@ -145,8 +145,8 @@ export const createScrapes = (deps: {
   readonly clock: Clock
   readonly hooks: CrashHooks
 }): Scrapes => {
-  const { runner, log, results, scraping, clock, hooks } = deps
-  const commands = createScrapeCommands(deps)
+  const { runner, log, results, scraping, clock, hooks } = dependencies
+  const commands = createScrapeCommands(dependencies)
   const stopping = new AbortController()
   const running = new Map<
     ScrapeId,

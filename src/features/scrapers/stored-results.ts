@@ -72,12 +72,12 @@ const chunk = 500
  * @param isLogHere The log is in this database: its next append, which ends the call, flushes the result to disk too.
  * So storing the result does not wait for the disk
  */
-export const createResults = (deps: {
+export const createResults = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly isLogHere: boolean
 }): Results => {
-  const { pool, clock, isLogHere } = deps
+  const { pool, clock, isLogHere } = dependencies
 
   const insert = async (rows: readonly StoredRow[]): Promise<void> => {
     const column = <Value>(pick: (row: StoredRow) => Value): readonly Value[] => rows.map(pick)

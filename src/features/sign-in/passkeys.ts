@@ -124,7 +124,7 @@ type Row = {
 // Imported on first use, because the start does not need it.
 const webauthn = () => import('@simplewebauthn/server')
 
-export const createPasskeys = (deps: {
+export const createPasskeys = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly once: SingleUse
@@ -134,8 +134,8 @@ export const createPasskeys = (deps: {
   /** The origin of the console, e.g. `https://shop.example`. */
   readonly origin: () => string
 }): Passkeys => {
-  const { pool, clock, once, people, logger, origin } = deps
-  const challenge = challenges(deriveKey(deps.master, 'console challenges v1'), clock)
+  const { pool, clock, once, people, logger, origin } = dependencies
+  const challenge = challenges(deriveKey(dependencies.master, 'console challenges v1'), clock)
   const rpId = (): string => new URL(origin()).hostname
 
   const keysOf = async (subjectId: string): Promise<readonly Row[]> =>

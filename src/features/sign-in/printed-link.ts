@@ -8,7 +8,7 @@ import { createRowSigner } from '../../platform/vault/seal.ts'
 import type { People } from './people.ts'
 import { type Links, printedLinkMs } from './sign-in-links.ts'
 
-type AddressDeps = { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'> }
+type AddressDependencies = { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'> }
 
 type AddressRow = { readonly origin: string; readonly signature: Buffer | null }
 
@@ -24,7 +24,10 @@ export const createAddressSigner = (
 }
 
 /** Stores the console's address at the start of a server. Commands print links with it. */
-export const storeConsoleAddress = async ({ pool, keys }: AddressDeps, origin: string): Promise<void> => {
+export const storeConsoleAddress = async (
+  { pool, keys }: AddressDependencies,
+  origin: string,
+): Promise<void> => {
   await pool.query(
     `insert into work.console_address (origin, signature) values ($1::text, $2::bytea)
      on conflict (single) do update set origin = excluded.origin, signature = excluded.signature`,
@@ -33,7 +36,7 @@ export const storeConsoleAddress = async ({ pool, keys }: AddressDeps, origin: s
 }
 
 /** Null if no server of this release has started yet, or if the signature of the stored address is invalid. */
-export const readConsoleAddress = async ({ pool, keys }: AddressDeps): Promise<string | null> => {
+export const readConsoleAddress = async ({ pool, keys }: AddressDependencies): Promise<string | null> => {
   const { rows } = await pool.query<AddressRow>('select origin, signature from work.console_address')
   const [row] = rows
   return row && createAddressSigner(keys).isSigned(row) ? row.origin : null
@@ -52,7 +55,7 @@ type PrintedLink = {
 
 /** Makes a link for the operator to pass on, and appends an event. Refusal: `no_role` for staff without a role. */
 export const printLink = async (
-  deps: {
+  dependencies: {
     readonly people: Pick<People, 'linkMade'>
     readonly links: Pick<Links, 'printed'>
     readonly clock: Clock
@@ -61,13 +64,13 @@ export const printLink = async (
   subjectId: string,
   cause: Cause,
 ): Promise<PrintedLink | Refused<PersonRefusal>> => {
-  const expiresAtMs = deps.clock() + printedLinkMs
-  const recorded = await deps.people.linkMade(subjectId, expiresAtMs, cause)
+  const expiresAtMs = dependencies.clock() + printedLinkMs
+  const recorded = await dependencies.people.linkMade(subjectId, expiresAtMs, cause)
   if (recorded.outcome === 'refused') return recorded
-  const link = await deps.links.printed(subjectId, expiresAtMs)
+  const link = await dependencies.links.printed(subjectId, expiresAtMs)
   return {
     outcome: 'done',
-    url: linkUrl(deps.origin, link),
+    url: linkUrl(dependencies.origin, link),
     expiresAt: isoTime(expiresAtMs),
   }
 }

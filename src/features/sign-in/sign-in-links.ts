@@ -103,7 +103,7 @@ export const createLinkSigner = (
   }
 }
 
-type Deps = {
+type Dependencies = {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly keys: Pick<Keys, 'master'>
@@ -116,7 +116,7 @@ const linkColumns = 'hash, subject_id, recipient, browser, expires_at, signature
  * Each row is signed with a key derived from the master key, so that database access is not enough to create a link or
  * to change its person.
  */
-export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
+export const createLinks = ({ pool, clock, keys, logger }: Dependencies): Links => {
   const signer = createLinkSigner(keys)
   const key = codeKey(keys)
   const mayTry = createAttemptCount()
@@ -235,7 +235,7 @@ export type Codes = {
   redeem(sessionId: string, act: string, code: string): Promise<boolean>
 }
 
-export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' | 'keys'>): Codes => {
+export const createCodes = ({ pool, clock, keys }: Pick<Dependencies, 'pool' | 'clock' | 'keys'>): Codes => {
   const key = codeKey(keys)
   const mayTry = createAttemptCount()
   const hashOf = (sessionId: string, act: string, code: string, expiresAt: string): Buffer =>

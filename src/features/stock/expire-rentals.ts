@@ -59,13 +59,13 @@ export const rentalExpiry = worker({
   process: 'server',
 })
 
-export const startRentalExpiry = (deps: {
+export const startRentalExpiry = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly clock: Clock
   readonly intervalMs?: number
 }): RunningWorker =>
-  deps.scheduler.start(rentalExpiry, worklistRound(deps.pool, [rentalsOver(deps)]), {
-    everyMs: deps.intervalMs,
+  dependencies.scheduler.start(rentalExpiry, worklistRound(dependencies.pool, [rentalsOver(dependencies)]), {
+    everyMs: dependencies.intervalMs,
   })

@@ -24,15 +24,15 @@ const idLength = 32
  * an event with the id does not reveal the login. A login that a release before 0.2.0 stored keeps its id, which does
  * not include the endpoint.
  */
-export const createStockLogins = (deps: {
+export const createStockLogins = (dependencies: {
   readonly pool: pg.Pool
   readonly master: MasterKey
 }): StockLogins => {
-  const { pool } = deps
-  const key = deriveKey(deps.master, 'stock logins v1')
+  const { pool } = dependencies
+  const key = deriveKey(dependencies.master, 'stock logins v1')
   const table = 'vault.stock_credentials'
   const { drop, open, isSealed, storeAs } = createLogins(
-    { pool, vault: createVault(deps.master) },
+    { pool, vault: createVault(dependencies.master) },
     { table, owner: 'ip', context: 'stock login', prefix: 'stl' },
   )
   const idOf = (parts: readonly string[]): string =>

@@ -45,12 +45,12 @@ import {
 import type { Subscriptions } from './subscription-service.ts'
 
 /** Prepares the order of a subscription's next period: its id, its payer, the extended addresses and its price. */
-export const createRenewalOrders = (deps: {
+export const createRenewalOrders = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly market: PriceSources
 }) => {
-  const { log, runner, market } = deps
+  const { log, runner, market } = dependencies
 
   /** The payer, from the current account; null while the account may not buy. */
   const payerOf = async ({ terms }: Subscription): Promise<Payer | null> => {
@@ -181,7 +181,7 @@ const commandOn = ({ terms }: Subscription, name: string): CommandContext => ({
  * the order is appended together with the subscription's event. One order is therefore paid, however many processes try
  * it.
  */
-export const createRenewals = (deps: {
+export const createRenewals = (dependencies: {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly runner: CommandRunner
@@ -191,8 +191,8 @@ export const createRenewals = (deps: {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info'>
 }) => {
-  const { pool, runner, placeOrder, subscriptions, clock, logger } = deps
-  const { payerOf, running, prepare, orderOfNextPeriod } = createRenewalOrders(deps)
+  const { pool, runner, placeOrder, subscriptions, clock, logger } = dependencies
+  const { payerOf, running, prepare, orderOfNextPeriod } = createRenewalOrders(dependencies)
 
   /** Null: the period is paid, its order is under way, or another process has decided it. */
   const pay = async (

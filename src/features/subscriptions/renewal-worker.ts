@@ -25,7 +25,7 @@ const maxARun = 200
 type OpenPeriod = { readonly order_id: OrderId; readonly opened_at: string }
 type Due = { readonly subscription_id: SubscriptionId; readonly due_at: string }
 
-export type RenewalDeps = {
+export type RenewalDependencies = {
   readonly log: EventLog
   readonly subscriptions: Subscriptions
   readonly renewals: Renewals
@@ -36,8 +36,8 @@ export type RenewalDeps = {
 }
 
 /** Due work: periods to pay, ends of subscriptions, and paid periods that a crash left unrecorded. */
-export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
-  const { log, subscriptions, renewals, refresh, clock, logger } = deps
+export const renewalLists = (dependencies: RenewalDependencies): readonly WorklistFactory[] => {
+  const { log, subscriptions, renewals, refresh, clock, logger } = dependencies
 
   const open = worklist<OpenPeriod>({
     name: 'open-periods',
@@ -90,18 +90,18 @@ export const renewalWorker = worker({
  * processes may run it.
  */
 export const startRenewals = (
-  deps: RenewalDeps & {
+  dependencies: RenewalDependencies & {
     readonly scheduler: Scheduler
     readonly pool: pg.Pool
     readonly intervalMs?: number
   },
 ): RunningWorker =>
-  deps.scheduler.start(renewalWorker, worklistRound(deps.pool, renewalLists(deps)), {
-    everyMs: deps.intervalMs,
+  dependencies.scheduler.start(renewalWorker, worklistRound(dependencies.pool, renewalLists(dependencies)), {
+    everyMs: dependencies.intervalMs,
   })
 
 /** The dependencies of renewals. Prices are read when a subscription is due, because the HTTP server may not run. */
-export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
+export const renewalsOf = (core: Core, prices: LivePrices): RenewalDependencies => {
   const { pool, db, clock } = core
   const market = {
     catalog: prices.catalog,

@@ -41,7 +41,7 @@ const Body = z.strictObject({
 const notFound = () => refuse('not_found', 'no subscription has this id')
 
 /** Subscriptions: docs/http-api.md, "Subscriptions". */
-export const subscriptionRoutes = (deps: {
+export const subscriptionRoutes = (dependencies: {
   readonly subscriptions: Subscriptions
   readonly catalog: { current(): Catalog }
   readonly log: Pick<EventLog, 'lastOf'>
@@ -49,7 +49,7 @@ export const subscriptionRoutes = (deps: {
   readonly db: Db
   readonly clock: Clock
 }): readonly Route[] => {
-  const { subscriptions, catalog, log, reads, db, clock } = deps
+  const { subscriptions, catalog, log, reads, db, clock } = dependencies
 
   /** The position to wait for, so that a cancellation by another process is included. */
   const writtenOf = async (id: string, after: number | null): Promise<number> => {

@@ -72,14 +72,14 @@ export type Subscriptions = {
   companion(subscriptionId: SubscriptionId): CompanionAppend<SubscriptionState>
 }
 
-export const createSubscriptions = (deps: {
+export const createSubscriptions = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly placeOrder: PlaceOrder
   readonly market: PriceSources
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Subscriptions => {
-  const { log, runner, placeOrder, market } = deps
+  const { log, runner, placeOrder, market } = dependencies
 
   const read: Subscriptions['read'] = (subscriptionId) =>
     readState(
@@ -109,7 +109,7 @@ export const createSubscriptions = (deps: {
     )
     if (recorded.outcome === 'done') return
     const refundId = deriveId('ref', [orderId, 'subscription'])
-    await refundOrder(deps, { orderId, refundId, request: { kind: 'whole' }, ...cause })
+    await refundOrder(dependencies, { orderId, refundId, request: { kind: 'whole' }, ...cause })
   }
 
   return {

@@ -49,7 +49,7 @@ export const openMovements = worker({
  * Finishes manual movements that a crash left recorded: the wallet moves, or a movement that the wallet cannot cover is
  * withdrawn. Several processes may run it; finishing a movement twice changes nothing.
  */
-export const startMovementReactor = (deps: {
+export const startMovementReactor = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly wallets: Wallets
@@ -57,7 +57,7 @@ export const startMovementReactor = (deps: {
   readonly logger: Logger
   readonly intervalMs?: number
 }): RunningWorker => {
-  const { scheduler, pool, wallets, clock, logger } = deps
+  const { scheduler, pool, wallets, clock, logger } = dependencies
   const actor = { kind: 'system', name: 'open-movements' } as const
   const open = worklist<OpenMovement>({
     name: 'open-movements',
@@ -74,7 +74,7 @@ export const startMovementReactor = (deps: {
       else logger.info(fields, 'an open movement by hand was finished')
     },
   })
-  return scheduler.start(openMovements, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
+  return scheduler.start(openMovements, worklistRound(pool, [open]), { everyMs: dependencies.intervalMs })
 }
 
 export type ManualCredit = {

@@ -132,13 +132,13 @@ const endpointsSql = `
    where e.endpoint_id = any ($1::text[])`
 
 /** Reads endpoints by id, all at once: the account from the read table, the rest from the account's stream. */
-export const createDestinations = (deps: {
+export const createDestinations = (dependencies: {
   readonly log: Pick<EventLog, 'readStreams'>
   readonly values: Pick<WebhookValues, 'open'>
   readonly logger: Logger
 }) => {
-  const { values, logger } = deps
-  const endpointsOf = createEndpointStates(deps.log)
+  const { values, logger } = dependencies
+  const endpointsOf = createEndpointStates(dependencies.log)
 
   const destinationOf = (
     endpointId: string,

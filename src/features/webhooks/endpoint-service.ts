@@ -76,11 +76,11 @@ const secretIn = ({ valueId, commitment }: StoredValue) => ({
   secretCommitment: commitment,
 })
 
-export const createWebhooks = (deps: {
+export const createWebhooks = (dependencies: {
   readonly runner: CommandRunner
   readonly values: WebhookValues
 }): Webhooks => {
-  const { runner, values } = deps
+  const { runner, values } = dependencies
 
   const decideOn = (
     name: string,

@@ -93,12 +93,12 @@ const stateOf = (stored: readonly StoredEvent[]): DeliveryState =>
  * be sent. So all are sent in the order of their events (delivery-queue.ts). A second call sends nothing twice: the
  * stream shows that a delivery is queued again.
  */
-export const createRedeliverSince = (deps: {
+export const createRedeliverSince = (dependencies: {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly clock: Clock
 }) => {
-  const { pool, log, clock } = deps
+  const { pool, log, clock } = dependencies
 
   /** The number of deliveries queued again. */
   const requeue = async (

@@ -174,17 +174,18 @@ export class PlanBudget {
   #stopRefilling: (() => void) | null = null
   #isClosing = false
 
-  /** @param deps `requestLease` requests a lease before the next regular round */
+  /** @param dependencies `requestLease` requests a lease before the next regular round */
   constructor(
     terms: BudgetTerms,
-    deps: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
+    dependencies: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
   ) {
     this.planId = terms.planId
-    this.#monotonicMs = deps.monotonicMs
-    this.#requestLease = deps.requestLease
+    this.#monotonicMs = dependencies.monotonicMs
+    this.#requestLease = dependencies.requestLease
     this.#bytesPerSecond = terms.bytesPerSecond
-    this.#bucket = terms.bytesPerSecond === null ? null : createBucket(deps.monotonicMs, terms.bytesPerSecond)
-    this.#idleSinceMs = deps.monotonicMs()
+    this.#bucket =
+      terms.bytesPerSecond === null ? null : createBucket(dependencies.monotonicMs, terms.bytesPerSecond)
+    this.#idleSinceMs = dependencies.monotonicMs()
   }
 
   /** Aborted with a `Denied` as its reason when no more traffic may pass. */

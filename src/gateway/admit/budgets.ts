@@ -48,9 +48,9 @@ type Batch = {
 }
 
 /**
- * @param deps `worker` is a unique name of this process, which no other process ever uses
+ * @param dependencies `worker` is a unique name of this process, which no other process ever uses
  */
-export const startBudgets = (deps: {
+export const startBudgets = (dependencies: {
   readonly scheduler: Pick<Scheduler, 'record'>
   readonly reports: TrafficReports
   readonly leases: Leases
@@ -58,8 +58,8 @@ export const startBudgets = (deps: {
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
 }): Budgets => {
-  const { reports, leases, worker, monotonicMs, logger } = deps
-  const runRecorder = deps.scheduler.record(countTraffic)
+  const { reports, leases, worker, monotonicMs, logger } = dependencies
+  const runRecorder = dependencies.scheduler.record(countTraffic)
   const budgets = new Map<PlanId, PlanBudget>()
   /** Replaced budgets with consumed bytes that are not reported yet. */
   const replaced = new Set<PlanBudget>()
@@ -284,14 +284,14 @@ type LeaseRow = LeaseAnswer & {
 }
 
 /** Leases of this process, in whole bytes. Any number of plans needs one round trip and one commit. */
-export const createLeases = (deps: {
+export const createLeases = (dependencies: {
   readonly pool: pg.Pool
   readonly worker: string
   /** Reads the plan from the log (plan-directory.ts). */
   readonly findPlan: PlanDirectory['find']
   readonly monotonicMs: MonotonicClock
 }) => {
-  const { pool, worker, findPlan, monotonicMs } = deps
+  const { pool, worker, findPlan, monotonicMs } = dependencies
 
   const lastSeen = new LRUCache<PlanId, KnownPlan>({ max: maxPlans })
 

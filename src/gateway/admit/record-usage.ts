@@ -40,13 +40,13 @@ const maxHostLength = 253
 const hourOf = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 13)}:00:00.000Z`
 const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 
-export const createUsage = (deps: {
+export const createUsage = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
   /** A unique name of this process. */
   readonly worker: string
 }): Usage => {
-  const { pool, clock, worker } = deps
+  const { pool, clock, worker } = dependencies
   let hours = new Map<string, Hour>()
   let failures = new Map<string, number>()
   let hosts = new Map<string, Host>()

@@ -21,14 +21,14 @@ const freshMs = 1_000
 /** While Postgres or the log does not answer, milliseconds. Leases last as long. */
 const staleMs = 30_000
 
-export const createCachedLookup = <Key extends string, Value extends object>(deps: {
+export const createCachedLookup = <Key extends string, Value extends object>(dependencies: {
   readonly read: (key: Key) => Promise<Value | null>
   readonly max: number
   readonly monotonicMs: MonotonicClock
 }): CachedLookup<Key, Value> => {
-  const { read, monotonicMs } = deps
+  const { read, monotonicMs } = dependencies
   const cachedValues = new LRUCache<Key, { readonly value: Value | null; readonly requestedMs: number }>({
-    max: deps.max,
+    max: dependencies.max,
   })
   const runningQueries = new Map<
     Key,
@@ -120,7 +120,7 @@ export const createComparison = <
   Row extends ComparedRow,
   RowFacts extends object,
   Facts extends RowFacts,
->(deps: {
+>(dependencies: {
   /** The object that a row describes, for the log line, such as `plan`. */
   readonly entity: string
   readonly idOf: (row: Row) => string
@@ -132,9 +132,9 @@ export const createComparison = <
   readonly logger: Pick<Logger, 'error'>
   readonly maxCached: number
 }): ((row: Row) => Promise<Facts | null>) => {
-  const { entity, idOf, rowFactsOf, readLog, monotonicMs, logger } = deps
+  const { entity, idOf, rowFactsOf, readLog, monotonicMs, logger } = dependencies
   const comparisons = new LRUCache<string, CachedComparison<RowFacts, Facts>>(
-    growingCacheOptions(deps.maxCached),
+    growingCacheOptions(dependencies.maxCached),
   )
   const rereading = new Set<string>()
 

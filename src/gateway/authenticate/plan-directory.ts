@@ -121,7 +121,7 @@ const readRows = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<read
   return rows
 }
 
-export const createPlanDirectory = (deps: {
+export const createPlanDirectory = (dependencies: {
   readonly pool: pg.Pool
   readonly stateOf: StreamStates
   readonly monotonicMs: MonotonicClock
@@ -129,7 +129,7 @@ export const createPlanDirectory = (deps: {
   /** Called for each plan that was read again. */
   readonly onRead?: (plan: KnownPlan) => void
 }): PlanDirectory => {
-  const { pool, stateOf, monotonicMs, logger, onRead } = deps
+  const { pool, stateOf, monotonicMs, logger, onRead } = dependencies
 
   const logged = async (row: Row): Promise<LoggedFacts<PlanFacts>> => {
     const [{ state, position }, catalog, accountOfRow] = await Promise.all([

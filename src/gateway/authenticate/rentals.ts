@@ -114,7 +114,7 @@ const columns = `
     left join work.rental_turns turned on turned.proxy_id = proxy.proxy_id
     left join vault.stock_credentials credential on credential.credential_id = proxy.endpoint->>'credentialId'`
 
-export const createRentals = (deps: {
+export const createRentals = (dependencies: {
   readonly pool: pg.Pool
   readonly accountOf: StreamStates
   readonly stockOf: StreamStates
@@ -122,7 +122,7 @@ export const createRentals = (deps: {
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'error'>
 }): Rentals => {
-  const { pool, accountOf, stockOf, logins, monotonicMs, logger } = deps
+  const { pool, accountOf, stockOf, logins, monotonicMs, logger } = dependencies
 
   /** A rental that ended is in no stock stream, so its facts are null. */
   const logged = async (row: Row): Promise<LoggedFacts<RentalFacts>> => {

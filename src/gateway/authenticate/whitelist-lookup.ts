@@ -30,7 +30,7 @@ type WhitelistLookup = {
  * Look-ups for gateways. Answers are cached for a second, and the use of an entry is recorded once a minute. An entry
  * that differs from the log gives no access and is logged.
  */
-export const createWhitelistLookup = (deps: {
+export const createWhitelistLookup = (dependencies: {
   readonly pool: pg.Pool
   readonly isAllowed: IsAllowed
   readonly clock: Clock
@@ -38,7 +38,7 @@ export const createWhitelistLookup = (deps: {
   readonly logger: Pick<Logger, 'error'>
   readonly onError: (error: unknown) => void
 }): WhitelistLookup => {
-  const { pool, isAllowed, clock, monotonicMs, logger, onError } = deps
+  const { pool, isAllowed, clock, monotonicMs, logger, onError } = dependencies
   const recordedUses = new LRUCache<string, number>({ max: maxAddresses })
 
   const recordUse = (entryId: string): void => {

@@ -71,7 +71,7 @@ const supplierSession = (key: string, round: number): string =>
   createHash('sha256').update(`${key} ${round}`).digest('hex').slice(0, 16)
 
 /** Chooses exits for connections from the state in the memory of this process. */
-export const createExitPool = (deps: {
+export const createExitPool = (dependencies: {
   readonly live: Pick<LiveExits, 'index' | 'version'>
   readonly health: ExitHealth
   readonly sticky: StickySessions
@@ -86,7 +86,7 @@ export const createExitPool = (deps: {
   /** Receives the duration of each dial, milliseconds. */
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }): ExitPool => {
-  const { live, health, sticky, allowLoopback, workers, clock, random, onDialled } = deps
+  const { live, health, sticky, allowLoopback, workers, clock, random, onDialled } = dependencies
   let choices = new Map<string, Choice>()
   let choicesVersion = ''
   const openConnections = new Map<string, number>()

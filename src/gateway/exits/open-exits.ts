@@ -153,7 +153,7 @@ const inParallel = async <Item>(
  * machine does not apply to them. A dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
  * two attempts without an answer.
  */
-const startProbes = (deps: {
+const startProbes = (dependencies: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>
@@ -164,7 +164,7 @@ const startProbes = (deps: {
   readonly clock: Clock
   readonly logger: Logger
 }): Pick<RunningWorker, 'stop'> => {
-  const { scheduler, pool, live, health, table, machine, probe: probeExit, clock, logger } = deps
+  const { scheduler, pool, live, health, table, machine, probe: probeExit, clock, logger } = dependencies
   let cleanedUpAtMs = Number.NEGATIVE_INFINITY
 
   const findChanges = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {

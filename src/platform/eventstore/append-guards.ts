@@ -172,12 +172,12 @@ const rememberMs = 10_000
  */
 export const monitorAppends = (
   log: EventLog,
-  deps: {
+  dependencies: {
     readonly onChange: (problem: Error | null) => void
     readonly monotonicMs?: MonotonicClock
   },
 ): { readonly log: EventLog; readonly health: AppendHealth } => {
-  const { onChange, monotonicMs = () => performance.now() } = deps
+  const { onChange, monotonicMs = () => performance.now() } = dependencies
   let lastFailure: { readonly cause: Error; readonly atMs: number } | null = null
 
   const noteFailure = (cause: Error): void => {

@@ -102,10 +102,10 @@ export const refusalPage =
 
 /** The frame of a page. `more` replaces the defaults. */
 export const frameContext = (
-  deps: { readonly assets: Assets; readonly name: string },
+  dependencies: { readonly assets: Assets; readonly name: string },
   more: Partial<FrameContext> = {},
 ): FrameContext => ({
-  assets: deps.assets,
+  assets: dependencies.assets,
   theme: null,
   zone: null,
   path: '/console',
@@ -115,7 +115,7 @@ export const frameContext = (
   viewing: null,
   origin: null,
   site: null,
-  name: deps.name,
+  name: dependencies.name,
   ...more,
 })
 
@@ -123,7 +123,7 @@ export const frameContext = (
  * `GET /console/assets/{file}`: the styles and scripts of pages. Browsers cache them for a year; the name changes with
  * the content.
  */
-export const assetRoute = (deps: { readonly assets: Assets; readonly name: string }): Route =>
+export const assetRoute = (dependencies: { readonly assets: Assets; readonly name: string }): Route =>
   route({
     method: 'GET',
     path: `${assetFolder}/{file}`,
@@ -141,9 +141,9 @@ export const assetRoute = (deps: { readonly assets: Assets; readonly name: strin
     },
     errors: [],
     handler: async ({ params }) => {
-      const asset = deps.assets.find(params.file)
+      const asset = dependencies.assets.find(params.file)
       return asset === null
-        ? { status: 404, text: framed(notFound, frameContext(deps)), headers: pageHeaders }
+        ? { status: 404, text: framed(notFound, frameContext(dependencies)), headers: pageHeaders }
         : {
             status: 200,
             text: asset.text,

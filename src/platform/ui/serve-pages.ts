@@ -41,7 +41,7 @@ import {
 import { checkFormAccess, checkPageAccess, isViewing, navigationOf, type SingleUse } from './page-access.ts'
 import { zoneOf } from './text.ts'
 
-type ServeDeps = {
+type ServeDependencies = {
   readonly sessions: Pick<Sessions, 'find'>
   readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
   readonly once: SingleUse
@@ -79,16 +79,16 @@ const queryOf = (query: unknown): URLSearchParams => {
   return all
 }
 
-const unknownHostPage = (deps: ServeDeps): PageAnswer => ({
+const unknownHostPage = (dependencies: ServeDependencies): PageAnswer => ({
   status: 421,
   headers: pageHeaders,
   text: framed(
     standalonePage(
       'The console has another address',
-      html`<p>It is at <a href="${deps.origin()}/console">${deps.origin()}/console</a>.</p>
+      html`<p>It is at <a href="${dependencies.origin()}/console">${dependencies.origin()}/console</a>.</p>
 <p class="soft">Operators set it with FAREBOX_CONSOLE_URL.</p>`,
     ),
-    frameContext(deps),
+    frameContext(dependencies),
   ),
 })
 
@@ -96,7 +96,10 @@ const unknownHostPage = (deps: ServeDeps): PageAnswer => ({
  * Creates the HTTP routes of pages. They check who may see a page and where a form comes from, and set headers and
  * cookies.
  */
-export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): readonly Route[] => {
+export const consoleRoutes = (
+  pages: readonly ConsolePage[],
+  dependencies: ServeDependencies,
+): readonly Route[] => {
   const visitOf = (page: ConsolePage, request: Request, visitor: Visitor | null): Visit => {
     const cookies = readCookies(request.headers.cookie)
     const params = request.params as Record<string, string>
@@ -111,7 +114,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       theme: themeOf(cookies.theme),
       zone: zoneOf(cookies.zone),
       requestId: request.requestId,
-      nowMs: deps.clock(),
+      nowMs: dependencies.clock(),
       form: newFormState(newSecret()),
     }
   }
@@ -124,14 +127,14 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     cookies: readonly string[],
   ): PageAnswer => {
     const { visitor } = visit
-    const pageContext = frameContext(deps, {
+    const pageContext = frameContext(dependencies, {
       theme: visit.theme,
       zone: visit.zone,
       path: visit.path,
       flash,
       navigation: navigationOf(pages, visitor),
-      origin: deps.origin(),
-      site: deps.site(),
+      origin: dependencies.origin(),
+      site: dependencies.site(),
       ...(visitor && {
         person: displayNameOf(visitor),
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
@@ -195,8 +198,8 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
   }
 
   const findVisitor = async (request: Request): Promise<Visitor | null> => {
-    const session = await deps.sessions.find(readCookies(request.headers.cookie).session)
-    return session && deps.visitorOf(session, request.requestId)
+    const session = await dependencies.sessions.find(readCookies(request.headers.cookie).session)
+    return session && dependencies.visitorOf(session, request.requestId)
   }
 
   /** The page of a refused form, with the typed values. The problems are listed above it. */
@@ -221,12 +224,15 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
   }
 
   const get = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
-    const requestOrigin = requestOriginOf(request.headers, deps.origin())
-    if (requestOrigin === 'strange') return unknownHostPage(deps)
+    const requestOrigin = requestOriginOf(request.headers, dependencies.origin())
+    if (requestOrigin === 'strange') return unknownHostPage(dependencies)
     const visit = visitOf(page, request, requestOrigin === 'here' ? await findVisitor(request) : null)
     if (requestOrigin === 'elsewhere') {
       const query = visit.query.size === 0 ? '' : `?${visit.query}`
-      return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
+      return {
+        status: 307,
+        headers: { ...pageHeaders, location: `${dependencies.origin()}${visit.path}${query}` },
+      }
     }
     const flash = flashOf(readCookies(request.headers.cookie).flash)
     const blockingOutcome = checkPageAccess(page, visit)
@@ -235,8 +241,9 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
-    if (requestOriginOf(request.headers, deps.origin()) !== 'here') return unknownHostPage(deps)
-    if (!isOwnForm(request.headers, deps.origin()))
+    if (requestOriginOf(request.headers, dependencies.origin()) !== 'here')
+      return unknownHostPage(dependencies)
+    if (!isOwnForm(request.headers, dependencies.origin()))
       return answerOf(
         {
           kind: 'view',
@@ -252,7 +259,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     const visit = visitOf(page, request, await findVisitor(request))
     const typed = parseFormInput(request.raw)
     const result =
-      (await checkFormAccess(page, visit, typed, deps.once)) ??
+      (await checkFormAccess(page, visit, typed, dependencies.once)) ??
       (await page.act!.run(completeVisit(visit), typed as never).catch(notFoundOutcome))
     const outcome =
       'kind' in result && result.kind === 'refused'
@@ -301,6 +308,6 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       ...(page.show ? [routeOf(page, 'GET', get)] : []),
       ...(page.act ? [routeOf(page, 'POST', post)] : []),
     ]),
-    assetRoute(deps),
+    assetRoute(dependencies),
   ]
 }

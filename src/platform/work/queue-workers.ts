@@ -32,7 +32,7 @@ export const queueLeases = worker({
 const backoffMs = 1_000
 const bringForwardEveryMs = 60_000
 
-export const createWorkers = (deps: {
+export const createWorkers = (dependencies: {
   readonly scheduler: Pick<Scheduler, 'record'>
   readonly pool: pg.Pool
   readonly clock: Clock
@@ -41,7 +41,7 @@ export const createWorkers = (deps: {
   readonly logger: Logger
   readonly metrics?: WorkMetrics
 }): Workers => {
-  const { scheduler, pool, clock, monotonicMs, logger, metrics } = deps
+  const { scheduler, pool, clock, monotonicMs, logger, metrics } = dependencies
   const sweeps = scheduler.record(queueLeases)
   const stopping = new AbortController()
   const queues = new Map<string, { readonly running: RunningQueue; readonly table: QueueTable }>()
@@ -55,7 +55,10 @@ export const createWorkers = (deps: {
     const signal = AbortSignal.any([stopping.signal, session.ended])
     while (!signal.aborted) {
       for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.running.wake()
-      if (monotonicMs() - broughtForwardMs >= bringForwardEveryMs && deps.clockGuard?.problem() == null) {
+      if (
+        monotonicMs() - broughtForwardMs >= bringForwardEveryMs &&
+        dependencies.clockGuard?.problem() == null
+      ) {
         broughtForwardMs = monotonicMs()
         for (const { table, running } of queues.values()) {
           const items = await bringForward(db, table, clock())
@@ -101,7 +104,7 @@ export const createWorkers = (deps: {
   const startBatched: Workers['startBatched'] = (work) => {
     const { name } = work.queue
     const runs = scheduler.record(work.worker)
-    const running = runQueue({ ...deps, runs, member: () => current, membership }, work)
+    const running = runQueue({ ...dependencies, runs, member: () => current, membership }, work)
     queues.set(name, { running, table: work.queue })
     metrics?.running(name, running.inFlight)
     return running

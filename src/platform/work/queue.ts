@@ -130,7 +130,7 @@ export type ProcessGuard = { problem(): string | null }
  * process may claim.
  */
 export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
-  deps: {
+  dependencies: {
     /** The registration of this process as a worker, if there is one now. */
     readonly member: () => Membership | null
     readonly membership: () => Promise<Membership>
@@ -147,7 +147,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type ActiveLease = Lease<Item, Memory, Context>
-  const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
+  const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = dependencies
   const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
@@ -352,7 +352,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
    * while the process is not registered.
    */
   const joined = async (): Promise<Membership> =>
-    deps.member() ?? (await Promise.race([membership(), stopped.promise]))
+    dependencies.member() ?? (await Promise.race([membership(), stopped.promise]))
 
   const round = async (): Promise<void> => {
     if (!canDecide()) return

@@ -112,7 +112,7 @@ const createPace = () => {
 const defaultRetryMs = 1_000
 
 /** @throws Error from its methods for a worker that is not on the list, so that the list is complete */
-export const createScheduler = (deps: {
+export const createScheduler = (dependencies: {
   /** All workers that this process may start. */
   readonly workers: readonly Worker[]
   readonly pool: pg.Pool
@@ -121,10 +121,10 @@ export const createScheduler = (deps: {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'error' | 'debug'>
 }): Scheduler => {
-  const { pool, logger } = deps
-  const declared = new Map(deps.workers.map((worker) => [worker.name, worker]))
-  if (declared.size < deps.workers.length) throw new Error('two workers have one name')
-  const runLog = createRunLog(deps)
+  const { pool, logger } = dependencies
+  const declared = new Map(dependencies.workers.map((worker) => [worker.name, worker]))
+  if (declared.size < dependencies.workers.length) throw new Error('two workers have one name')
+  const runLog = createRunLog(dependencies)
   const running = new Set<Pick<RunningWorker, 'stop'>>()
 
   const record = (worker: Worker): Recorder => {

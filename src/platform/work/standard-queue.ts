@@ -124,7 +124,7 @@ const laterAfter = (error: Error): Outcome => ({
 })
 
 export const standardWork = <Item extends QueueItem>(
-  deps: {
+  dependencies: {
     readonly pool: pg.Pool
     readonly clock: Clock
     readonly logger: Logger
@@ -132,7 +132,7 @@ export const standardWork = <Item extends QueueItem>(
   },
   options: StandardQueue<Item>,
 ): QueueWork<Item, Ended, null, null> => {
-  const { pool, clock, logger, runs } = deps
+  const { pool, clock, logger, runs } = dependencies
   const { worker, queue, atOnce, schedule, maxAttempts = Number.POSITIVE_INFINITY, pollMs, work } = options
   const limits: QueueLimits = {
     active: atOnce.total,

@@ -156,14 +156,14 @@ export type RunLog = {
   stop(): Promise<void>
 }
 
-/** @param deps.place null: nothing is reported, because this process is not part of the service, e.g. a command */
-export const createRunLog = (deps: {
+/** @param dependencies.place null: nothing is reported, because this process is not part of the service, e.g. a command */
+export const createRunLog = (dependencies: {
   readonly pool: Pick<pg.Pool, 'query'>
   readonly place: ProcessPlace | null
   readonly clock: Clock
   readonly logger: Pick<Logger, 'debug'>
 }): RunLog => {
-  const { pool, place, clock, logger } = deps
+  const { pool, place, clock, logger } = dependencies
   const all = new Map<Worker, Runs>()
   let timer: NodeJS.Timeout | undefined
   let dueMs = Number.POSITIVE_INFINITY

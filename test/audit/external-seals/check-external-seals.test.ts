@@ -73,7 +73,12 @@ describe('checking exported seals', () => {
     const replaced = (at: number, by: SealRecord): SealRecord[] =>
       all.map((each, n) => (n === at ? by : each))
     const fork = sealAt(7, keyOf(1), 80, 'two')
-    await refusedAs('seals_forked', kept, replaced(7, fork), /seal 7 has changed, and both versions are signed/)
+    await refusedAs(
+      'seals_forked',
+      kept,
+      replaced(7, fork),
+      /seal 7 has changed, and both versions are signed/,
+    )
     const forged = structuredClone(all[7]!) as { event: { data: { digest: string } } } & SealRecord
     forged.event.data.digest = '0'.repeat(64)
     await refusedAs('seals_rewritten', kept, replaced(7, forged), /seal 7 has changed, and is not genuine/)

@@ -101,7 +101,9 @@ test('a mail server that refuses or is down is retried, and the content of the e
   const { port } = silent.address() as { port: number }
   const gone = createMailer({ smtp: `smtp://127.0.0.1:${port}`, from: 'shop@example.com', logger })
   gone.send(letter)
-  await until(() => lines.filter((line) => line.includes('did not accept')).length >= 2, { what: 'a warning' })
+  await until(() => lines.filter((line) => line.includes('did not accept')).length >= 2, {
+    what: 'a warning',
+  })
   await gone.close()
   assert.doesNotMatch(lines.join(''), /secret\.example|ann@example/)
 })

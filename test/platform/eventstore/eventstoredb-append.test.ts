@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { WrongExpectedVersionError } from '@eventstore/db-client'
 import pLimit from 'p-limit'
-import { type AppendDeps, sendItem } from '../../../src/platform/eventstore/eventstoredb/append.ts'
+import { type AppendDependencies, sendItem } from '../../../src/platform/eventstore/eventstoredb/append.ts'
 import type { Append } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvents } from './contract/events.ts'
 
@@ -27,7 +27,7 @@ const server = (atOnce: number) => {
     appendTimeoutMs: 60_000,
     readTimeoutMs: 60_000,
     limiter: pLimit(atOnce),
-  } as unknown as AppendDeps
+  } as unknown as AppendDependencies
   return { deps, waiting }
 }
 

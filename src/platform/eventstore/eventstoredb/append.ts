@@ -7,23 +7,29 @@ import type { StreamName } from '../../../kernel/streams.ts'
 import { appendBytes, refusalOf } from '../append-guards.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
-import { type ReadDeps, readPage } from './client.ts'
+import { type ReadDependencies, readPage } from './client.ts'
 import { appendFailure, isServerTimeout, logUnavailable, toEventData, toPosition } from './conversions.ts'
 
-export type AppendDeps = ReadDeps & { readonly limiter: LimitFunction; readonly appendTimeoutMs: number }
+export type AppendDependencies = ReadDependencies & {
+  readonly limiter: LimitFunction
+  readonly appendTimeoutMs: number
+}
 
 /** Limit of sends of one append that times out on the server. */
 const maxTries = 3
 
-const send = async (deps: AppendDeps, { stream, expected, events }: Append): Promise<AppendResult> => {
-  const { client, credentials } = deps.connection
+const send = async (
+  dependencies: AppendDependencies,
+  { stream, expected, events }: Append,
+): Promise<AppendResult> => {
+  const { client, credentials } = dependencies.connection
   const eventData = events.map(toEventData)
   for (let attempt = 1; ; attempt++)
     try {
       return await client.appendToStream(stream, eventData, {
         expectedRevision: expected === 'noStream' ? NO_STREAM : BigInt(expected),
         requiresLeader: true,
-        deadline: deps.appendTimeoutMs,
+        deadline: dependencies.appendTimeoutMs,
         credentials,
       })
     } catch (error) {
@@ -34,10 +40,14 @@ const send = async (deps: AppendDeps, { stream, expected, events }: Append): Pro
 }
 
 /** Reads the position of an append. The protocol allows the server to omit it for events that were already written. */
-const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): Promise<Appended> => {
+const lookUp = async (
+  dependencies: AppendDependencies,
+  { stream }: Append,
+  revision: number,
+): Promise<Appended> => {
   const lostOutcome = (cause?: Error) =>
     new OutcomeUnknown(`the place of an append to ${stream} was lost`, { cause })
-  const [event] = await readPage(deps, stream, { from: revision, count: 1 }).catch((error) => {
+  const [event] = await readPage(dependencies, stream, { from: revision, count: 1 }).catch((error) => {
     throw lostOutcome(error)
   })
   if (event === undefined) throw lostOutcome()
@@ -50,18 +60,20 @@ const lookUp = async (deps: AppendDeps, { stream }: Append, revision: number): P
  *
  * @throws WrongExpectedRevision, AppendRejected, LogUnavailable (certainly not written), OutcomeUnknown
  */
-const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appended> => {
+const sendAppend = async (dependencies: AppendDependencies, append: Append): Promise<Appended> => {
   // The call has the same deadline, but the search for the leader before the call has no deadline.
   const timeoutError = () =>
-    new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)
+    new OutcomeUnknown(`an append to ${append.stream} took more than ${dependencies.appendTimeoutMs} ms`)
   let result: AppendResult
   try {
-    result = await deps.limiter(() => withTimeout(send(deps, append), deps.appendTimeoutMs, timeoutError))
+    result = await dependencies.limiter(() =>
+      withTimeout(send(dependencies, append), dependencies.appendTimeoutMs, timeoutError),
+    )
   } catch (thrown) {
     throw appendFailure(thrown, append.stream, append.expected)
   }
   const revision = Number(result.nextExpectedRevision)
-  if (result.position === undefined) return await lookUp(deps, append, revision)
+  if (result.position === undefined) return await lookUp(dependencies, append, revision)
   return { revision, position: toPosition(result.position) }
 }
 
@@ -87,7 +99,10 @@ const groupsOf = (appends: readonly Append[]): readonly (readonly Append[])[] =>
 }
 
 /** Sends the groups of an item one after another, up to the first failure. */
-export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promise<ItemOutcome> => {
+export const sendItem = async (
+  dependencies: AppendDependencies,
+  { appends }: AppendItem,
+): Promise<ItemOutcome> => {
   // All appends are checked before the first is sent, so that an invalid item leaves no prefix.
   for (const append of appends) {
     const refusal = refusalOf(append, appendBytes(append))
@@ -95,7 +110,7 @@ export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promi
   }
   const landed: Appended[] = []
   for (const group of groupsOf(appends)) {
-    const results = await Promise.allSettled(group.map((append) => sendAppend(deps, append)))
+    const results = await Promise.allSettled(group.map((append) => sendAppend(dependencies, append)))
     const failures = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
     for (const each of results) {
       if (each.status === 'rejected') break
@@ -129,24 +144,24 @@ const parse = ({ data, position }: StoredEvent): Origin => ({
   position,
 })
 
-const find = async (deps: AppendDeps): Promise<Origin | null> => {
-  const [first] = await readPage(deps, originStream, { from: 0, count: 1 })
+const find = async (dependencies: AppendDependencies): Promise<Origin | null> => {
+  const [first] = await readPage(dependencies, originStream, { from: 0, count: 1 })
   return first === undefined ? null : parse(first)
 }
 
-const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
-  const found = await find(deps)
+const findOrMake = async (dependencies: AppendDependencies): Promise<Origin> => {
+  const found = await find(dependencies)
   if (found !== null) return found
   const events = [
     { id: newEventId(), type: 'LogCreated', data: JSON.stringify({ logId: randomUUID() }), metadata: '{}' },
   ]
   try {
-    await sendAppend(deps, { stream: originStream, expected: 'noStream', events })
+    await sendAppend(dependencies, { stream: originStream, expected: 'noStream', events })
   } catch (error) {
     // Another process created it first. After any other error the next call tries again.
     if (!(error instanceof WrongExpectedRevision)) throw logUnavailable(error)
   }
-  const newOrigin = await find(deps)
+  const newOrigin = await find(dependencies)
   if (newOrigin === null) throw new LogUnavailable(`${originStream} was written and cannot be read yet`)
   return newOrigin
 }
@@ -155,10 +170,10 @@ const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
  * Returns a function that reads the origin once, and creates it in a log without one.
  * The function throws `LogUnavailable`; the next call then tries again.
  */
-export const createOrigin = (deps: AppendDeps): (() => Promise<Origin>) => {
+export const createOrigin = (dependencies: AppendDependencies): (() => Promise<Origin>) => {
   let origin: Promise<Origin> | null = null
   return () => {
-    origin ??= findOrMake(deps).catch((error) => {
+    origin ??= findOrMake(dependencies).catch((error) => {
       origin = null
       throw error
     })

@@ -98,7 +98,7 @@ export const openClient = (url: string): Connection => {
   }
 }
 
-export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs: number }
+export type ReadDependencies = { readonly connection: Connection; readonly readTimeoutMs: number }
 
 /**
  * Returns all values of a bounded read. It does not return an iterator: a caller that stopped early would leave the
@@ -136,7 +136,7 @@ export const readToEnd = async <Value>(read: StreamingRead<Value>, timeoutMs: nu
  * @throws LogUnavailable
  */
 export const readPage = async (
-  { connection, readTimeoutMs }: ReadDeps,
+  { connection, readTimeoutMs }: ReadDependencies,
   stream: StreamName,
   { from, count }: { readonly from: number | 'end'; readonly count: number },
 ): Promise<StoredEvent[]> => {
@@ -162,7 +162,7 @@ const nextPages = 500
  * itself and of other programs.
  * @throws LogUnavailable
  */
-export async function* positionsBackwards({ connection, readTimeoutMs }: ReadDeps) {
+export async function* positionsBackwards({ connection, readTimeoutMs }: ReadDependencies) {
   let from: number | null = null
   for (let count = firstPage; ; count = nextPages) {
     const read = connection.client.readAll({

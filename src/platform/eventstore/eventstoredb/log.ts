@@ -2,7 +2,7 @@ import pLimit from 'p-limit'
 import { assertItems } from '../append-guards.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../port.ts'
-import { type AppendDeps, createOrigin, failedItem, onlyAppend, sendItem } from './append.ts'
+import { type AppendDependencies, createOrigin, failedItem, onlyAppend, sendItem } from './append.ts'
 import { openClient, readPage } from './client.ts'
 import { assertOwnStreams } from './conversions.ts'
 import { createHead, eventAtPosition, readAfter, readBeforePosition, readEvents, readTails } from './reads.ts'
@@ -35,10 +35,10 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
   const onTrouble = options.onTrouble ?? (() => undefined)
   const connection = openClient(options.url)
   const limiter = pLimit(maxAppendsAtOnce)
-  const deps: AppendDeps = { connection, appendTimeoutMs, readTimeoutMs, limiter }
+  const dependencies: AppendDependencies = { connection, appendTimeoutMs, readTimeoutMs, limiter }
   const inOrder = createStreamSerializer()
-  const findOrigin = createOrigin(deps)
-  const findHead = createHead(deps)
+  const findOrigin = createOrigin(dependencies)
+  const findHead = createHead(dependencies)
   const closing = new AbortController()
   const origin = async () => {
     if (closing.signal.aborted) throw new LogUnavailable('this log was closed')
@@ -52,7 +52,7 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
       } catch (error) {
         return failedItem(error, [])
       }
-      return await sendItem(deps, item)
+      return await sendItem(dependencies, item)
     })
 
   const appendAll = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
@@ -70,20 +70,21 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
     appendAll,
     readStream: async function* (stream, from) {
       await origin()
-      yield* readEvents(deps, stream, from)
+      yield* readEvents(dependencies, stream, from)
     },
     readStreams: async (tails, limitEach) => {
       await origin()
-      return await readTails(deps, tails, limitEach)
+      return await readTails(dependencies, tails, limitEach)
     },
     lastOf: async (stream) => {
       await origin()
-      const [last] = await readPage(deps, stream, { from: 'end', count: 1 })
+      const [last] = await readPage(dependencies, stream, { from: 'end', count: 1 })
       return last === undefined ? null : { revision: last.revision, position: last.position }
     },
-    readAll: async (after, limit) => await readAfter(deps, await origin(), after, limit),
-    readBefore: async (position, limit) => await readBeforePosition(deps, await origin(), position, limit),
-    eventAt: async (position) => await eventAtPosition(deps, await origin(), position),
+    readAll: async (after, limit) => await readAfter(dependencies, await origin(), after, limit),
+    readBefore: async (position, limit) =>
+      await readBeforePosition(dependencies, await origin(), position, limit),
+    eventAt: async (position) => await eventAtPosition(dependencies, await origin(), position),
     subscribeAll: (subscribeOptions) =>
       subscribeAfter(
         { connection, readTimeoutMs, origin, onTrouble },

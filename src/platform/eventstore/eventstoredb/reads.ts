@@ -5,7 +5,7 @@ import type { StreamName } from '../../../kernel/streams.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Origin } from './append.ts'
-import { positionsBackwards, type ReadDeps, readPage, readToEnd } from './client.ts'
+import { positionsBackwards, type ReadDependencies, readPage, readToEnd } from './client.ts'
 import {
   fromPosition,
   isInvalidPosition,
@@ -21,7 +21,7 @@ import { type Feed, findStartPosition, openFeed } from './subscription.ts'
  * @throws LogUnavailable
  */
 export const eventAtPosition = async (
-  { connection, readTimeoutMs }: ReadDeps,
+  { connection, readTimeoutMs }: ReadDependencies,
   origin: Origin,
   position: number,
 ): Promise<StoredEvent | null> => {
@@ -44,13 +44,13 @@ export const eventAtPosition = async (
 }
 
 /** Finds the last event of this log, backwards from the end of $all. It stops at the result of an earlier call. */
-export const createHead = (deps: ReadDeps) => {
+export const createHead = (dependencies: ReadDependencies) => {
   let known = 0
 
   /** @throws LogUnavailable */
   return async (origin: Origin): Promise<number> => {
     const floor = Math.max(known, origin.position)
-    for await (const { position, stream } of positionsBackwards(deps)) {
+    for await (const { position, stream } of positionsBackwards(dependencies)) {
       if (position <= floor) break
       if (isOwnStream(stream)) {
         known = Math.max(known, position)
@@ -88,16 +88,16 @@ const takeEvents = async (
  * @throws LogUnavailable
  */
 export const readAfter = async (
-  deps: ReadDeps,
+  dependencies: ReadDependencies,
   origin: Origin,
   after: number,
   limit: number,
 ): Promise<readonly StoredEvent[]> => {
   if (limit <= 0) return []
   const takeFrom = async (start: number): Promise<StoredEvent[]> => {
-    const feed = openFeed(deps.connection, start, Math.min(limit, maxBuffered))
+    const feed = openFeed(dependencies.connection, start, Math.min(limit, maxBuffered))
     try {
-      return await takeEvents(feed, after, limit, deps.readTimeoutMs)
+      return await takeEvents(feed, after, limit, dependencies.readTimeoutMs)
     } finally {
       feed.close()
     }
@@ -107,7 +107,7 @@ export const readAfter = async (
     return await takeFrom(after)
   } catch (error) {
     if (!isInvalidPosition(error)) throw error
-    return await takeFrom(await findStartPosition(deps, origin, after))
+    return await takeFrom(await findStartPosition(dependencies, origin, after))
   }
 }
 
@@ -118,7 +118,7 @@ const pageSizeBefore = 500
  * @throws LogUnavailable
  */
 export const readBeforePosition = async (
-  { connection, readTimeoutMs }: ReadDeps,
+  { connection, readTimeoutMs }: ReadDependencies,
   origin: Origin,
   position: number,
   limit: number,
@@ -149,29 +149,33 @@ const pageSize = 500
 
 const tailsAtOnce = 32
 
-export async function* readEvents(deps: ReadDeps, stream: StreamName, from = 0): AsyncGenerator<StoredEvent> {
+export async function* readEvents(
+  dependencies: ReadDependencies,
+  stream: StreamName,
+  from = 0,
+): AsyncGenerator<StoredEvent> {
   for (let next = from; ; next += pageSize) {
-    const page = await readPage(deps, stream, { from: next, count: pageSize })
+    const page = await readPage(dependencies, stream, { from: next, count: pageSize })
     yield* page
     if (page.length < pageSize) return
   }
 }
 
 const readTail = async (
-  deps: ReadDeps,
+  dependencies: ReadDependencies,
   stream: StreamName,
   from: number,
   limit: number | undefined,
 ): Promise<readonly StoredEvent[]> => {
-  if (limit !== undefined) return await readPage(deps, stream, { from, count: limit })
+  if (limit !== undefined) return await readPage(dependencies, stream, { from, count: limit })
   const events: StoredEvent[] = []
-  for await (const event of readEvents(deps, stream, from)) events.push(event)
+  for await (const event of readEvents(dependencies, stream, from)) events.push(event)
   return events
 }
 
 /** Reads the tails of many streams, one call per stream, because the server has no call for several streams. */
 export const readTails = async (
-  deps: ReadDeps,
+  dependencies: ReadDependencies,
   tails: readonly { readonly stream: StreamName; readonly from: number }[],
   limitEach?: number,
 ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
@@ -179,7 +183,7 @@ export const readTails = async (
   const found = new Map<StreamName, readonly StoredEvent[]>()
   await Promise.all(
     tails.map(async ({ stream, from }) => {
-      const events = await limiter(() => readTail(deps, stream, from, limitEach))
+      const events = await limiter(() => readTail(dependencies, stream, from, limitEach))
       if (events.length > 0) found.set(stream, events)
     }),
   )

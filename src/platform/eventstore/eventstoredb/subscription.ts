@@ -5,7 +5,7 @@ import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent, SubscribeOptions } from '../port.ts'
 import type { Origin } from './append.ts'
 import type { Connection } from './client.ts'
-import { positionsBackwards, type ReadDeps } from './client.ts'
+import { positionsBackwards, type ReadDependencies } from './client.ts'
 import { fromPosition, isInvalidPosition, logUnavailable, toStored } from './conversions.ts'
 
 /** The default of 32 sends a checkpoint every few events: 40,936 checkpoints for 1.3 million events (research). */
@@ -119,8 +119,12 @@ export const createStreamSerializer = () => {
  * need no search.
  * @throws LogUnavailable
  */
-export const findStartPosition = async (deps: ReadDeps, origin: Origin, after: number): Promise<number> => {
-  for await (const { position } of positionsBackwards(deps))
+export const findStartPosition = async (
+  dependencies: ReadDependencies,
+  origin: Origin,
+  after: number,
+): Promise<number> => {
+  for await (const { position } of positionsBackwards(dependencies))
     if (position <= after) return Math.max(position, origin.position)
   return origin.position
 }
@@ -129,7 +133,7 @@ const defaultBatch = 500
 const firstBackOffMs = 50
 const lastBackOffMs = 2_000
 
-type SubscribeDeps = ReadDeps & {
+type SubscribeDependencies = ReadDependencies & {
   readonly origin: () => Promise<Origin>
   readonly onTrouble: (description: string, error: Error) => void
 }
@@ -148,7 +152,7 @@ async function* batchesOf(feed: Feed, count: number, signal: AbortSignal) {
  * with exponential back-off during an outage.
  */
 export async function* subscribeAfter(
-  deps: SubscribeDeps,
+  dependencies: SubscribeDependencies,
   { after, maxBatch = defaultBatch, signal }: SubscribeOptions,
 ): AsyncGenerator<readonly StoredEvent[]> {
   let last = after
@@ -162,10 +166,10 @@ export async function* subscribeAfter(
   try {
     while (!signal.aborted) {
       try {
-        const origin = await deps.origin()
-        if (isMisplaced) start = await findStartPosition(deps, origin, last)
+        const origin = await dependencies.origin()
+        if (isMisplaced) start = await findStartPosition(dependencies, origin, last)
         isMisplaced = false
-        feed = openFeed(deps.connection, start ?? Math.max(last, origin.position), maxBatch)
+        feed = openFeed(dependencies.connection, start ?? Math.max(last, origin.position), maxBatch)
         for await (const events of batchesOf(feed, maxBatch, signal)) {
           failures = 0
           const newEvents = events.filter((event) => event.position > last)
@@ -178,7 +182,7 @@ export async function* subscribeAfter(
         feed?.close()
         if (isInvalidPosition(error) && start === null) isMisplaced = true
         else if (error instanceof LogUnavailable) {
-          if (!signal.aborted) deps.onTrouble('a subscription to the log broke', error)
+          if (!signal.aborted) dependencies.onTrouble('a subscription to the log broke', error)
           const pauseMs = Math.min(firstBackOffMs * 2 ** failures++, lastBackOffMs)
           await delay(pauseMs, undefined, { signal }).catch(() => undefined)
         } else throw error
