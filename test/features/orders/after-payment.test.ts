@@ -74,7 +74,7 @@ const assertFailed = async (
     timeoutMs: 40_000,
     what: 'the message',
   })
-  assert.match(text, /could not be placed.*The money is kept as your credit/s)
+  assert.match(text, /could not be placed.*The money stays in your credit/s)
   await store.sound()
 }
 
