@@ -83,7 +83,7 @@ test('a start without a demo on an empty log prints the next steps, and each of 
   assert.match(await wallet.text(), /"balanceCents":10000/)
   await server.stop()
   const again = await startFarebox(t, env)
-  assert.doesNotMatch(again.out(), /Nothing is sold here yet/)
+  assert.doesNotMatch(again.out(), /There are no products and no accounts yet/)
 })
 
 test('a log line for people has the time, the level, the text and the values; an error has its stack', () => {

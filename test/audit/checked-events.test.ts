@@ -172,7 +172,7 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   })
 
   await pool.query('delete from read.violations')
-  assert.match(await lawsAt(service.baseUrl), new RegExp(`${id} breaks .*somebody changed them`))
+  assert.match(await lawsAt(service.baseUrl), new RegExp(`${id} breaks .*they were changed`))
   const ordinal = (await allEvents(log)).findIndex((event) => event.id === id) + 1
   await farebox.close()
   const doctor = await operate(['doctor', '--json'], env)

@@ -299,7 +299,7 @@ describe('the invariants that a running server checks', () => {
     const sealed = await sealedThrough(service)
     await pool.query(`insert into read.audit_decided (event_id, rule, reason, decided_by, decided_at)
       select event_id, rule, 'none', 'nobody', '2026-01-01' from read.violations`)
-    await until(async () => /somebody changed them/.test((await readyz(service)).laws), {
+    await until(async () => /they were changed/.test((await readyz(service)).laws), {
       timeoutMs: 20_000,
       what: 'the violation that the tables do not say',
     })

@@ -159,7 +159,7 @@ describe('work that began long ago is finished', () => {
     const told = async (): Promise<readonly string[]> => {
       const options = { runId: newId<string>('vrf'), publicKey: '', exported: null }
       const { findings } = await verifyLog({ pool, log, groups: [], logInPostgres: true }, options)
-      return findings.map(findingText).filter((text) => text.includes('order ord_golden_plan got its goods'))
+      return findings.map(findingText).filter((text) => text.includes('order ord_golden_plan was fulfilled'))
     }
     assert.notDeepEqual(await told(), [])
     const hourMs = 3_600_000

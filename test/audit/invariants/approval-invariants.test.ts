@@ -48,7 +48,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
           { actor: { kind: 'session', subjectId: 'acc_golden_buyer', sessionId: 'ses_x', method: 'link' } },
         ],
       ],
-      /was caused by another or by nobody who operates/,
+      /was caused by another operator or by no operator/,
     ],
     'an approval of what was over': [
       ({ made, large }) => [[made(large), { expiresAt: '2026-07-21T00:00:00.000Z' }]],
@@ -78,7 +78,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
         [approved(large), null],
         [recorded(large), {}, { actor: { kind: 'system', name: 'disputes' } }],
       ],
-      /nobody proposed it/,
+      /without a proposal/,
     ],
     'a movement that says it is older than the limit, behind a seal that is not': [
       ({ made, approved, recorded, large }) => [
@@ -86,7 +86,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
         [approved(large), null],
         [recorded(large), {}, { recordedAt: '2026-11-20T00:00:00.000Z' }],
       ],
-      /nobody proposed it/,
+      /without a proposal/,
     ],
   }
 

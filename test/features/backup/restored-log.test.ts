@@ -82,7 +82,7 @@ test('a start detects a log restored to an earlier point that has grown past its
 
   const sealing = await farebox(t, ['ledger', 'seal'], env)
   assert.equal(sealing.code, 1, sealing.out)
-  assert.match(sealing.err, /the log has not the last of them/)
+  assert.match(sealing.err, /the log lacks the last of them/)
 
   const rebuilt = await farebox(t, ['projections', 'rebuild', 'all', '--json'], env)
   assert.equal(rebuilt.code, 0, rebuilt.err)
