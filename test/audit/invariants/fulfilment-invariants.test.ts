@@ -37,23 +37,23 @@ const cases: Cases = {
   ],
   'a longer time than was paid for': [
     (log) => changed(allocated(log), { expiresAt: later(dataOf(allocated(log)).expiresAt, 300) }),
-    /ord_golden_addresses paid for: expiresAt/,
+    /the paid order ord_golden_addresses: expiresAt/,
   ],
   'another period': [
     (log) => changed(allocated(log), { periodDays: 365 }),
-    /ord_golden_addresses paid for: periodDays 365, not 30/,
+    /the paid order ord_golden_addresses: periodDays 365, not 30/,
   ],
   'addresses for another account': [
     (log) => changed(allocated(log), { accountId: 'acc_golden_reseller' }),
-    /ord_golden_addresses paid for: accountId "acc_golden_reseller", not "acc_golden_buyer"/,
+    /the paid order ord_golden_addresses: accountId "acc_golden_reseller", not "acc_golden_buyer"/,
   ],
   'another rotation': [
     (log) => handedOut(log, { rotationMinutes: 5 }),
-    /ord_golden_addresses paid for: allocations/,
+    /the paid order ord_golden_addresses: allocations/,
   ],
   'a rental of another id': [
     (log) => handedOut(log, { proxyId: 'prx_other' }),
-    /ord_golden_addresses paid for: allocations/,
+    /the paid order ord_golden_addresses: allocations/,
   ],
   'addresses that are given later than it says': [
     (log) => {
