@@ -535,7 +535,7 @@ test('the console in a browser', async (t) => {
     assert.deepEqual(await violations(page), [])
     await page.goto(`${origin}/console/notices`)
     await page.getByRole('button', { name: 'Mark all as read' }).click()
-    await page.getByText('You cannot change anything').waitFor()
+    await page.getByText('You are viewing this account. You cannot change anything.').waitFor()
     await page.getByRole('button', { name: 'Stop viewing' }).click()
     await page.waitForURL(`${origin}/console/staff`)
     assert.deepEqual(
