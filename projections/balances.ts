@@ -130,8 +130,6 @@ const balancesTable = readTable({
   rewritten: true,
 })
 
-export type BalanceRow = RowOf<typeof balancesTable>
-
 /** `GET /wallet/transactions`. Newest first is `position desc`. */
 const transactionsTable = readTable({
   name: 'transactions',

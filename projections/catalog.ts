@@ -2,13 +2,7 @@ import type { CatalogEvent } from '../src/domain/catalog/events.ts'
 import { evolveCatalog } from '../src/domain/catalog/fold.ts'
 import type { Product } from '../src/domain/catalog/product.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import {
-  column,
-  type RowOf,
-  type Rows,
-  readModel,
-  readTable,
-} from '../src/platform/projections/read-model.ts'
+import { column, type Rows, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** The present catalogue in one row; no row before the first import. */
 const catalogTable = readTable({
@@ -26,8 +20,6 @@ const catalogTable = readTable({
   key: ['catalogId'],
   indexes: [],
 })
-
-export type CatalogRow = RowOf<typeof catalogTable>
 
 const catalogKey = ['catalog'] as const
 

@@ -134,8 +134,6 @@ const depositCountsTable = readTable({
   indexes: [],
 })
 
-export type DepositCountRow = RowOf<typeof depositCountsTable>
-
 const statuses: readonly DepositStatus[] = [
   'awaiting_payment',
   'processing',

@@ -47,8 +47,6 @@ const journalEntriesTable = readTable({
   appendOnly: true,
 })
 
-export type JournalEntryRow = RowOf<typeof journalEntriesTable>
-
 /**
  * An account of a book. The legs refer to it by number: its name has about a hundred bytes, and would be in the row
  * and in the index entry of every leg.
@@ -66,8 +64,6 @@ const journalAccountsTable = readTable({
   indexes: ['number'],
 })
 
-export type JournalAccountRow = RowOf<typeof journalAccountsTable>
-
 /** One leg of an entry. The legs of an entry are numbered from 0 over all books. */
 const journalPostingsTable = readTable({
   name: 'journal_postings',
@@ -83,8 +79,6 @@ const journalPostingsTable = readTable({
   appendOnly: true,
 })
 
-export type JournalPostingRow = RowOf<typeof journalPostingsTable>
-
 /** The first event of each second of accounting time with an event, to find the position of a time without the log. */
 const journalSecondsTable = readTable({
   name: 'journal_seconds',
@@ -96,8 +90,6 @@ const journalSecondsTable = readTable({
   indexes: ['at'],
   appendOnly: true,
 })
-
-export type JournalSecondRow = RowOf<typeof journalSecondsTable>
 
 /** One row: the accounting time as of the last folded event, and the number of numbered accounts. */
 const journalClockTable = readTable({
@@ -121,8 +113,6 @@ const journalResellersTable = readTable({
   key: ['accountId'],
   indexes: [],
 })
-
-export type JournalResellerRow = RowOf<typeof journalResellersTable>
 
 const clockKey = ['now'] as const
 /** The length of `2026-11-21T02:30:00` in `2026-11-21T02:30:00.000Z`. */

@@ -36,8 +36,6 @@ const openOrdersTable = readTable({
   indexes: ['opened_at'],
 })
 
-export type OpenOrderRow = RowOf<typeof openOrdersTable>
-
 /**
  * Read by the completion reactor. On Postgres a debit and its outcome are appended in one commit, so a row is
  * inserted and removed within one batch and nothing is written. After a crash between two appends on EventStoreDB the
@@ -90,8 +88,6 @@ const openMovementsTable = readTable({
   key: ['movementId'],
   indexes: ['opened_at'],
 })
-
-export type OpenMovementRow = RowOf<typeof openMovementsTable>
 
 /**
  * Read by `src/features/wallet/wallet-service.ts`. On Postgres a movement is appended in one commit, so a row is

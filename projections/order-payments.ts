@@ -50,8 +50,6 @@ const orderOutcomesTable = readTable({
   indexes: ['position'],
 })
 
-export type OrderOutcomeRow = RowOf<typeof orderOutcomesTable>
-
 const endWaiting = (
   event: RecordedEvent<OrderEvent>,
   orderId: string,

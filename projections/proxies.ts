@@ -69,8 +69,6 @@ const replacementsTable = readTable({
   indexes: [],
 })
 
-export type ReplacementRow = RowOf<typeof replacementsTable>
-
 const endpointFields = (
   { endpoint }: Pick<StockedAddress, 'endpoint'>,
   since: string,

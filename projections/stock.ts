@@ -64,8 +64,6 @@ const restingAddressesTable = readTable({
   rewritten: true,
 })
 
-export type RestingAddressRow = RowOf<typeof restingAddressesTable>
-
 /** The number of addresses that are equivalent for a buyer, and how many of them are rented. */
 const stockLevelsTable = readTable({
   name: 'stock_levels',

@@ -71,8 +71,6 @@ const openPeriodsTable = readTable({
   indexes: ['opened_at'],
 })
 
-export type OpenPeriodRow = RowOf<typeof openPeriodsTable>
-
 const prefix = 'subscription-'
 
 /** Addresses are paid a day before their end, see `dueAtMs` in src/domain/subscriptions/decide.ts. */

@@ -114,8 +114,6 @@ const staleTable = readTable({
   indexes: ['position'],
 })
 
-export type WebhookStaleRow = RowOf<typeof staleTable>
-
 /** A cause for the endpoints of an audience, as of its position. */
 const announcementsTable = readTable({
   name: 'webhook_announcements',

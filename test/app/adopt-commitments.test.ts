@@ -133,7 +133,7 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
   })
   assert.notEqual(await log.lastOf(adoptionStream), null)
 
-  // A later adoption event is found, whoever its author is.
+  // Verification finds a later adoption event by any author.
   await runner.run({
     ...cause,
     name: 'forged-adoption',

@@ -63,7 +63,7 @@ test('without a Node 24 a message says what to do', (t) => {
   assert.equal(status, 1)
 })
 
-test('the lock file pins Node by a hash for every platform, and no package script downloads one', () => {
+test('the lock file has a hash of the Node package for every platform, and no package script downloads Node', () => {
   const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'))
   const { dependencies, optionalDependencies, scripts } = read('package.json')
   const { packages } = read('package-lock.json')

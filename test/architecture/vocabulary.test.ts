@@ -5,7 +5,7 @@ import { test } from 'node:test'
 
 const root = join(import.meta.dirname, '../..')
 
-/** Words that the code must not use, each with its replacement. Names are split into words: `isKept` has `kept`. */
+/** Left: a word that the code must not use. Right: its replacement. Names are split into words: `isKept` has `kept`. */
 const replacements: Readonly<Record<string, string>> = {
   anew: 'again',
   arbiter: 'allocation owner',

@@ -56,7 +56,7 @@ const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] =>
 }
 
 /**
- * Stock for every dedicated product that is not retired: a few thousand addresses from reserved ranges.
+ * Stock for all active and parked products with dedicated addresses: some thousand addresses from reserved ranges.
  * The result depends only on the catalogue.
  */
 export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {

@@ -27,7 +27,13 @@ export const commands = [
     name: 'four-eyes set',
     about:
       'set the amount that one operator may move alone; effective after a minute. A higher limit needs approval, too',
-    input: { limit: argument('<cents>', 'whole cents, 0 for every movement, or off', limitCents) },
+    input: {
+      limit: argument(
+        '<cents>',
+        'the limit in whole cents; 0: every movement needs an approval; off: none does',
+        limitCents,
+      ),
+    },
     examples: ['npx farebox four-eyes set 10000', 'npx farebox four-eyes set off'],
     run: async () => (await runs()).set,
   }),

@@ -60,7 +60,7 @@ export const homePages = ({
           },
         },
         actions: html`${visitor === null ? buttonLink('/console/sign-in', 'Sign in', 'first') : buttonLink('/console', 'Console', 'first')}${buttonLink('/docs', 'API reference')}`,
-        body: html`<p>One prepaid wallet in US dollars for everything, by API or in the console. You see each price before you buy, and you can trace each cent to its event.</p>
+        body: html`<p>One prepaid wallet in US dollars pays for all products, in the API and in the console. Each price is shown before you buy, and the log has an event for each cent.</p>
 <h2>Proxies</h2>
 ${
   products.length === 0

@@ -217,7 +217,9 @@ export const NetworkRecord = z
     counts: z.object({
       live: count('Proxies that answered their last check.'),
       not_answering: count('Endpoints that answered once and not at their last check.'),
-      retesting: count('Those of them that are checked again and again: all, for ever.'),
+      retesting: count(
+        'Endpoints that are checked repeatedly. No endpoint is ever removed, so this is all of them.',
+      ),
       never_answered: count('Addresses that never answered a check.'),
     }),
     live: z.array(ListEntry),

@@ -154,7 +154,7 @@ const createAttempt =
   }
 
 type Message = {
-  /** The same for every attempt and redelivery. */
+  /** The id of the delivery; attempts and redeliveries use the same one. */
   readonly deliveryId: string
   readonly event: string
   readonly resource: string

@@ -337,7 +337,7 @@ export const servePrebuiltAnswers = (
   const nextId = createIdGenerator()
   const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()
 
-  /** All headers but the request id are the same for every request. */
+  /** The prebuilt headers. Only the request id differs between requests. */
   const headersFor = (ready: PrebuiltAnswer, cors: boolean, requestId: string): string[] => {
     let known = headers.get(ready)
     if (known === undefined) {
