@@ -17,7 +17,6 @@ const background = [
   'src/platform/postgres/client.ts',
   // Rounds, twice a second: consumed bytes, plans of open tunnels, rented addresses.
   'src/features/plans/traffic-counters.ts',
-  'src/features/plans/traffic-counters.ts',
   'src/gateway/authenticate/plan-directory.ts',
   'src/gateway/rental-listeners.ts',
   'src/gateway/metrics.ts',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import { isStorable } from '../../kernel/json-text.ts'
+import { isStorableJson } from '../../kernel/json-text.ts'
 import type { Column, ColumnType, ReadModel, ReadModelGroup, Table } from './read-model.ts'
 
 /** What filled a model's tables. Stored with the checkpoint, so that changed code is detected. */
@@ -128,12 +128,9 @@ export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>
 
 const isText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
 /** A value that JSON can express and `jsonb` can store. */
-const isStorableJson = (value: unknown): boolean => {
-  if (typeof value === 'string') return isStorable(value)
-  if (typeof value !== 'object' || value === null) return value !== undefined
-  return Object.entries(value).every(
-    ([name, inner]) => isStorable(name) && (inner === undefined || isStorableJson(inner)),
-  )
+const isJson = (value: unknown): boolean => {
+  const json: string | undefined = JSON.stringify(value)
+  return json !== undefined && isStorableJson(json)
 }
 const isTime = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value))
 const isInteger = (max: number) => (value: unknown) =>
@@ -152,7 +149,7 @@ const fits: Readonly<Record<ColumnType, (value: unknown) => boolean>> = {
   integer: isInteger(int4Most),
   boolean: (value) => typeof value === 'boolean',
   timestamptz: isTime,
-  jsonb: isStorableJson,
+  jsonb: isJson,
   'text[]': (value) => Array.isArray(value) && value.every(isText),
   inet: isNetwork,
 }
