@@ -226,7 +226,7 @@ export type Config = {
   /** The store that each seal is delivered to, and its credentials. */
   readonly sealTarget: StoreSettings
   /** Whether events are checked against the invariants before they are sealed. */
-  readonly laws: boolean
+  readonly checkInvariants: boolean
   /** The effect of a violation, in addition to the alarm. */
   readonly onViolation: ViolationEffect
   /** Whether processes sign the batches that they append. */
@@ -323,7 +323,7 @@ const configOf = (values: Values): Config => ({
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
-  laws: values.FAREBOX_LAWS,
+  checkInvariants: values.FAREBOX_LAWS,
   onViolation: values.FAREBOX_ON_VIOLATION,
   signing: values.FAREBOX_SIGNING,
   freeTools: freeToolConfigOf(values),

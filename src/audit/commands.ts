@@ -174,7 +174,7 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
     input: { open: flag('only violations that are not acknowledged') },
     details:
       'While one is open, a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
-    run: async () => (await violations()).breaches,
+    run: async () => (await violations()).violationReport,
   }),
   command({
     name: 'ledger decide',

@@ -31,7 +31,7 @@ import { runVerification } from './verification-runs.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants. */
-  readonly laws: boolean
+  readonly checkInvariants: boolean
   readonly onViolation: ViolationEffect
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
@@ -154,7 +154,7 @@ export const startAuditing = async (
   core: ServerCore,
   closing: CloseStack,
   {
-    laws,
+    checkInvariants,
     onViolation,
     seal,
     sealTarget,
@@ -169,7 +169,7 @@ export const startAuditing = async (
   const key = sealKeyOf(core.keys.seal)
   const { publicKey } = key
   const verifySignature = rememberSignatures()
-  if (laws && isLogInPostgres)
+  if (checkInvariants && isLogInPostgres)
     closing.add(startSignatureWatch({ ...core, feed, publicKey, verifySignature, checked }).stop)
   const sealer = startSealer({
     ...core,
@@ -177,8 +177,8 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
-    ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
-    ...(laws &&
+    ...(isLogInPostgres && checkInvariants && { checkedEvents: checked.count }),
+    ...(checkInvariants &&
       onViolation !== 'alarm' && {
         ...(isLogInPostgres && {
           openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
@@ -192,12 +192,12 @@ export const startAuditing = async (
     help: '1 while the log is not sealed because of a problem, which the log lines name.',
     read: () => (sealer.problem() === null ? 0 : 1),
   })
-  if (!laws) return
+  if (!checkInvariants) return
   const monitor = startViolationMonitor({ ...core, checked, progress, blocks: onViolation === 'block' })
   closing.add(monitor.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',
-    help: '1 while an event of the log breaks a law and no operator decided about it.',
+    help: '1 while an event of the log violates an invariant and no operator acknowledged it.',
     read: () => Math.min(1, monitor.open().count),
   })
   registerGauge(registry, {
@@ -210,11 +210,11 @@ export const startAuditing = async (
 export const open = (
   core: ServerCore,
   {
-    laws,
+    checkInvariants,
     seal,
     sealTarget,
     checked,
-  }: Pick<AuditSettings, 'laws' | 'seal' | 'sealTarget'> & { readonly checked: CheckedEvents },
+  }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'> & { readonly checked: CheckedEvents },
 ): Feature & { readonly probes: readonly Probe[] } => {
   const { pool, log, clock, keys, isLogInPostgres } = core
   const verifications = createVerificationRuns(async (request) => {
@@ -235,7 +235,7 @@ export const open = (
     routes: auditRoutes(core),
     pages: [...verificationPages({ pool, verifications }), ...sealPages({ log, clock })],
     probes: [
-      ...(laws ? [violationProbe(core, checked), guardProbe(core)] : []),
+      ...(checkInvariants ? [violationProbe(core, checked), guardProbe(core)] : []),
       sealProbe(core, seal.seconds),
       ...sealTargetProbes(core, sealTarget),
     ],

@@ -77,7 +77,7 @@ export const requireInvariantsHold = async (
     signal.throwIfAborted()
     if (attempt === maxWaitAttempts)
       throw new Error(
-        `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
+        `the invariants are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
   const problem = await readViolationProblem(dependencies, position)

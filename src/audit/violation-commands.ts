@@ -114,7 +114,7 @@ const violationTable = (violations: readonly Violation[]): string =>
   )
 
 /** Lists the events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
-export const breaches = async (
+export const violationReport = async (
   context: CliContext,
   { open = false }: { readonly open?: boolean },
 ): Promise<CliOutput> => {

@@ -129,7 +129,7 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
 
 /** Violations that the servers found and that are not acknowledged. */
 const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Outcome> => {
-  if (!config.laws) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
+  if (!config.checkInvariants) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
   const { rows } = await pool.query<{ made: boolean }>(
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )

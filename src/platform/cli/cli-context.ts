@@ -22,7 +22,7 @@ export type CliSettings = KeySettings & {
   /** The storage of seals. Commands that read such storage use the same access. */
   readonly sealTarget: StoreSettings
   /** Whether events are checked against the invariants before they are sealed, and the action on a violation. */
-  readonly laws: boolean
+  readonly checkInvariants: boolean
   readonly onViolation: string
   /** The address of the console for people; null: the address that the server listens on. */
   readonly console: { readonly url: string | null }
