@@ -61,13 +61,13 @@ test('a start succeeds when the EventStoreDB answers in time', { skip: skipWitho
   const server = await startEventStore(t)
   const proxy = await tcpProxy(t, server.url)
   await proxy.refuse()
-  const told: string[] = []
+  const reasons: string[] = []
   const onWait = (reason: string): void => {
-    if (told.push(reason) === 1) void proxy.accept()
+    if (reasons.push(reason) === 1) void proxy.accept()
   }
   const patience = createLogWait({ withinMs: 60_000, where: proxy.url, onWait })
   const log = patience.log(eventStoreDbLog({ url: proxy.url }))
   t.after(() => log.close())
   assert.match(await log.logId(), /^[0-9a-f-]{36}$/)
-  assert.ok(told.length >= 1)
+  assert.ok(reasons.length >= 1)
 })

@@ -42,7 +42,7 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
     await storeKey(pool, apiKeyKind, { hash: apiKeyForm.hash(key), id: keyId, owner: accountId })
     return { keyId, key }
   }
-  const [kept, late] = [await old(), await old()]
+  const [early, late] = [await old(), await old()]
   const issued = ({ keyId }: { readonly keyId: KeyId }) => ({
     type: 'KeyIssued',
     data: { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_olds' },
@@ -53,7 +53,7 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
     name: 'older-release',
     streams: { account: accountRef(accountId) },
     decide: () => ({
-      appends: [{ stream: accountStream(accountId), events: [created, issued(kept), issued(late)] }],
+      appends: [{ stream: accountStream(accountId), events: [created, issued(early), issued(late)] }],
       answer: null,
     }),
   })
@@ -92,16 +92,16 @@ test('an upgrade adopts the unsigned rows of an older release once; they work, a
   const pageOf = async () =>
     (await createDepositPages({ pool, db: createKysely(pool), keys, logger }).read(deposit))?.payUrl
   await left('account', accountId)
-  await left('api-key', kept.keyId)
+  await left('api-key', early.keyId)
 
   const watch = { version: () => null, onChange: () => () => undefined }
   const works = async (key: string): Promise<boolean> => {
     const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
     return (await createDirectory({ pool, log, logger, watch, ...aside }).byKey(key, '203.0.113.7')) !== null
   }
-  assert.equal(await works(kept.key), false, 'nothing commits to it')
+  assert.equal(await works(early.key), false, 'nothing commits to it')
   await adoptCommitments({ pool, keys, runner, logger })
-  assert.equal(await works(kept.key), true)
+  assert.equal(await works(early.key), true)
   assert.equal(await pageOf(), 'https://pay.example')
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
 

@@ -187,10 +187,10 @@ test('the settings command shows each value and its source, masks secrets, and r
     FAREBOX_METRICS_TOKEN: 'hunter2-hunter2-hunter2',
     EVENTSTORE_URL: 'esdb://user:hunter2@a:2113,b:2113?tls=false',
   }
-  const told = await run(['settings', '--json'], environment)
-  assert.equal(told.code, 0)
+  const listed = await run(['settings', '--json'], environment)
+  assert.equal(listed.code, 0)
   const all = new Map<string, { value: string | null; source: string; problem: string | null }>(
-    JSON.parse(told.out).map((setting: { name: string }) => [setting.name, setting]),
+    JSON.parse(listed.out).map((setting: { name: string }) => [setting.name, setting]),
   )
   for (const [name, value, source] of [
     ['FAREBOX_DATA', dataDir, 'environment'],
@@ -208,7 +208,7 @@ test('the settings command shows each value and its source, masks secrets, and r
   const text = await run(['settings'], { ...environment, DATABASE_URL: 'postgres://me:hunter2@db:5432/shop' })
   assert.match(text.out, /in force postgres:\/\/db:5432\/shop, from the environment\n/)
   assert.match(text.out, /in force 70000, from the environment; WRONG: expected a whole\s+number/)
-  for (const { out } of [told, text]) assert.doesNotMatch(out, /hunter2/)
+  for (const { out } of [listed, text]) assert.doesNotMatch(out, /hunter2/)
 })
 
 test('tables and fields are aligned', () => {
@@ -231,8 +231,8 @@ test('help wraps its lines, also if command names are long', async () => {
     run: () => assert.fail(),
   })
   const out: string[] = []
-  const deps = { out: (text: string) => out.push(text), err: () => undefined, open: () => assert.fail() }
-  await runCli(['ledger', '--help'], [long], deps)
+  const output = { out: (text: string) => out.push(text), err: () => undefined, open: () => assert.fail() }
+  await runCli(['ledger', '--help'], [long], output)
   const lines = out.join('\n').split('\n')
   assert.ok(lines.some((line) => /explain \[options\] <account\|order\|position> +the events/.test(line)))
   for (const line of lines) assert.ok(line.length <= 80, line)

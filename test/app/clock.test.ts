@@ -26,7 +26,7 @@ const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS
     systemClock: () => Date.now() + clock.aheadMs,
     monotonicMs: () => performance.now(),
     logger: pino({ level: 'silent' }),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   atEnd(t, () => farebox.close())
   return farebox

@@ -42,7 +42,7 @@ test('the data folder is next to package.json, and a relative FAREBOX_DATA is re
 })
 
 test('a misspelt setting is reported with the correct name and without its value', () => {
-  const told = (name: string): string => unknownSettings({ [name]: 'hunter2' }).join()
+  const warning = (name: string): string => unknownSettings({ [name]: 'hunter2' }).join()
   for (const [name, meant] of [
     ['FAREBOX_DAT', 'FAREBOX_DATA'],
     ['FAREBOX_DATE', 'FAREBOX_DATA'],
@@ -53,9 +53,9 @@ test('a misspelt setting is reported with the correct name and without its value
     ['farebox_demo', 'FAREBOX_DEMO'],
     ['FAREBOX_TRUSTED_PROXIES', 'FAREBOX_TRUSTED_PROXY'],
   ] as const)
-    assert.equal(told(name), `${name} is not a setting and has no effect; did you mean ${meant}?`)
+    assert.equal(warning(name), `${name} is not a setting and has no effect; did you mean ${meant}?`)
   assert.equal(
-    told('FAREBOX_WHATEVER_ELSE'),
+    warning('FAREBOX_WHATEVER_ELSE'),
     'FAREBOX_WHATEVER_ELSE is not a setting and has no effect; "farebox settings" lists them all',
   )
   assert.deepEqual(

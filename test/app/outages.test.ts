@@ -26,7 +26,7 @@ test('a log that accepts no append makes the service not ready, with one log lin
   )
   const order = async (): Promise<number> =>
     (await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 5 })).status
-  const told = (what: RegExp): number => lines.filter(({ msg }) => what.test(msg)).length
+  const linesAbout = (what: RegExp): number => lines.filter(({ msg }) => what.test(msg)).length
   // Reads work, as on a disk that is full.
   await pool.query(`
     create function log.refuse() returns trigger language plpgsql as
@@ -36,14 +36,14 @@ test('a log that accepts no append makes the service not ready, with one log lin
   const response = await fetch(`${baseUrl}/readyz`, asOperator)
   const { checks } = (await response.json()) as { checks: { log: string } }
   assert.deepEqual([response.status, checks.log], [503, 'appends fail: no space left on device'])
-  assert.equal(told(/^the log takes no appends/), 1)
+  assert.equal(linesAbout(/^the log takes no appends/), 1)
   await pool.query('drop trigger refuse on log.events')
   await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { what: 'readiness with no order' })
   assert.equal(await order(), 201)
-  assert.equal(told(/^the log takes appends again/), 1)
+  assert.equal(linesAbout(/^the log takes appends again/), 1)
 })
 
-const asked = [
+const databaseMetrics = [
   'farebox_projection_lag_positions',
   'farebox_projection_lag_seconds',
   'farebox_queue_items',
@@ -71,16 +71,16 @@ for (const [what, fail] of [
       return new Set(lines.map((line) => /^\w*/.exec(line)![0]))
     }
     const whole = await scrape()
-    for (const name of asked) assert.ok(whole.has(name), name)
+    for (const name of databaseMetrics) assert.ok(whole.has(name), name)
     await fail(proxy)
     // Figures measured in the last second are still shown.
     const without = await until(async () => {
       const names = await scrape()
-      return asked.some((name) => names.has(name)) ? null : names
+      return databaseMetrics.some((name) => names.has(name)) ? null : names
     })
-    assert.deepEqual(new Set([...without, ...asked]), whole)
+    assert.deepEqual(new Set([...without, ...databaseMetrics]), whole)
     await proxy.accept()
-    await until(async () => (await scrape()).isSupersetOf(new Set(asked)))
+    await until(async () => (await scrape()).isSupersetOf(new Set(databaseMetrics)))
   })
 
 test('requests are answered with 503 and Retry-After, never 500, while a newer version exchanges a read table', async (t) => {

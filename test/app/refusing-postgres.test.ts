@@ -34,17 +34,17 @@ const openRefusable = async (t: TestContext) => {
   return { stage, lines, alter }
 }
 
-type Asked = { readonly what: string; readonly response: Response; readonly text: string }
+type Exchange = { readonly what: string; readonly response: Response; readonly text: string }
 
 /** Every documented operation and some pages, with a cached key and one that must be looked up. */
-const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Asked[]> => {
+const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Exchange[]> => {
   const operations = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
     ([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
   )
   const pages = ['/console', '/console/orders', '/console/sign-in', '/mcp'].map(
     (path) => ['GET', path] as const,
   )
-  const ask = async (method: string, path: string, key: string): Promise<Asked> => {
+  const ask = async (method: string, path: string, key: string): Promise<Exchange> => {
     const headers = {
       'x-api-key': key,
       cookie: `${cookieNames.session}=${newSecret()}`,
@@ -87,8 +87,8 @@ test('a database that accepts no connections causes 503 on every route and only 
   assert.ok(away.length > 50, `${away.length} of ${answers.length}`)
   assert.ok(away.some(({ response }) => response.headers.get('content-type')?.startsWith('text/html')))
   assert.ok(lines.some(({ msg }) => msg === 'the database does not answer'))
-  for (const [msg, told = []] of Object.entries(Object.groupBy(lines, (line) => line.msg)))
-    assert.ok(told.length <= 10, `${told.length} lines: ${msg}`)
+  for (const [msg, repeated = []] of Object.entries(Object.groupBy(lines, (line) => line.msg)))
+    assert.ok(repeated.length <= 10, `${repeated.length} lines: ${msg}`)
   await alter('with allow_connections true')
   await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
 })

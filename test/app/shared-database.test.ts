@@ -148,13 +148,13 @@ for (const [what, fail] of [
     t.after(() => pool.end())
     await fail(proxy)
     await assert.rejects(waitForDatabase(pool, { url, withinMs: 1_500 }), { name: 'DatabaseUnreachable' })
-    const told: string[] = []
+    const reasons: string[] = []
     const onWait = (reason: string): void => {
-      told.push(reason)
+      reasons.push(reason)
       void proxy.accept()
     }
     await waitForDatabase(pool, { url, withinMs: 60_000, onWait })
-    assert.equal(told.length, 1)
+    assert.equal(reasons.length, 1)
   })
 
 test('a start reports at once an error that waiting does not resolve', async (t) => {
@@ -165,7 +165,7 @@ test('a start reports at once an error that waiting does not resolve', async (t)
   await assert.rejects(waitForDatabase(pool, { url, withinMs: 600_000 }), { name: 'StartRefused' })
 })
 
-for (const [what, changes, told] of [
+for (const [what, changes, message] of [
   [
     'password',
     { password: 'wr0ng' },
@@ -178,7 +178,7 @@ for (const [what, changes, told] of [
     const url = Object.assign(new URL(env.DATABASE_URL), changes as Partial<URL>).toString()
     const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: url })
     assert.equal(code, 1)
-    assert.match(err, told)
+    assert.match(err, message)
     assert.doesNotMatch(err, / {4}at |wr0ng/)
   })
 

@@ -41,14 +41,14 @@ test('SIGTERM ends a server and its gateway within the configured time, even if 
   const worker = Number(/"pid":(\d+),"msg":"a gateway worker is ready"/.exec(server.err())?.[1])
   assert.ok(isRunning(worker))
   proxy.hang()
-  const asked = fetch(`${server.baseUrl}/api/v1/products`, { headers: { 'x-api-key': 'unknown' } }).catch(
+  const request = fetch(`${server.baseUrl}/api/v1/products`, { headers: { 'x-api-key': 'unknown' } }).catch(
     () => null,
   )
   const startedMs = machineMs()
   const { code } = await server.stop()
   assert.ok(machineMs() - startedMs < timeoutMs + slackMs, `${machineMs() - startedMs} ms`)
   assert.equal(code, 1)
-  await asked
+  await request
   await until(() => !isRunning(worker), { what: 'the end of the gateway' })
 })
 

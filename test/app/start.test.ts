@@ -40,8 +40,8 @@ test('a first start needs only a data folder, prints keys once and stores them',
   assert.equal(code, 0, first.err())
 
   const second = await startFarebox(t, { FAREBOX_DATA })
-  const kept = (await readDemoFile(FAREBOX_DATA))!
-  assert.deepEqual(kept, { ...demo, baseUrl: second.baseUrl, sandbox: kept.sandbox })
+  const stored = (await readDemoFile(FAREBOX_DATA))!
+  assert.deepEqual(stored, { ...demo, baseUrl: second.baseUrl, sandbox: stored.sandbox })
   assert.doesNotMatch(second.out(), /Demo accounts|fbx_/, 'keys are shown once')
   assert.ok(second.out().includes(join(FAREBOX_DATA, 'demo.json')), 'where the keys are')
   assert.equal((await call(`${second.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents, 100_000)
@@ -202,12 +202,12 @@ test('the default gateway port falls back to a free port, with a warning, if it 
   const port = /"taken":9000,"port":(\d+)/.exec(server.err())?.[1]
   assert.notEqual(port, '9000')
   assert.match(server.out(), new RegExp(`gateway +127\\.0\\.0\\.1:${port},`))
-  const asked = await runToEnd(t, {
+  const ended = await runToEnd(t, {
     FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_GATEWAY_WORKERS: '1',
     FAREBOX_GATEWAY_PORT: '9000',
   })
-  assert.match(asked.err, /port 9000 of 127\.0\.0\.1, the gateway's, cannot be had/)
+  assert.match(ended.err, /port 9000 of 127\.0\.0\.1, the gateway's, cannot be had/)
 })
 
 test('metrics have their own listener on this machine if the settings configure one', async (t) => {
@@ -235,16 +235,16 @@ test('a configured sandbox port in use fails the start; a default one falls back
   const taken = createServer().listen(port, '127.0.0.1')
   t.after(() => taken.close())
   await once(taken, 'listening')
-  const asked = await runToEnd(t, {
+  const ended = await runToEnd(t, {
     FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_SANDBOX_PORT: String(port),
   })
-  assert.equal(asked.code, 1)
+  assert.equal(ended.code, 1)
   assert.match(
-    asked.err,
+    ended.err,
     new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set FAREBOX_SANDBOX_PORT`),
   )
-  assert.doesNotMatch(asked.err, / {4}at /, 'no stack')
+  assert.doesNotMatch(ended.err, / {4}at /, 'no stack')
   const other = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), PORT: String(free) })
   assert.match(
     other.err(),

@@ -87,11 +87,11 @@ test('the worker renews a subscription however many subscriptions before it cann
     subscriptions: {
       finish: async () => undefined,
       known: async () => false,
-      start: () => Promise.reject(new Error('nobody asks')),
+      start: () => Promise.reject(new Error('unexpected call')),
       cancel: async () => null,
       read: async () => null,
       companion: () => {
-        throw new Error('nobody asks')
+        throw new Error('unexpected call')
       },
     },
     renewals: {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allRegistrations } from '../../src/app/commands.ts'
 import { openStage } from '../contract/stage.ts'
-import { deskOf } from '../features/resellers/desk.ts'
+import { cliOf } from '../features/resellers/cli.ts'
 
 const account = ['--account', 'acc_none'] as const
 const by = ['--cents', '1', '--reference', 'r'] as const
@@ -47,7 +47,7 @@ const commands: readonly (readonly string[])[] = [
 test('every command that is given an unknown id exits with 2, says so, and writes nothing', async (t) => {
   const { farebox } = await openStage(t)
   const { core } = farebox
-  const run = deskOf(farebox, await allRegistrations())
+  const run = cliOf(farebox, await allRegistrations())
   const stage = await core.log.head()
   for (const args of commands) {
     const { code, err, json } = await run(...args)

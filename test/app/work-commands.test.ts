@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { appCommands } from '../../src/app/app-commands.ts'
-import { deskOf } from '../features/resellers/desk.ts'
+import { cliOf } from '../features/resellers/cli.ts'
 import { startReceiver } from '../features/webhooks/receiver.ts'
 import {
   deliveriesOf,
@@ -16,7 +16,7 @@ import {
 test('an operator lists waiting and abandoned work and retries it', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
-  const desk = deskOf(stage.farebox, appCommands)
+  const cli = cliOf(stage.farebox, appCommands)
   startReactor(t, stage)
   const receiver = await startReceiver(t)
   let code = 410
@@ -28,13 +28,13 @@ test('an operator lists waiting and abandoned work and retries it', async (t) =>
   await core.pool.query(`insert into work.messages (order_id, account_id, customer_id, outcome, due_at, status, finished_at, result)
     values ('ord_1', 'acc_1', 'cus_1', 'placed', now(), 'dead', now(), 'given up: error 500')`)
 
-  const { json } = await desk('work', 'queues')
+  const { json } = await cli('work', 'queues')
   const deadOf = (queue: string) => json.queues.find((each: { queue: string }) => each.queue === queue).dead
   assert.deepEqual([deadOf('webhooks'), deadOf('messages'), deadOf('payment-callbacks')], [1, 1, 0])
-  const [dead] = (await desk('work', 'dead', '--queue', 'webhooks')).json.items
+  const [dead] = (await cli('work', 'dead', '--queue', 'webhooks')).json.items
   assert.deepEqual([dead.item, dead.owner, dead.result], [gone, hook.id, 'abandoned after 1 attempts'])
   assert.match(
-    (await desk.text('work', 'dead', '--queue', 'messages')).out,
+    (await cli.text('work', 'dead', '--queue', 'messages')).out,
     /ord_1 +acc_1 +0 .* given up: error 500/,
   )
 
@@ -44,15 +44,15 @@ test('an operator lists waiting and abandoned work and retries it', async (t) =>
     json: { status: 'active' },
   })
   assert.equal(enabled.status, 200, enabled.text)
-  assert.deepEqual((await desk('work', 'retry', '--queue', 'webhooks', '--item', gone)).json, { retried: 1 })
+  assert.deepEqual((await cli('work', 'retry', '--queue', 'webhooks', '--item', gone)).json, { retried: 1 })
   await untilDelivery(stage, hook, gone, ({ status }) => status === 'succeeded')
   assert.equal((await deliveriesOf(stage, hook)).length, 1)
-  assert.deepEqual((await desk('work', 'retry', '--queue', 'messages', '--all')).json, { retried: 1 })
+  assert.deepEqual((await cli('work', 'retry', '--queue', 'messages', '--all')).json, { retried: 1 })
   const { rows } = await core.pool.query('select status, attempts from work.messages')
   assert.deepEqual(rows, [{ status: 'pending', attempts: 0 }])
 
-  const unknown = await desk('work', 'dead', '--queue', 'jobs')
+  const unknown = await cli('work', 'dead', '--queue', 'jobs')
   assert.equal(unknown.code, 2)
   assert.match(unknown.out, /no queue is called \\"jobs\\"; there are webhooks, payment-callbacks/)
-  assert.equal((await desk('work', 'retry', '--queue', 'messages')).code, 2)
+  assert.equal((await cli('work', 'retry', '--queue', 'messages')).code, 2)
 })

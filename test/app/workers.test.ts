@@ -5,7 +5,7 @@ import { allWorkers, serverWorkers } from '../../src/app/worker-list.ts'
 import { completion } from '../../src/features/orders/complete-orders.ts'
 import { createScheduler } from '../../src/platform/work/scheduler.ts'
 import { triggerText } from '../../src/platform/work/worker.ts'
-import { deskOf } from '../features/resellers/desk.ts'
+import { cliOf } from '../features/resellers/cli.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -36,9 +36,9 @@ describe('farebox workers', async () => {
   test('lists all workers, with the last run and the last error of each', async (t) => {
     const { farebox } = await startService(t)
     const { core } = farebox
-    const desk = deskOf(farebox, appCommands)
+    const cli = cliOf(farebox, appCommands)
     const listed = async (): Promise<ReadonlyMap<string, Listed>> => {
-      const { workers } = (await desk('workers')).json as { workers: readonly Listed[] }
+      const { workers } = (await cli('workers')).json as { workers: readonly Listed[] }
       return new Map(workers.map((one) => [one.name, one]))
     }
     assert.deepEqual(
@@ -92,7 +92,7 @@ describe('farebox workers', async () => {
     assert.deepEqual([two.lastRun?.succeeded, two.lastRun?.failuresInARow], [false, 1])
     assert.equal(two.lastError?.message, 'the orders cannot be read')
 
-    const { out } = await desk.text('workers')
+    const { out } = await cli.text('workers')
     const lines = out.split('\n')
     assert.equal(lines.length, allWorkers.length + 1)
     for (const [at, worker] of allWorkers.entries())

@@ -4,7 +4,7 @@ import { createCatalogService } from '../../src/features/catalog/import-catalog.
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import type { Case } from './case.ts'
-import { goodRequests, nobodyListens, ofScrapers, type Request } from './requests.ts'
+import { closedUrl, goodRequests, ofScrapers, type Request } from './requests.ts'
 import { finishedBatch, scrapeCases } from './scrape-cases.ts'
 import { done, operator, type Stage, untilExits } from './stage.ts'
 
@@ -101,7 +101,7 @@ const prepare = async (stage: Stage) => {
   await until(async () => (await client.get('/api/v1/me', { key: revokedKey })).status === 401)
 
   const register = async (account: string) => {
-    const made = await done(client.post(webhooks, { url: nobodyListens, events: ['ping'] }, { key: account }))
+    const made = await done(client.post(webhooks, { url: closedUrl, events: ['ping'] }, { key: account }))
     return made.body as { id: string; secret: string; url: string }
   }
   const subscribe = async (name: string) =>
@@ -396,7 +396,7 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
 
     topUp('201', 'a plan that is held', { quantity: 1 }, again),
     topUp('200', 'a retry', { quantity: 1 }, again),
-    topUp('400 invalid_body', 'a plan that is bought anew', { quantity: 1 }, {}, bought.timed),
+    topUp('400 invalid_body', 'a plan that is bought again', { quantity: 1 }, {}, bought.timed),
     topUp('400 invalid_quantity', 'a fraction', { quantity: 1.5 }),
     topUp('400 unsupported_method', 'a method outside the list', { quantity: 1, method: 'shells' }),
     topUp('402 insufficient_balance', 'an empty wallet', { quantity: 1 }, { key: poor.key }, poorPlan),
@@ -616,7 +616,7 @@ const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
         headers: { 'If-None-Match': headers.get('etag') ?? '' },
       })
     }
-    const get = (asked: string) => () => client.get(`${path}?${asked}`, own)
+    const get = (search: string) => () => client.get(`${path}?${search}`, own)
     return [
       { operation, answer: '304', how: 'a list that the client has', send: again },
       {
@@ -721,7 +721,7 @@ const subscriptionCases = ({ client, demo }: Stage, prepared: Prepared): Case[] 
 const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
   const { poor, webhook, removed, disabled, deliveryId } = prepared
   const own = { key: demo.buyer.key }
-  const url = nobodyListens
+  const url = closedUrl
   const of = (operation: string, answer: string, how: string, send: () => Promise<Called>): Case => ({
     operation,
     answer,

@@ -35,7 +35,7 @@ const beside = async (
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => farebox.close())
   return httpClient(farebox.baseUrl ?? '', stage.document)
@@ -114,7 +114,7 @@ test('every response that the interface description declares is returned', async
     FAREBOX_RATE_LIMIT: undefined,
     FAREBOX_WEBHOOK_ALLOW_LOOPBACK: undefined,
     FAREBOX_GATEWAY_ALLOW_LOOPBACK: undefined,
-    FAREBOX_SCRAPERS_KEY: 'nobody-is-asked',
+    FAREBOX_SCRAPERS_KEY: 'unused',
   })
   const [rental] = prepared.bought.isp.proxyIds
   await playAll(

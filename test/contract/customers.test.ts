@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { deskOf } from '../features/resellers/desk.ts'
+import { cliOf } from '../features/resellers/cli.ts'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
-import { goodRequests, type Holdings, nobodyListens, ofScrapers, type Request } from './requests.ts'
+import { closedUrl, goodRequests, type Holdings, ofScrapers, type Request } from './requests.ts'
 import { done, openStage, type Stage, untilExits } from './stage.ts'
 
 /**
@@ -46,17 +46,16 @@ type Named = 'header' | 'query' | 'both'
 const openTwo = async (stage: Stage) => {
   const { client, demo, farebox, payCustomer } = stage
   const { accountId, key } = demo.reseller
-  const desk = deskOf(farebox)
+  const cli = cliOf(farebox)
   await stage.credit(accountId, 50_000_000)
   for (const [rail, provider] of [
     ['card', 'stripe'],
     ['crypto', 'btcpay'],
   ] as const) {
     const gateway = ['reseller', 'gateway', '--account', accountId, '--rail', rail, '--provider', provider]
-    assert.equal((await desk(...gateway, '--sandbox')).code, 0)
+    assert.equal((await cli(...gateway, '--sandbox')).code, 0)
   }
-  const { id: webhookId } = (await done(client.post('/api/v1/webhooks', { url: nobodyListens }, { key })))
-    .body
+  const { id: webhookId } = (await done(client.post('/api/v1/webhooks', { url: closedUrl }, { key }))).body
   const subscribed = await done(
     client.post(
       '/api/v1/subscriptions',
@@ -209,8 +208,8 @@ test('a request for one customer never shows or changes data of another customer
   const ask = (request: Request, named: Named | null): Promise<Called> => {
     const { method, path, ...options } = request
     const ref = bob.ref!
-    const asked = named === 'query' || named === 'both'
-    const query = asked
+    const inQuery = named === 'query' || named === 'both'
+    const query = inQuery
       ? `${path.includes('?') ? '&' : '?'}customer_id=${encodeURIComponent(` ${ref} `)}`
       : ''
     const headers = {
@@ -249,8 +248,8 @@ test('a request for one customer never shows or changes data of another customer
       assert.ok(answer.status === 400 && codes.includes(answer.body.code), `${what}: ${answer.text}`)
       return answer
     }
-    const ofNobody = holder !== bob || request.path.includes(bob.holdings.subscriptionId)
-    if (!namesOneThing(request) || !ofNobody) {
+    const isHidden = holder !== bob || request.path.includes(bob.holdings.subscriptionId)
+    if (!namesOneThing(request) || !isHidden) {
       assert.ok(answer.status < 300, `${what}: ${answer.text}`)
       return answer
     }
@@ -260,7 +259,7 @@ test('a request for one customer never shows or changes data of another customer
     assert.equal(
       plainError(answer, holder.holdings),
       plainError(missing, none),
-      `${what} is told from absent`,
+      `${what} differs from absent`,
     )
     return answer
   }
@@ -374,7 +373,7 @@ test('a request for one customer never shows or changes data of another customer
   })
 
   await t.test('a customer that does not exist has no data, and a read does not create it', async () => {
-    const headers = { 'X-Reseller-Customer-Id': 'nobody' }
+    const headers = { 'X-Reseller-Customer-Id': 'unknown' }
     const total = async () => (await done(client.get('/api/v1/reseller/customers', { key }))).body.total
     const customers = await total()
     for (const operation of operations) {

@@ -37,7 +37,7 @@ const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean 
 const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
   const blocked = await customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
-  return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'nobody', undefined]
+  return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'unknown', undefined]
 }
 
 test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {

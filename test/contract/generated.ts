@@ -13,7 +13,7 @@ import {
   textOfValue,
 } from './arbitraries.ts'
 import { idsOf, type Live, poolsOf } from './live.ts'
-import { nobodyListens } from './requests.ts'
+import { closedUrl } from './requests.ts'
 
 type Parameter = {
   readonly name: string
@@ -92,7 +92,7 @@ const declaredParts = (operation: DeclaredOperation, live: Live, context: Schema
     query:
       inQuery.length === query.length
         ? fields
-        : fc.tuple(fields, namedCustomer).map(([asked, named]) => ({ ...asked, ...named })),
+        : fc.tuple(fields, namedCustomer).map(([given, named]) => ({ ...given, ...named })),
     headers: fc.constant({}),
     body: operation.body === null ? fc.constant(undefined) : arbitraryOf(operation.body, context),
   })
@@ -136,7 +136,7 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
         }))
     case 'createWebhook':
       return fc
-        .tuple(fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'), fc.boolean())
+        .tuple(fc.constantFrom(closedUrl, 'https://127.0.0.1:9/'), fc.boolean())
         .map(([url, some]) => ({ ...none, body: { url, ...(some && { events: ['order.fulfilled'] }) } }))
     case 'updateWebhook':
       return fc
@@ -144,7 +144,7 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           id: fc.constantFrom(...live.webhookIds),
           body: fc.record(
             {
-              url: fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'),
+              url: fc.constantFrom(closedUrl, 'https://127.0.0.1:9/'),
               events: fc.constantFrom(['ping'], ['order.fulfilled', 'plan.low_traffic'], ['order.refunded']),
               status: fc.constantFrom('active', 'disabled'),
             },
@@ -277,7 +277,7 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           ),
           fc.constantFrom({}, { book: 'service' }, { limit: 2, offset: 1 }),
         )
-        .map(([id, asked, more]) => ({ ...none, id, query: { ...asked, ...more } }))
+        .map(([id, given, more]) => ({ ...none, id, query: { ...given, ...more } }))
     case 'replaceProxy':
       return fc
         .tuple(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
-import { nobodyListens } from './requests.ts'
+import { closedUrl } from './requests.ts'
 import { openStage, type Stage } from './stage.ts'
 
 type Whose = 'own' | 'foreign'
@@ -58,11 +58,11 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 const idPattern = /(?:ord|pln|prx|txn|acc|key|dep|whs|dlv|sub)_[0-9a-z]{8,}/g
 
 /** One account: all ids that it ever received, and the resources that it may act upon. */
-const party = (key: string) => ({ key, told: new Set<string>(), secrets: new Set<string>() })
+const party = (key: string) => ({ key, received: new Set<string>(), secrets: new Set<string>() })
 type Party = ReturnType<typeof party>
 
-const idsOf = ({ told }: Party, kind: string): readonly string[] =>
-  [...told].filter((id) => id.startsWith(`${kind}_`))
+const idsOf = ({ received }: Party, kind: string): readonly string[] =>
+  [...received].filter((id) => id.startsWith(`${kind}_`))
 
 const actOf = ({ client }: Stage) => {
   /** A foreign thing must read like one that never was: the same answer but for the id and the request's own. */
@@ -95,7 +95,7 @@ const actOf = ({ client }: Stage) => {
     }
     const hear = ({ status, text }: Called): void => {
       if (status >= 300) return
-      for (const [id] of text.matchAll(idPattern)) me.told.add(id)
+      for (const [id] of text.matchAll(idPattern)) me.received.add(id)
       for (const [, secret] of text.matchAll(/"password":"([^"]+)"/g)) me.secrets.add(secret ?? '')
       for (const [secret] of text.matchAll(/whsec_[A-Za-z0-9+/=]+/g)) me.secrets.add(secret)
     }
@@ -133,7 +133,7 @@ const actOf = ({ client }: Stage) => {
           await about('sub', (id) => client.call('DELETE', `/api/v1/subscriptions/${id}`, { key }))
         return about('ord', (id) => client.get(`/api/v1/orders/${id}`, { key }))
       case 'hook': {
-        if (done.made) hear(await client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))
+        if (done.made) hear(await client.post('/api/v1/webhooks', { url: closedUrl }, { key }))
         const hook = '/api/v1/webhooks'
         await about('whs', (id) => client.get(`${hook}/${id}/deliveries`, { key }))
         await about('whs', (id) => client.post(`${hook}/${id}/test`, undefined, { key }))
@@ -177,17 +177,17 @@ test("two accounts that use the same names never see each other's data", async (
     fc.asyncProperty(fc.array(fc.tuple(action, action), { maxLength: 20 }), async (pairs) => {
       for (const [one, other] of pairs) {
         await Promise.all([act(first, second, one), act(second, first, other)])
-        assert.deepEqual(common(first.told, second.told), [], 'both were told of one thing')
+        assert.deepEqual(common(first.received, second.received), [], 'both received the same id')
         assert.deepEqual(common(first.secrets, second.secrets), [], 'both have one password')
       }
     }),
     { numRuns: process.env.FAREBOX_SOAK ? 400 : 40, endOnFailure: true },
   )
-  for (const { told } of parties)
+  for (const { received } of parties)
     for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep', 'whs', 'dlv'])
       assert.ok(
-        [...told].some((id) => id.startsWith(kind)),
+        [...received].some((id) => id.startsWith(kind)),
         `nothing was seen of ${kind}`,
       )
-  t.diagnostic(`${first.told.size} and ${second.told.size} ids were seen`)
+  t.diagnostic(`${first.received.size} and ${second.received.size} ids were seen`)
 })

@@ -1,7 +1,7 @@
 import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import type { HttpClient } from '../support/http.ts'
 import type { Pools } from './arbitraries.ts'
-import { nobodyListens } from './requests.ts'
+import { closedUrl } from './requests.ts'
 import { done, untilExits } from './stage.ts'
 
 /** Something that can be ordered now, with its price. */
@@ -103,8 +103,7 @@ export const liveOf = async (
     }
   for (const cents of [1_000, 2_500])
     await done(client.post('/api/v1/deposits', { amount_cents: cents }, { key }))
-  const hook = async () =>
-    (await done(client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))).body.id
+  const hook = async () => (await done(client.post('/api/v1/webhooks', { url: closedUrl }, { key }))).body.id
   const webhookIds: string[] = [await hook(), await hook()]
   const spareWebhookIds: string[] = [await hook(), await hook(), await hook()]
   const subscriptionIds: string[] = []
@@ -186,13 +185,7 @@ export const poolsOf = (live: Live): Pools => ({
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
   method: ['wallet', 'card', 'crypto'],
-  url: [
-    nobodyListens,
-    'https://127.0.0.1:9/',
-    'https://[::1]:9/x?y=z',
-    'https://10.0.0.1/',
-    'ftp://127.0.0.1',
-  ],
+  url: [closedUrl, 'https://127.0.0.1:9/', 'https://[::1]:9/x?y=z', 'https://10.0.0.1/', 'ftp://127.0.0.1'],
   events: [['ping'], ['order.fulfilled', 'plan.low_traffic'], ['order.refunded'], [], ['ping', 'ping']],
   return_url: ['https://shop.example.com/thanks?of=a', 'http://shop.example.com'],
 })

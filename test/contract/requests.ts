@@ -38,7 +38,7 @@ const v1 = '/api/v1'
 const finance = '/finance/v1'
 
 /** The discard port of this machine. */
-export const nobodyListens = 'http://127.0.0.1:9/hook'
+export const closedUrl = 'http://127.0.0.1:9/hook'
 
 /** For every operation a request that succeeds for the customer with these holdings. */
 export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> => ({
@@ -174,7 +174,7 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   listSubscriptions: { method: 'GET', path: `${v1}/subscriptions` },
   getSubscription: { method: 'GET', path: `${v1}/subscriptions/${held.subscriptionId}` },
   cancelSubscription: { method: 'DELETE', path: `${v1}/subscriptions/${held.subscriptionId}` },
-  createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
+  createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: closedUrl } },
   listWebhooks: { method: 'GET', path: `${v1}/webhooks` },
   getWebhook: { method: 'GET', path: `${v1}/webhooks/${held.webhookId}` },
   updateWebhook: { method: 'PATCH', path: `${v1}/webhooks/${held.webhookId}`, json: { events: ['ping'] } },

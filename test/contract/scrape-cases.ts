@@ -66,7 +66,7 @@ export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
       undefined,
       headers,
     ),
-    scrape('404 target_not_found', 'nobody of this name', { handle: 'missing-1' }, profile),
+    scrape('404 target_not_found', 'no account of this name', { handle: 'missing-1' }, profile),
     scrape('403 target_restricted', 'for grown-ups', { handle: 'agegate-1' }, profile),
     scrape('502 provider_failed', 'no answer', { handle: 'html-1' }, profile),
     ...batchCases(stage),

@@ -32,17 +32,17 @@ test('the commands of the page on lines and exits run as printed', async (t) => 
     })
     const ended = once(gateway, 'exit')
     t.after(() => gateway.kill('SIGKILL'))
-    let told = ''
+    let output = ''
     for (const stream of [gateway.stdout, gateway.stderr])
       stream.on('data', (chunk) => {
-        told += chunk
+        output += chunk
       })
     const line = new RegExp(`^Farebox's gateway listens on 0\\.0\\.0\\.0, port ${port}$`, 'm')
-    const listens = () => line.test(told)
+    const listens = () => line.test(output)
     await until(() => listens() || gateway.exitCode !== null, { timeoutMs: 60_000, what: 'the gateway' })
-    assert.ok(listens(), told)
+    assert.ok(listens(), output)
     gateway.kill('SIGTERM')
-    assert.deepEqual(await ended, [0, null], told)
+    assert.deepEqual(await ended, [0, null], output)
   })
 
   const run = async (block: string): Promise<string> => {

@@ -22,7 +22,7 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   const env = {
     ...surroundings(),
     FAREBOX_DATA: directory,
-    FAREBOX_SEAL_TARGET: `file:${join(directory, 'kept')}`,
+    FAREBOX_SEAL_TARGET: `file:${join(directory, 'seals')}`,
     DATABASE_URL: url,
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
@@ -54,7 +54,7 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   // After the sealed events: the key of the sealing process, and the seal.
   assert.deepEqual({ ok, seals, sealed }, { ok: true, seals: 1, sealed: events - 2 })
 
-  await mkdir(join(directory, 'kept'))
+  await mkdir(join(directory, 'seals'))
   const witnessed = await sh(
     `${farebox} projections rebuild all > rebuilt.txt\n${witnessing.replaceAll('npx farebox', farebox)}`,
   )

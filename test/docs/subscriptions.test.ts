@@ -47,12 +47,12 @@ test('the walk through months of a subscription runs as the page describes', asy
         '-euo',
         'pipefail',
         '-c',
-        `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY KEPT STOPPED`,
+        `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY RENEWED STOPPED`,
       ],
       { cwd: root, env: { ...surroundings(), FAREBOX_DATA: dataDir } },
     )
-    const [out = '', kept = ''] = stdout.split('%%\n')
-    variables = kept
+    const [out = '', exported = ''] = stdout.split('%%\n')
+    variables = exported
     return out
   }
   const stand = (text: string): string =>
@@ -69,7 +69,7 @@ test('the walk through months of a subscription runs as the page describes', asy
       await server?.stop()
       server = await startFarebox(t, { FAREBOX_DATA: dataDir, ...settings })
       for (const name of Object.keys(settings))
-        assert.match(server.err(), new RegExp(`"level":40.*${name}`), `${name} is not told in the log`)
+        assert.match(server.err(), new RegExp(`"level":40.*${name}`), `${name} is not in the log`)
       variables += `\nAPI=${server.baseUrl}/api/v1`
       starts += 1
       continue
@@ -107,13 +107,13 @@ test('the walk through months of a subscription runs as the page describes', asy
     }
   }
   assert.deepEqual([starts, expectations], [4, 7])
-  const told = await until(
+  const delivered = await until(
     () => {
       const events = [...printed.matchAll(/"event":"([a-z._]+)"/g)].map(([, event]) => event)
       return events.length >= 2 && events
     },
     { timeoutMs: 60_000, what: 'the webhooks' },
   )
-  assert.deepEqual(told, ['subscription.canceled', 'subscription.expired'])
+  assert.deepEqual(delivered, ['subscription.canceled', 'subscription.expired'])
   await server?.stop()
 })

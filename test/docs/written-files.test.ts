@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { allRegistrations } from '../../src/app/commands.ts'
 import { openStage } from '../contract/stage.ts'
-import { deskOf } from '../features/resellers/desk.ts'
+import { cliOf } from '../features/resellers/cli.ts'
 import { dataDirectory } from '../support/farebox.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -43,7 +43,7 @@ test('files that commands write under the names of the docs and of --help are ig
 
 test('files that commands write are readable by their owner only, also if they replace a file that all could read', async (t) => {
   const { farebox } = await openStage(t)
-  const run = deskOf(farebox, await allRegistrations())
+  const run = cliOf(farebox, await allRegistrations())
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))

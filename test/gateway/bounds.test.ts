@@ -233,7 +233,7 @@ describe('connections of every kind', () => {
     ])
     let way = 0
     exits.next = () => ways[way++ % ways.length]!
-    const nobody = await closedPort()
+    const closedTarget = await closedPort()
     access.answer = ({ credentials }) => {
       if (credentials?.username === 'empty') return exhausted
       return credentials?.password === 'wrong' ? { ...exhausted, status: 407 } : null
@@ -284,7 +284,7 @@ describe('connections of every kind', () => {
         socket.end('x')
         await talk.rest()
       },
-      () => sendRaw(port, `CONNECT 127.0.0.1:${nobody} HTTP/1.1\r\n${authorization}\r\n`),
+      () => sendRaw(port, `CONNECT 127.0.0.1:${closedTarget} HTTP/1.1\r\n${authorization}\r\n`),
       () => sendRaw(port, `CONNECT 127.0.0.1:${echo} HTTP/1.1\r\n${wrong}\r\n`),
       () => sendRaw(port, `CONNECT 10.0.0.1:80 HTTP/1.1\r\n${authorization}\r\n`),
       () => sendRaw(port, 'nonsense\r\n\r\n'),

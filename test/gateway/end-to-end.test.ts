@@ -182,7 +182,7 @@ describe('a bought product carries traffic', () => {
         () => false,
         () => true,
       )
-    await until(isRefused, { timeoutMs: 3_000, what: "the former address to be nobody's" })
+    await until(isRefused, { timeoutMs: 3_000, what: 'the former address to be unassigned' })
   })
 
   test('a killed worker is replaced without an effect on the service', async () => {

@@ -63,11 +63,11 @@ describe('a bought line answers', () => {
     readonly error: string
     readonly socks: number
   }
-  type Asked = { readonly user?: string | null; readonly word?: string; readonly to?: string }
+  type Attempt = { readonly user?: string | null; readonly word?: string; readonly to?: string }
 
   /** Sends CONNECT, a plain request and SOCKS5, and checks every part of the answers. */
   const refused = async (
-    { user = login.username, word = login.password, to = `127.0.0.1:${target}` }: Asked,
+    { user = login.username, word = login.password, to = `127.0.0.1:${target}` }: Attempt,
     { status, reason, error, socks }: Expected,
   ): Promise<string> => {
     const sent = user === null ? '' : `Proxy-Authorization: ${basic(user, word)}\r\n`
@@ -81,10 +81,10 @@ describe('a bought line answers', () => {
       assert.equal(head.split('\r\n')[0], `HTTP/1.1 ${status} ${reason}`, last)
       assert.match(head, new RegExp(`\r\nX-Proxy-Error: ${error}(\r\n|$)`))
       const [, detail = ''] = /\r\nX-Proxy-Detail: ([^\r]+)/.exec(head) ?? []
-      const told = JSON.parse(body) as { error: string; requestId: string }
+      const answer = JSON.parse(body) as { error: string; requestId: string }
       assert.ok(detail.length > 20)
-      assert.equal(told.error, detail)
-      assert.match(told.requestId, /^req_[0-9a-f]{32}$/)
+      assert.equal(answer.error, detail)
+      assert.match(answer.requestId, /^req_[0-9a-f]{32}$/)
     }
     const [host = '', toPort = ''] = to.split(':')
     const { reply, talk } = await socksTo(port, host, Number(toPort), { user, word })
@@ -241,17 +241,17 @@ describe('a bought line answers', () => {
 
   test('and its usage counts each failure by its reason, with a remedy', async () => {
     assert.ok(caused.size >= 8, [...caused.keys()].join())
-    const told = async () => new Map((await usage()).failures.map((one) => [one.reason, one]))
+    const failuresByReason = async () => new Map((await usage()).failures.map((one) => [one.reason, one]))
     await until(
       async () => {
-        const found = await told()
+        const found = await failuresByReason()
         return [...caused].every(([reason, count]) => (found.get(reason)?.count ?? 0) >= count)
       },
       { what: 'the failures' },
     )
     // Some occur more often: the tunnel that was cut, and attempts until it worked again.
     const retried = new Set(['session_failed', 'session_limit_reached', 'too_many_connections'])
-    const found = await told()
+    const found = await failuresByReason()
     for (const [reason, count] of caused) {
       const one = found.get(reason)
       if (!retried.has(reason)) assert.equal(one?.count, count, reason)

@@ -40,19 +40,19 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
     ['note', 'run "ledger verify"'],
   )
   assert.match(first.by('seal target').found, /^none is set/)
-  const kept = await mkdtemp(join(tmpdir(), 'farebox-doctor-seals-'))
-  t.after(() => rm(kept, { recursive: true, force: true }))
-  const target = { ...env, FAREBOX_SEAL_TARGET: `file:${kept}` }
+  const sealFolder = await mkdtemp(join(tmpdir(), 'farebox-doctor-seals-'))
+  t.after(() => rm(sealFolder, { recursive: true, force: true }))
+  const target = { ...env, FAREBOX_SEAL_TARGET: `file:${sealFolder}` }
   assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
   assert.match(
     (await examine(t, target)).by('seal target').found,
     /^file:.* is \d+ seals? behind for \d+ second/,
   )
-  await rm(kept, { recursive: true })
+  await rm(sealFolder, { recursive: true })
   assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 1)
   const away = (await examine(t, target)).by('seal target')
   assert.deepEqual([away.state, /cannot be found \(ENOENT\)$/.test(away.found)], ['wrong', true])
-  await mkdir(kept)
+  await mkdir(sealFolder)
   assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 0)
   assert.match((await examine(t, target)).by('seal target').found, /has every seal$/)
   const keeper = await startKeeper(t, 'token', 'ignored')

@@ -204,7 +204,7 @@ test('an expiring key works to its last millisecond and no longer, also if it is
   })
   nowMs = expiresAtMs
   assert.equal(await directory.byKey(key, from), null)
-  assert.equal(state.queries, queries, 'it was kept')
+  assert.equal(state.queries, queries, 'it was cached')
 })
 
 test('while the clock of the process is wrong, no key is reported as expired or valid', async (t) => {
@@ -253,7 +253,7 @@ test('an exchanged hash authenticates no key and is logged, and works again once
   const logger = { error: (fields: object) => logged.push(fields) } as unknown as DirectoryOptions['logger']
   const ask = (key: string) => createDirectory({ ...aside, ...world, logger }).byKey(key, from)
   const insiders = apiKeyForm.generate()
-  await pool.query('create table public.kept as select * from vault.api_keys')
+  await pool.query('create table public.saved as select * from vault.api_keys')
   const edits: readonly (readonly [string, string])[] = [
     ['update vault.api_keys set hash = $1 where key_id = $2', insiders],
     // The row of a key of their own, salt and all, under the name of another.
@@ -273,7 +273,7 @@ test('an exchanged hash authenticates no key and is logged, and works again once
     await pool.query(edit, [apiKeyForm.hash(key as typeof insiders), rich.keyId])
     assert.equal(await ask(key), null, edit)
     await pool.query('delete from vault.api_keys')
-    await pool.query('insert into vault.api_keys select * from public.kept')
+    await pool.query('insert into vault.api_keys select * from public.saved')
     assert.equal((await ask(rich.key))?.accountId, rich.accountId)
   }
   // A key of another account is no key of this one: nothing was exchanged that an event commits to.

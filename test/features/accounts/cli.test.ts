@@ -315,7 +315,7 @@ test('an unknown id is not_found and the message says what to do', async (t) => 
   const { run } = await shell(t)
   for (const args of [
     ['accounts', 'show', 'acc_none'],
-    ['accounts', 'show', 'nobody@example.com'],
+    ['accounts', 'show', 'unknown@example.com'],
     ['accounts', 'block', 'acc_none'],
     ['keys', 'revoke', 'key_none'],
     ['keys', 'roll', 'key_none', '--overlap', '24h'],

@@ -46,7 +46,7 @@ test('the first use creates the relation, also from many places at once, and onl
   assert.deepEqual([changed?.label, changed?.chatId], ['Alice', '-100200'])
   assert.deepEqual(await findChat(pool, chats, one, id), { chatId: '-100200' })
   await pool.query(`update vault.customers set chat_id = '666' where customer_id = $1`, [id])
-  assert.equal(await findChat(pool, chats, one, id), 'forged', 'somebody wrote another one with SQL')
+  assert.equal(await findChat(pool, chats, one, id), 'forged', 'another one was written with SQL')
   const cleared = await changeCustomer(pool, chats, one, id, { chatId: null })
   assert.deepEqual([cleared?.label, cleared?.chatId], ['Alice', null])
 })

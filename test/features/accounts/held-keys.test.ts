@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
 import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 const orders = '/api/v1/orders'
 const hourMs = 3_600_000
@@ -13,9 +13,9 @@ const traffic = { product_id: 'residential-premium', quantity: 1 }
 /** The whole service with an operator of its keys. */
 const opened = async (t: Parameters<typeof openTown>[0]) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, accountCommands)
+  const cli = cliOf(town.farebox, accountCommands)
   const run = async (...args: readonly string[]) => {
-    const ran = await desk(...args)
+    const ran = await cli(...args)
     assert.equal(ran.code, 0, ran.err)
     return ran.json
   }
@@ -67,13 +67,13 @@ test('the answer is the same for a key that is unknown, expired, revoked or for 
   assert.deepEqual([await codeOf(ends.key), await codeOf(here.key)], [200, 200])
   ahead(25 * hourMs)
   const unknown = 'fbx_000000000000000000000000000000000000'
-  const told = async (key: string) => {
+  const answerTo = async (key: string) => {
     const { status, body } = await client.get('/api/v1/me', { key })
     return [status, body.code, body.error]
   }
-  const first = await told(unknown)
+  const first = await answerTo(unknown)
   assert.deepEqual(first.slice(0, 2), [401, 'unauthorized'])
-  for (const { key } of [elsewhere, ends, revoked]) assert.deepEqual(await told(key), first)
+  for (const { key } of [elsewhere, ends, revoked]) assert.deepEqual(await answerTo(key), first)
 })
 
 test('the last use of a key is shown by the commands, and written without delaying requests', async (t) => {

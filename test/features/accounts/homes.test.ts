@@ -40,7 +40,7 @@ const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
   return { accountId, key: issued.key, home }
 }
 
-const asked = (key: string, more: object = {}) => ({
+const optionsOf = (key: string, more: object = {}) => ({
   key,
   headers: { 'Idempotency-Key': randomUUID(), ...more },
 })
@@ -58,12 +58,12 @@ test('an account of another log keeps all its effects in that log; only addresse
   const shop = await accountIn(stage, 0xabc, true)
   await stage.payCustomer(shop.accountId, 'alice', 100_000)
   const shopHeaders = { 'X-Reseller-Customer-Id': 'alice' }
-  const ordered = await done(client.post(`${api}/orders`, traffic, asked(own.key)))
+  const ordered = await done(client.post(`${api}/orders`, traffic, optionsOf(own.key)))
   const whitelist = `${api}/plans/${ordered.body.planId}/whitelist`
-  await done(client.post(whitelist, { entries: [{ cidr: '8.8.4.4' }] }, asked(own.key)))
+  await done(client.post(whitelist, { entries: [{ cidr: '8.8.4.4' }] }, optionsOf(own.key)))
   for (const body of [traffic, rental]) {
-    await done(client.post(`${api}/orders`, body, asked(own.key)))
-    await done(client.post(`${api}/orders`, body, asked(shop.key, shopHeaders)))
+    await done(client.post(`${api}/orders`, body, optionsOf(own.key)))
+    await done(client.post(`${api}/orders`, body, optionsOf(shop.key, shopHeaders)))
   }
   for (const { key } of [own, shop]) {
     const inputs = [{ subreddit: 'node' }]
@@ -71,10 +71,10 @@ test('an account of another log keeps all its effects in that log; only addresse
       client.post('/v1/scrape/batch', { platform: 'reddit', operation: 'subreddit', inputs }, { key }),
     )
     await done(client.post('/v1/scrape/reddit/subreddit', { subreddit: 'node' }, { key }))
-    await done(client.post(`${api}/deposits`, { amount_cents: 5_000, method: 'card' }, asked(key)))
-    await done(client.post(`${api}/subscriptions`, { ...rental, interval: 'month' }, asked(key)))
-    const { body } = await done(client.post(`${api}/webhooks`, { url: receiver.url }, asked(key)))
-    await done(client.post(`${api}/webhooks/${body.id}/test`, {}, asked(key)))
+    await done(client.post(`${api}/deposits`, { amount_cents: 5_000, method: 'card' }, optionsOf(key)))
+    await done(client.post(`${api}/subscriptions`, { ...rental, interval: 'month' }, optionsOf(key)))
+    const { body } = await done(client.post(`${api}/webhooks`, { url: receiver.url }, optionsOf(key)))
+    await done(client.post(`${api}/webhooks/${body.id}/test`, {}, optionsOf(key)))
   }
   for (const { accountId: subjectId } of [own, shop]) {
     const sessionId = newSessionId(subjectId)

@@ -15,7 +15,7 @@ test('a new key has the right form and is accepted', () => {
   }
 })
 
-test('law: a key with any one character changed is refused', () => {
+test('invariant: a key with any one character changed is refused', () => {
   fc.assert(
     fc.property(keys, fc.nat(43), fc.constantFrom(...base62, '_', '-', ' ', 'é'), (key, at, character) => {
       fc.pre(key[at] !== character)
@@ -25,7 +25,7 @@ test('law: a key with any one character changed is refused', () => {
   )
 })
 
-test('law: a key with two neighbours swapped, one character lost or one added is refused', () => {
+test('invariant: a key with two neighbours swapped, one character lost or one added is refused', () => {
   fc.assert(
     fc.property(keys, fc.integer({ min: 4, max: 42 }), (key, at) => {
       fc.pre(key[at] !== key[at + 1])

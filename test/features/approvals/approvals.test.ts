@@ -49,7 +49,7 @@ const openWorld = async () => {
   await log.append(approvalLimitsStream, 'noStream', [
     given('FourEyesSet', { limitCents, from, proposalId: null }),
   ])
-  const desks = [1, 2].map(() => {
+  const instances = [1, 2].map(() => {
     const runner = runnerOver(log, { clock: () => clock.nowMs })
     const wallets = createWallets({ runner })
     const proposals = createProposals({ runner, log, settleTraffic: async () => undefined })
@@ -58,9 +58,9 @@ const openWorld = async () => {
   return {
     log,
     clock,
-    desks,
+    instances,
     close: async () => {
-      for (const { runner } of desks) await runner.close()
+      for (const { runner } of instances) await runner.close()
     },
   }
 }
@@ -69,7 +69,7 @@ const idOf = (reference: string) => proposalIdOf({ kind: 'credit', accountId, re
 
 const step = fc.record({
   who: fc.constantFrom(...Object.keys(people).filter((name) => name !== 'customer')),
-  desk: fc.constantFrom(0, 1),
+  instance: fc.constantFrom(0, 1),
   reference: fc.constantFrom('a', 'b'),
   act: fc.oneof(
     fc.record({ kind: fc.constant('ask' as const), cents: fc.constantFrom(100, 101, 5_000) }),
@@ -90,8 +90,8 @@ test('for any order of proposals, approvals and retries each is executed at most
       const world = await openWorld()
       for (const { steps, thenMs } of moments) {
         await Promise.all(
-          steps.map(async ({ who, desk, reference, act }) => {
-            const { wallets, proposals } = world.desks[desk]!
+          steps.map(async ({ who, instance, reference, act }) => {
+            const { wallets, proposals } = world.instances[instance]!
             if (act.kind === 'ask')
               return wallets.credit({ accountId, amountCents: act.cents, reference }, causeOf(who))
             if (act.kind === 'approve') return proposals.approve(idOf(reference), causeOf(who))
@@ -137,8 +137,8 @@ test('for any order of proposals, approvals and retries each is executed at most
 })
 
 test('a limit is lowered by one operator, and raised or removed by two', async () => {
-  const { desks, clock, close } = await openWorld()
-  const { proposals, wallets } = desks[0]!
+  const { instances, clock, close } = await openWorld()
+  const { proposals, wallets } = instances[0]!
   const credit = (reference: string, who = 'alice') =>
     wallets.credit({ accountId, amountCents: 5_000, reference }, causeOf(who))
   const lowered = await proposals.setLimit(50, causeOf('alice'))

@@ -6,7 +6,7 @@ import { limitAlone } from '../../support/four-eyes.ts'
 import { orderCommands } from '../../support/order-commands.ts'
 import { until } from '../../support/until.ts'
 import { openTown } from '../orders/store.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 test('on the command line one operator proposes large credits and refunds and another approves them', async (t) => {
   const town = await openTown(t)
@@ -14,8 +14,8 @@ test('on the command line one operator proposes large credits and refunds and an
   await limitAlone(core.log, 100)
   const rooms = [...walletCommands, ...orderCommands, ...approvalCommands]
   const [alice, bob] = ['alice', 'bob'].map((name) =>
-    deskOf(town.farebox, rooms, { kind: 'operator', name }),
-  ) as [ReturnType<typeof deskOf>, ReturnType<typeof deskOf>]
+    cliOf(town.farebox, rooms, { kind: 'operator', name }),
+  ) as [ReturnType<typeof cliOf>, ReturnType<typeof cliOf>]
   const { accountId } = town.demo.buyer
   const credit = (cents: number, reference: string) =>
     alice('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference)
@@ -64,12 +64,12 @@ test('on the command line one operator proposes large credits and refunds and an
   assert.equal((await refund('--reference', 'ticket 2', '--cents', '100')).code, 0)
   const outdated = await bob('proposals', 'approve', waits.json.proposalId)
   assert.equal(outdated.json.code, 'proposal_outdated')
-  assert.equal((await bob('proposals', 'decline', waits.json.proposalId, '--note', 'anew')).code, 0)
-  const anew = await refund('--reference', 'ticket 1')
-  assert.deepEqual([anew.json.code, anew.json.proposalId], ['approval_needed', waits.json.proposalId])
-  const done = await bob('proposals', 'approve', anew.json.proposalId)
+  assert.equal((await bob('proposals', 'decline', waits.json.proposalId, '--note', 'again')).code, 0)
+  const second = await refund('--reference', 'ticket 1')
+  assert.deepEqual([second.json.code, second.json.proposalId], ['approval_needed', waits.json.proposalId])
+  const done = await bob('proposals', 'approve', second.json.proposalId)
   assert.deepEqual([done.code, done.json.refundCents], [0, order.body.amountCents - 100])
-  assert.equal((await bob('proposals', 'show', anew.json.proposalId)).code, 0)
+  assert.equal((await bob('proposals', 'show', second.json.proposalId)).code, 0)
 
   const off = await alice('four-eyes', 'set', 'off')
   assert.equal(off.json.code, 'approval_needed')

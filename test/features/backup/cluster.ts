@@ -17,11 +17,11 @@ const tools = ['initdb', 'postgres', 'pg_ctl', 'pg_dump', 'pg_restore', 'created
 /** The directory of a whole Postgres on this machine, with the tools of its own version; null without one. */
 export const installedPostgres = async (): Promise<string | null> => {
   const versions = Array.from({ length: 10 }, (_, n) => `/usr/lib/postgresql/${24 - n}/bin`)
-  const told = await run('pg_config', ['--bindir']).then(
+  const configured = await run('pg_config', ['--bindir']).then(
     ({ stdout }) => [stdout.trim()],
     () => [],
   )
-  for (const directory of [...versions, ...told]) {
+  for (const directory of [...versions, ...configured]) {
     const found = await Promise.allSettled(tools.map((tool) => access(join(directory, tool))))
     if (found.every(({ status }) => status === 'fulfilled')) return directory
   }

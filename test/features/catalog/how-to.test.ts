@@ -72,10 +72,10 @@ test('every how-to step of every product can be sent as printed, and its result 
       const generates = steps.some(({ path }) => path.endsWith('/generate'))
       assert.equal(generates, product.state === 'active' && isGateway, product.id)
       let found: Found = {}
-      for (const { step, method, path, headers, body: asked } of steps) {
+      for (const { step, method, path, headers, body: input } of steps) {
         const answer = await api.call(method, fill(path, found), {
           headers,
-          ...(asked !== null && { raw: fill(JSON.stringify(asked), found) }),
+          ...(input !== null && { raw: fill(JSON.stringify(input), found) }),
         })
         assert.ok(answer.status < 300, `${product.id}, step ${step}: ${answer.text}`)
         found = noted(found, answer.body)

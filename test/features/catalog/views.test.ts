@@ -73,12 +73,12 @@ test('options of a mobile product count what one order can have: the carrier and
   const stock = [
     of('verizon-us', 'dedicated', 2),
     of('att-us', 'dedicated', 7),
-    of('nobody-us', 'dedicated', 90),
+    of('unknown-us', 'dedicated', 90),
   ]
   assert.deepEqual(optionsView(mobile, stock).countries, [
     { alpha3: 'USA', name: 'United States', available: 7 },
   ])
-  assert.deepEqual(optionsView(mobile, [of('nobody-us', 'dedicated', 90)]).countries, [])
+  assert.deepEqual(optionsView(mobile, [of('unknown-us', 'dedicated', 90)]).countries, [])
 })
 
 test('a price list has a line for each period, priced for the quantity, and false if fewer are free', () => {
@@ -207,25 +207,25 @@ test("how-to steps follow the product's shape", () => {
 })
 
 test('how-to steps subscribe with an interval equal to the sold period, and not if there is none', () => {
-  const asked = (product: Product) =>
+  const subscriptionBody = (product: Product) =>
     howTo(product, [plain('USA', 100)]).find(({ path }) => path === '/api/v1/subscriptions')?.body
   const targeted = { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA' } }
   const sold = (periodDays: readonly number[]): Product =>
     ({ ...isp, rates: [{ ...(isp as AddressesProduct).rates[0]!, periodDays }] }) as Product
-  assert.deepEqual(asked(isp), {
+  assert.deepEqual(subscriptionBody(isp), {
     ...targeted,
     interval: 'month',
     fulfillment_meta: { country: 'USA', period_days: 30 },
   })
-  assert.deepEqual(asked(sold([7, 365])), {
+  assert.deepEqual(subscriptionBody(sold([7, 365])), {
     ...targeted,
     interval: 'year',
     fulfillment_meta: { country: 'USA', period_days: 365 },
   })
-  assert.equal(asked(sold([7, 90])), undefined)
+  assert.equal(subscriptionBody(sold([7, 90])), undefined)
   const unlimited = demoProduct('residential-unlimited')
-  assert.equal(asked(unlimited)?.interval, 'month')
-  assert.equal(asked({ ...unlimited, periodDays: 31 } as Product), undefined)
+  assert.equal(subscriptionBody(unlimited)?.interval, 'month')
+  assert.equal(subscriptionBody({ ...unlimited, periodDays: 31 } as Product), undefined)
 })
 
 test('the published price is the lowest price of a unit, for 30 days where that period is sold', () => {

@@ -408,9 +408,9 @@ test('the console in a browser', async (t) => {
     // The page says at first that something runs, as for long work; it fetches the result later.
     await page.route('**/console/finance/replay', async (route) => {
       const answer = await route.fetch()
-      const asked = route.request().resourceType() === 'document'
+      const isDocument = route.request().resourceType() === 'document'
       const body = (await answer.text()).replace('id="replays" data-live', 'id="replays" data-live data-runs')
-      await route.fulfill({ response: answer, ...(asked && { body }) })
+      await route.fulfill({ response: answer, ...(isDocument && { body }) })
     })
     await page.goto(`${origin}/console/finance/replay`)
     const form = hiddenField(await staff.get('/console/finance/replay'), 'form')
@@ -425,17 +425,23 @@ test('the console in a browser', async (t) => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
-    const told = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
-    const dead = { ...told, alive: false, detail: '<b>nothing listens there</b>', exit_ip: null, asn: null }
+    const working = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
+    const dead = {
+      ...working,
+      alive: false,
+      detail: '<b>nothing listens there</b>',
+      exit_ip: null,
+      asn: null,
+    }
     const events = [
       ['result', { index: 1, proxy: '8.8.4.4:80', ...dead }],
-      ['result', { index: 0, proxy: '8.8.8.8:3128', ...told }],
+      ['result', { index: 0, proxy: '8.8.8.8:3128', ...working }],
       ['summary', {}],
     ] as const
-    const asked: string[] = []
+    const requests: string[] = []
     await page.route('**/api/proxy-check', async (route) => {
-      asked.push(route.request().postData() ?? '')
-      if (asked.length === 1)
+      requests.push(route.request().postData() ?? '')
+      if (requests.length === 1)
         await route.fulfill({
           contentType: 'text/event-stream',
           body: events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
@@ -446,7 +452,7 @@ test('the console in a browser', async (t) => {
     await page.getByLabel('Proxies').fill('8.8.8.8:3128\n 8.8.4.4:80')
     await page.getByRole('button', { name: 'Check' }).click()
     await page.getByText('2 of 2 checked, 1 works').waitFor()
-    assert.equal(asked[0], JSON.stringify({ proxies: ['8.8.8.8:3128', '8.8.4.4:80'] }))
+    assert.equal(requests[0], JSON.stringify({ proxies: ['8.8.8.8:3128', '8.8.4.4:80'] }))
     await page.getByText('<b>nothing listens there</b>').waitFor()
     assert.equal(
       await page.getByRole('link', { name: 'AS15169', exact: true }).getAttribute('href'),

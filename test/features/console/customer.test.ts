@@ -105,7 +105,7 @@ test('the pages of a customer', async (t) => {
   )
 
   await t.test('an order shows its history and the actor of each step', async () => {
-    const order = await buy('told', { product_id: 'residential-premium', quantity: 2 })
+    const order = await buy('history', { product_id: 'residential-premium', quantity: 2 })
     const { html } = await browser.get(`/console/orders/${order.body.orderId}`)
     assert.match(html, /Ordered, paid from the wallet and delivered/)
     assert.match(html, /by key key_[0-9a-f]{32}/)

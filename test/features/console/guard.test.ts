@@ -24,7 +24,7 @@ const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'te
 /** Whether a role may see a page, by the page's declaration. */
 const expected = (page: ConsolePage, who: string): boolean => {
   if (page.for === 'anyone') return true
-  if (who === 'nobody') return false
+  if (who === 'guest') return false
   if (page.for === 'person') return true
   return page.for.some((role) => role === who || (role === 'customer' && who === 'reseller'))
 }
@@ -36,7 +36,7 @@ test('pages and their roles', async (t) => {
   const customer = await freshAccount(service, 'olga@example.com')
   const shop = await freshAccount(service, 'shop@example.com', { reseller: true })
   const visitors: Readonly<Record<string, Browser>> = {
-    nobody: consoleBrowser(service),
+    guest: consoleBrowser(service),
     customer: await signedIn(service, customer.accountId),
     reseller: await signedIn(service, shop.accountId),
     finance: await staffBrowser(service, ['finance']),
@@ -54,7 +54,7 @@ test('pages and their roles', async (t) => {
           assert.notEqual(status, 403, place)
           assert.ok(status < 500, place)
           assert.ok(to === null || !to.startsWith('/console/sign-in?'), place)
-        } else if (who === 'nobody') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
+        } else if (who === 'guest') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
         else assert.equal(status, 403, place)
       }
   })
@@ -65,7 +65,7 @@ test('pages and their roles', async (t) => {
         if (expected(page, who)) continue
         const { status, to } = await browser.post(pathOf(page))
         const place = `${page.path} as ${who}: ${status} ${to ?? ''}`
-        if (who === 'nobody') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
+        if (who === 'guest') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
         else assert.equal(status, 403, place)
       }
   })
@@ -86,7 +86,7 @@ test('pages and their roles', async (t) => {
         assert.equal(status, 403, `${page.path} ${JSON.stringify(headers)}`)
         assert.match(html, /This form came from elsewhere/)
       }
-    assert.equal((await browser.get('/console')).status, 200, 'nobody was signed out')
+    assert.equal((await browser.get('/console')).status, 200, 'no session ended')
   })
 
   await t.test(
@@ -170,16 +170,16 @@ test('pages and their roles', async (t) => {
     )
     const keys = await createAccounts(service.farebox.core).read(customer.accountId, operator)
     const [keyId] = [...keys!.keys.keys()]
-    const stranger = visitors.reseller!
+    const reseller = visitors.reseller!
     for (const path of [
       `/console/orders/${order.body.orderId}`,
       ...['', '/cap', '/roll', '/revoke'].map((end) => `/console/keys/${keyId}${end}`),
     ]) {
       assert.equal((await visitors.customer!.get(path)).status, 200, path)
-      assert.equal((await stranger.get(path)).status, 404, path)
+      assert.equal((await reseller.get(path)).status, 404, path)
       if (path.includes('/keys/') && !path.endsWith(keyId!)) {
-        const form = hiddenField(await stranger.get('/console/keys/new'), 'form')
-        assert.equal((await stranger.post(path, { cap: '1', overlap: '0', form })).status, 404, path)
+        const form = hiddenField(await reseller.get('/console/keys/new'), 'form')
+        assert.equal((await reseller.post(path, { cap: '1', overlap: '0', form })).status, 404, path)
       }
     }
     const after = await createAccounts(service.farebox.core).read(customer.accountId, operator)
@@ -244,21 +244,27 @@ test('pages and their roles', async (t) => {
     const browser = await signedIn(service, account.accountId)
     const old = browser.cookies.get('__Host-farebox_session')
     await changeSessions(service, [account.accountId], `confirmed_until = null`)
-    const asked = { act: '/console/keys/new', to: '/console/keys/new' }
-    await browser.post('/console/confirm', { ...asked, do: 'mail' })
+    const confirmation = { act: '/console/keys/new', to: '/console/keys/new' }
+    await browser.post('/console/confirm', { ...confirmation, do: 'mail' })
     const code = /(\d{4} \d{4})/.exec((await letterTo(service, account.email)).text)?.[1] ?? ''
     assert.equal(
-      (await browser.post('/console/confirm', { ...asked, act: '/console/passkeys', do: 'code', code }))
-        .status,
+      (
+        await browser.post('/console/confirm', {
+          ...confirmation,
+          act: '/console/passkeys',
+          do: 'code',
+          code,
+        })
+      ).status,
       400,
     )
     assert.equal(
-      (await browser.post('/console/confirm', { ...asked, do: 'code', code })).to,
+      (await browser.post('/console/confirm', { ...confirmation, do: 'code', code })).to,
       '/console/keys/new',
     )
     assert.notEqual(browser.cookies.get('__Host-farebox_session'), old)
     assert.equal((await browser.get('/console/keys/new')).status, 200)
-    assert.equal((await browser.post('/console/confirm', { ...asked, do: 'code', code })).status, 400)
+    assert.equal((await browser.post('/console/confirm', { ...confirmation, do: 'code', code })).status, 400)
   })
 
   await t.test('a blocked account reads and changes nothing, but can end its keys and sessions', async () => {

@@ -63,9 +63,9 @@ test('the pages of an operator', async (t) => {
     'an unsuccessful search is reported at the field, escaped, with the accepted input',
     async () => {
       for (const q of [
-        'nobody@example.com',
+        'unknown@example.com',
         `acc_${'0'.repeat(32)}`,
-        'cus_nobody',
+        'cus_unknown',
         '<script>x</script>',
         "' or 1=1",
       ]) {
@@ -273,10 +273,10 @@ test('the pages of an operator', async (t) => {
           new Date(1_700_000_000_000 + (n % 7) * 1000).toISOString(),
           '<b>no answer</b>',
         ]
-        const kept = new Map(columns.map((column, at) => [column, values[at]]))
+        const cells = new Map(columns.map((column, at) => [column, values[at]]))
         await pool.query(
-          `insert into ${disputeQueue.table} (${[...kept.keys()].join(', ')}) values (${[...kept.keys()].map((_, at) => `$${at + 1}`).join(', ')})`,
-          [...kept.values()],
+          `insert into ${disputeQueue.table} (${[...cells.keys()].join(', ')}) values (${[...cells.keys()].map((_, at) => `$${at + 1}`).join(', ')})`,
+          [...cells.values()],
         )
       }
       const path = `/console/operator/queues/${disputeQueue.name}`
@@ -296,11 +296,11 @@ test('the pages of an operator', async (t) => {
       assert.equal((await operator.post(path, { item: items[0]! })).to, path)
       assert.ok((await dead()) < 60)
       assert.equal((await operator.post(path, { all: 'yes' })).to, path)
-      const asked = (await eventsOf(service, `console-${operator.staffId}`)).filter(
+      const retries = (await eventsOf(service, `console-${operator.staffId}`)).filter(
         ({ type }) => type === 'WorkRetryAsked',
       )
       assert.deepEqual(
-        asked.map(({ data, actor }) => [data.queue, data.item, actor]),
+        retries.map(({ data, actor }) => [data.queue, data.item, actor]),
         [
           [disputeQueue.name, items[0], operator.staffId],
           [disputeQueue.name, null, operator.staffId],
@@ -407,7 +407,7 @@ test('the pages of an operator', async (t) => {
       assert.equal((await operator.post(path, { exit: 'us-one', to })).to, path)
     for (const [typed, status] of [
       [{ exit: 'us-one', to: 'removed' }, 400],
-      [{ exit: 'nobody', to: 'drained' }, 409],
+      [{ exit: 'unknown', to: 'drained' }, 409],
     ] as const)
       assert.equal((await operator.post(path, typed)).status, status)
     const changes = (await eventsOf(service, 'exits')).filter(({ type }) => type === 'ExitsStateChanged')

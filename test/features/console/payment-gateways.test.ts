@@ -44,7 +44,7 @@ test('a reseller sets up its gateways', async (t) => {
     assert.equal(status, 400)
     for (const field of ['url', 'storeId', 'apiKey', 'webhookSecret'])
       assert.match(html, new RegExp(`id="${field}-problem"`))
-    assert.match(html, /value="http:\/\/10\.0\.0\.1"/, 'what is no secret is kept')
+    assert.match(html, /value="http:\/\/10\.0\.0\.1"/, 'what is no secret stays')
     for (const path of [`${root}/card/set/btcpay`, `${root}/paper`, `${root}/paper/remove`])
       assert.equal((await browser.get(path)).status, 404, path)
     assert.deepEqual(await events(), [])
@@ -146,11 +146,11 @@ test('the gateways of the service have pages, and a test payment takes the norma
   assert.equal(wrong.status, 400)
   for (const field of ['account', 'rail']) assert.match(wrong.html, new RegExp(`id="${field}-problem"`))
   assert.match(wrong.html, /value="&quot;&gt;&lt;script&gt;x"/)
-  const asked = { form, account: account.email, rail: 'card' }
-  const { to } = await operator.post(here, asked)
+  const input = { form, account: account.email, rail: 'card' }
+  const { to } = await operator.post(here, input)
   const depositId = new URLSearchParams(to?.split('?')[1]).get('deposit') ?? ''
   assert.match(depositId, /^dep_[0-9a-f]{32}$/)
-  assert.equal((await operator.post(here, asked)).to, to, 'sent twice, it is one invoice')
+  assert.equal((await operator.post(here, input)).to, to, 'sent twice, it is one invoice')
   const made = await operator.open(to!)
   const [, payUrl = ''] = /href="([^"]+)" rel="noreferrer">Open pay page of \$10\.00/.exec(made.html) ?? []
   const paid = await fetch(`${new URL(payUrl).origin}/_sandbox/invoices/${depositId}/pay`, {

@@ -170,7 +170,7 @@ test('public pages', async (t) => {
     assert.match(
       page.html,
       new RegExp(`API=http://${host}/api/v1\nSITE=http://${host}\nKEY=`),
-      'names in calls are told',
+      'the variables of the calls are set',
     )
   })
 
@@ -193,14 +193,14 @@ test('public pages', async (t) => {
     })
     const answer = await anybody.get('/status.json')
     assert.match(String(answer.headers['content-type']), /^application\/json/)
-    const told = JSON.parse(answer.html)
-    assert.equal(told.status, 'up')
+    const report = JSON.parse(answer.html)
+    assert.equal(report.status, 'up')
     assert.deepEqual(
-      told.parts.map(({ name, state }: { name: string; state: string }) => [name, state]),
+      report.parts.map(({ name, state }: { name: string; state: string }) => [name, state]),
       Object.keys(await parts()).map((name) => [name, 'up']),
     )
-    assert.ok(Date.parse(told.runningSince) <= Date.parse(told.checkedAt), answer.html)
-    assert.ok((await anybody.get('/status')).html.includes(`datetime="${told.runningSince}"`))
+    assert.ok(Date.parse(report.runningSince) <= Date.parse(report.checkedAt), answer.html)
+    assert.ok((await anybody.get('/status')).html.includes(`datetime="${report.runningSince}"`))
   })
 
   await t.test('errors under page paths are pages, and API errors are JSON', async () => {

@@ -15,7 +15,7 @@ const holdQuotes = async (page: Page) => {
     held.push(route)
   })
   return {
-    isAsked: () => held.length > 0,
+    isRequested: () => held.length > 0,
     release: async (): Promise<void> => {
       open = true
       for (const route of held) await route.continue()
@@ -62,7 +62,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
       await page.keyboard.press('Tab')
       assert.equal(await page.evaluate('document.activeElement.id'), 'buy')
       await page.keyboard.press('Enter')
-      await until(quotes.isAsked)
+      await until(quotes.isRequested)
       await page.keyboard.press('Enter')
       assert.equal(await buy(page).getAttribute('aria-disabled'), 'true')
       assert.equal((await quantities()).length, before)
@@ -84,7 +84,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
       const quotes = await holdQuotes(page)
       await page.getByLabel(/Quantity|Add/).fill('7')
       await buy(page).click({ force: true })
-      await until(quotes.isAsked)
+      await until(quotes.isRequested)
       await buy(page).click({ force: true })
       assert.equal((await quantities()).length, before)
       await quotes.release()

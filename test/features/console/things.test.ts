@@ -39,7 +39,7 @@ test('resources of an account', async (t) => {
   const account = await freshAccount(service, 'vera@example.com', { cents: 500_000 })
   const browser = await signedIn(service, account.accountId)
   const other = await freshAccount(service, 'will@example.com')
-  const stranger = await signedIn(service, other.accountId)
+  const otherBrowser = await signedIn(service, other.accountId)
   const api = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
   const order = async (key: string, body: object) =>
     (
@@ -125,10 +125,10 @@ test('resources of an account', async (t) => {
     assert.equal((await send(browser, path, { do: 'nothing' })).status, 400)
 
     for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`])
-      assert.equal((await stranger.get(path + end)).status, 404, end)
+      assert.equal((await otherBrowser.get(path + end)).status, 404, end)
     for (const end of ['', '/change', '/secret', '/redeliver', '/delete', `/deliveries/${delivery}`]) {
       const sent = { form: newKey(), do: 'ping', url: receiver.url, events: ['ping'], since: '2026-01-01' }
-      assert.equal((await stranger.post(path + end, sent)).status, 404, end)
+      assert.equal((await otherBrowser.post(path + end, sent)).status, 404, end)
     }
     assert.equal((await api(`/webhooks/${id}`)).status, 200)
     assert.equal((await browser.post(`${path}/delete`)).to, '/console/webhooks')
@@ -144,7 +144,7 @@ test('resources of an account', async (t) => {
     )
   })
 
-  await t.test('a forbidden URL is reported at its field, and the input is kept', async () => {
+  await t.test('a forbidden URL is reported at its field, and the input stays', async () => {
     for (const url of ['', 'ftp://example.com', 'https://10.0.0.1/x', '"><b>'] as const) {
       const answer = await send(browser, '/console/webhooks/new', { url, events: ['ping'] })
       assert.equal(answer.status, 400, url)
@@ -263,11 +263,11 @@ test('resources of an account', async (t) => {
     const month = 30 * 86_400_000
     assert.deepEqual(await ends(), [first + month, second + month, third + month])
     assert.equal((await send(browser, all, { days: '30', 'price-30': '1' })).status, 409)
-    assert.equal((await stranger.get(all)).status, 404)
-    assert.equal((await stranger.post(all, { ...sent, form: newKey() })).status, 404)
+    assert.equal((await otherBrowser.get(all)).status, 404)
+    assert.equal((await otherBrowser.post(all, { ...sent, form: newKey() })).status, 404)
 
     for (const end of ['', '/replace', '/extend']) {
-      assert.equal((await stranger.get(path + end)).status, 404)
+      assert.equal((await otherBrowser.get(path + end)).status, 404)
       const sent = {
         form: newKey(),
         do: 'label',
@@ -276,7 +276,7 @@ test('resources of an account', async (t) => {
         days: '30',
         'price-30': '1',
       }
-      assert.equal((await stranger.post(path + end, sent)).status, 404)
+      assert.equal((await otherBrowser.post(path + end, sent)).status, 404)
     }
     assert.equal((await api(`/proxies/${id}`)).body.label, '<i>till</i>')
   })
@@ -304,8 +304,8 @@ test('resources of an account', async (t) => {
     assert.doesNotMatch((await browser.get('/console/subscriptions?status=canceled')).html, new RegExp(id))
     const path = `/console/subscriptions/${id}`
     assert.match((await browser.get(path)).html, /Cancel subscription/)
-    for (const end of ['', '/cancel']) assert.equal((await stranger.get(path + end)).status, 404)
-    assert.equal((await stranger.post(`${path}/cancel`)).status, 404)
+    for (const end of ['', '/cancel']) assert.equal((await otherBrowser.get(path + end)).status, 404)
+    assert.equal((await otherBrowser.post(`${path}/cancel`)).status, 404)
     assert.equal((await browser.post(`${path}/cancel`)).to, path)
     assert.equal((await api(`/subscriptions/${id}`)).body.cancelAtPeriodEnd, true)
     const shown = (await browser.get(path)).html
@@ -404,8 +404,8 @@ test('resources of an account', async (t) => {
       const list = (await browser.get(root)).html
       assert.match(list, new RegExp(`href="${path}"`))
       assert.match(list, />2 of 2</)
-      assert.doesNotMatch((await stranger.get(root)).html, new RegExp(id))
-      for (const end of ['', '/results']) assert.equal((await stranger.get(path + end)).status, 404)
+      assert.doesNotMatch((await otherBrowser.get(root)).html, new RegExp(id))
+      for (const end of ['', '/results']) assert.equal((await otherBrowser.get(path + end)).status, 404)
       assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
       const { pool } = service.farebox.core
       await pool.query('update work.scrape_batches set canceled_at = finished_at where batch_id = $1', [id])

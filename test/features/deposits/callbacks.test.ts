@@ -82,7 +82,7 @@ describe('a payment callback', () => {
     })
     const before = await shop.farebox.core.log.head()
     const forged = [
-      await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { secret: 'whsec_somebody' })),
+      await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { secret: 'whsec_wrong' })),
       await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { ageS: 301 })),
       await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { ageS: -301 })),
       await send(shop, 'sandbox-stripe', `${event} `, stripeHeader(shop, event)),
@@ -94,12 +94,12 @@ describe('a payment callback', () => {
         event,
         stripeHeader(shop, event, { secret: `whsec_${secretOf(shop, 'sandbox-btcpay')}` }),
       ),
-      await send(shop, 'sandbox-btcpay', btcpay, sign('somebody', btcpay)),
+      await send(shop, 'sandbox-btcpay', btcpay, sign('wrong', btcpay)),
       await send(shop, 'sandbox-btcpay', `${btcpay}\n`, sign(secretOf(shop, 'sandbox-btcpay'), btcpay)),
     ]
     for (const { status, text } of forged)
       assert.deepEqual([status, JSON.parse(text).code], [401, 'unauthorized'], text)
-    assert.equal((await send(shop, 'nobody', event, {})).status, 404)
+    assert.equal((await send(shop, 'unknown', event, {})).status, 404)
     assert.deepEqual(await inbox(shop), [])
     assert.equal(await shop.farebox.core.log.head(), before)
     assert.equal(lines.filter((line) => line.includes('a callback was refused')).length, forged.length)
@@ -137,7 +137,7 @@ describe('a payment callback', () => {
       client_reference_id: own.deposit_id,
     })
     await state(3, {
-      id: 'cs_test_of_nobody',
+      id: 'cs_test_unknown',
       amount_total: 1,
       currency: 'usd',
       client_reference_id: own.deposit_id,
@@ -216,7 +216,7 @@ describe('a payment callback', () => {
     const wallets = createWallets(shop.farebox.core)
     const reseller = await openReseller(shop, 'Acme', 'btcpay')
     const own = await shop.customer({ cents: 0 })
-    const told = await shop.customer({ cents: 0 })
+    const disputed = await shop.customer({ cents: 0 })
     const paid = async (key: string, headers = {}) => {
       const { deposit_id } = await shop.open(key, { amount_cents: 1000 }, headers)
       await shop.act(deposit_id, 'pay', 1000)
@@ -224,9 +224,9 @@ describe('a payment callback', () => {
       return deposit_id
     }
     const ids = [await paid(own.key), await paid(reseller.key, customer('ann', 'ann'))]
-    const heard = await paid(told.key)
+    const heard = await paid(disputed.key)
     await shop.act(heard, 'dispute')
-    await shop.untilBalance(told.key, 0)
+    await shop.untilBalance(disputed.key, 0)
     await shop.switches({ lost: 1 })
     for (const id of ids) await shop.act(id, 'dispute')
     shop.ahead(61 * 60_000)
@@ -236,7 +236,7 @@ describe('a payment callback', () => {
     shop.ahead(122 * 60_000)
     const found = async () => (await inbox(shop)).filter(({ event_id }) => event_id.startsWith('found dp_'))
     await until(async () => (await found()).length === 3 && (await found()).every(({ done }) => done))
-    for (const { accountId } of [own, told]) {
+    for (const { accountId } of [own, disputed]) {
       const { availableMicros, receivableMicros } = await wallets.read(accountId, operator)
       assert.deepEqual([availableMicros, receivableMicros], [0, 0])
     }
@@ -255,6 +255,6 @@ describe('a payment callback', () => {
     await shop.reads(key, made.deposit_id, { status: 'paid' })
     assert.equal((await inbox(shop)).length, 1)
     const stored = JSON.stringify(await shop.farebox.core.pool.query('select * from work.gateway_inbox'))
-    assert.ok(!stored.includes('amount'), 'only where to look is kept of a callback')
+    assert.ok(!stored.includes('amount'), 'of a callback only the ids to look up are stored')
   })
 })

@@ -63,9 +63,9 @@ describe("a deposit for a reseller's customer", () => {
         }
         assert.equal(await returns({}, 'r-1'), `${shop.baseUrl}/paid`)
         const set = ['reseller', 'set', '--account', acme.accountId]
-        await acme.desk(...set, '--storefront', 'https://t.me/acme')
+        await acme.cli(...set, '--storefront', 'https://t.me/acme')
         await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://t.me/acme')
-        await acme.desk(...set, '--website', 'https://acme.example')
+        await acme.cli(...set, '--website', 'https://acme.example')
         await until(async () => (await returns({}, `r-${Math.random()}`))?.startsWith('https://acme.example'))
         assert.equal(await returns({ return_url: 'https://b.example/x' }, 'r-2'), 'https://b.example/x')
       },
@@ -108,7 +108,7 @@ describe("a deposit for a reseller's customer", () => {
       async () => {
         const made = await open(other.key, { amount_cents: 1000, method: 'crypto' }, customer('c-5', 'c-5'))
         const remove = (rail: string) =>
-          other.desk('reseller', 'gateway', '--account', other.accountId, '--rail', rail, '--remove')
+          other.cli('reseller', 'gateway', '--account', other.accountId, '--rail', rail, '--remove')
         const refuses = (live: string) =>
           until(async () => {
             const { status, body } = await client.post(

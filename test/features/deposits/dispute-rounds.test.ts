@@ -20,15 +20,15 @@ test('gateways that do not support disputes delay no others, however many they a
     logger: silent,
   })
   t.after(() => workers.stop())
-  const asked: string[] = []
+  const polled: string[] = []
   const reactor = startDisputeReactor({
     workers,
     pool,
     gateways: {
       byId: async (gatewayId) => {
-        asked.push(gatewayId)
+        polled.push(gatewayId)
         // More than are polled concurrently.
-        if (asked.length <= 12) throw new Error('its credentials cannot be read')
+        if (polled.length <= 12) throw new Error('its credentials cannot be read')
         return null
       },
     },
@@ -38,7 +38,7 @@ test('gateways that do not support disputes delay no others, however many they a
     firstPollMs: 60_000,
   })
   await reactor.drain()
-  assert.deepEqual(asked.sort(), ids.sort())
+  assert.deepEqual(polled.sort(), ids.sort())
   const { rows } = await pool.query(
     `select result, count(*)::integer from work.dispute_looks where due_at > clock_timestamp() + interval '59 minutes'
       group by 1 order by 1`,

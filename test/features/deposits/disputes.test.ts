@@ -92,13 +92,13 @@ test('a dispute takes at most the credited amount, once, and returns exactly tha
       fc.integer({ min: 0, max: 20_000_000 }),
       fc.integer({ min: 1, max: 40_000_000 }),
       fc.array(fc.constantFrom('withdrawn' as const, 'reinstated' as const), { minLength: 1, maxLength: 5 }),
-      async (customerId, heldCents, creditedMicros, disputedMicros, told) => {
+      async (customerId, heldCents, creditedMicros, disputedMicros, states) => {
         const { wallets, net, close } = await setUp(heldCents)
         const deposit = { details: detailsOf(customerId), creditedMicros }
         const before = await net(customerId)
         const takes = Math.floor(Math.min(creditedMicros, disputedMicros) / 10_000)
         let won = false
-        for (const state of told) {
+        for (const state of states) {
           const outcome = await applyDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
           won ||= state === 'reinstated'
           assert.equal(outcome, takes === 0 ? 'nothing was credited: nothing moved' : state)

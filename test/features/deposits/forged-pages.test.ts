@@ -18,14 +18,14 @@ test('a changed database row sends no payer to another page, and the audit finds
   const { key, accountId } = await shop.customer({ cents: 0 })
   const mal = await shop.customer({ cents: 0 })
   const named = { 'Idempotency-Key': 'top-up' }
-  const asked = { amount_cents: 2500, return_url: 'https://shop.example/thanks' }
-  const made = await shop.open(key, asked, named)
+  const input = { amount_cents: 2500, return_url: 'https://shop.example/thanks' }
+  const made = await shop.open(key, input, named)
   const order = { product_id: 'residential-premium', quantity: 5, method: 'card' }
   const headers = { 'Idempotency-Key': 'order' }
   const placed = await client.post(orders, order, { key, headers })
   assert.equal(placed.status, 201, placed.text)
   const { orderId, payUrl } = placed.body
-  const others = await shop.open(mal.key, asked)
+  const others = await shop.open(mal.key, input)
   const browser = await signedIn(shop, accountId)
 
   /** All that the payer is shown of pay pages and return addresses. */
@@ -55,7 +55,7 @@ test('a changed database row sends no payer to another page, and the audit finds
   }
 
   const before = await shown()
-  for (const url of [made.pay_url, payUrl, asked.return_url]) assert.ok(before.includes(url), url)
+  for (const url of [made.pay_url, payUrl, input.return_url]) assert.ok(before.includes(url), url)
   assert.equal(await found(), '')
 
   const edits: readonly (readonly [string, RegExp | null])[] = [
@@ -92,7 +92,7 @@ test('a changed database row sends no payer to another page, and the audit finds
 
   // A retry gets another invoice. A payment of the first one is still credited.
   await pool.query(`update vault.deposit_pages set pay_url = '${thief}'`)
-  const again = await shop.open(key, asked, named)
+  const again = await shop.open(key, input, named)
   assert.notEqual(again.deposit_id, made.deposit_id)
   assert.match(await (await fetch(again.pay_url)).text(), /SANDBOX/)
   const repeated = await client.post(orders, order, { key, headers })

@@ -40,7 +40,7 @@ test('a deposit accepts 500 payments, and a server that names others with each a
     decide: ({ deposit }, { nowMs }) => decideOpen(deposit, details, nowMs),
     ...cause,
   })
-  const told = (from: number, count: number) => ({
+  const report = (from: number, count: number) => ({
     status: 'open' as const,
     payments: Array.from({ length: count }, (_, n) => ({
       paymentId: `pay_${from + n}`,
@@ -48,7 +48,7 @@ test('a deposit accepts 500 payments, and a server that names others with each a
     })),
   })
   const receive = (from: number, count: number) =>
-    settling.receive(details.depositId, told(from, count), cause)
+    settling.receive(details.depositId, report(from, count), cause)
   await receive(0, 300)
   const before = (await log.lastOf(depositStream(details.depositId)))?.revision
   await assert.rejects(receive(300, 201), GatewayUnavailable)

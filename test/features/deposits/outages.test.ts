@@ -107,7 +107,7 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
   })
 })
 
-test('a provider that disconnects while its callbacks are verified is asked again, and each payment is credited once', async (t) => {
+test('a provider that disconnects while its callbacks are verified is called again, and each payment is credited once', async (t) => {
   const shop = await openShop(t)
   const shops = await openShops(shop)
   const made = await Promise.all(
@@ -168,11 +168,11 @@ test('a hanging provider takes a limited number of slots: a further request is r
   const answered: string[] = []
   const ask = async (name: string, key: string) => {
     const headers = customer(name, key)
-    const { status, body: told } = await shop.client.post(deposits, body('crypto'), {
+    const { status, body: answer } = await shop.client.post(deposits, body('crypto'), {
       key: btcpay.reseller.key,
       headers,
     })
-    answered.push(`${name} ${status} ${told.code ?? told.deposit_id}`)
+    answered.push(`${name} ${status} ${answer.code ?? answer.deposit_id}`)
   }
   const refused = (name: string) => answered.filter((one) => one.startsWith(`${name} 50`))
   // One request of them makes the invoice, and 64 wait for it.

@@ -82,8 +82,18 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     monotonicMs: () => performance.now(),
     logger: silent,
   })
-  const deps = { scheduler, workers, inbox, gateways, deposits, wallets, hooks, logger: silent, pollMs: 20 }
-  const callbacks = startCallbackReactor(deps)
+  const dependencies = {
+    scheduler,
+    workers,
+    inbox,
+    gateways,
+    deposits,
+    wallets,
+    hooks,
+    logger: silent,
+    pollMs: 20,
+  }
+  const callbacks = startCallbackReactor(dependencies)
   const looks = startDepositReactor({
     workers,
     pool,

@@ -4,7 +4,7 @@ import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import { type Customer, openStage, operator, type Stage } from '../../contract/stage.ts'
 import type { ServiceParts } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 /** The stand-in's view of an invoice. */
 export type Shown = {
@@ -108,7 +108,7 @@ export const customer = (name: string, key?: string) => ({
   ...(key === undefined ? {} : { 'Idempotency-Key': key }),
 })
 
-export type ShopReseller = Customer & { desk(...args: readonly string[]): Promise<void> }
+export type ShopReseller = Customer & { cli(...args: readonly string[]): Promise<void> }
 
 /** A reseller with stand-ins as its own gateways: cards at Stripe, crypto at the named provider. */
 export const openReseller = async (
@@ -117,22 +117,22 @@ export const openReseller = async (
   crypto: 'btcpay' | 'nowpayments',
 ): Promise<ShopReseller> => {
   const account = await shop.customer({ cents: 0, reseller: true })
-  const run = deskOf(shop.farebox)
-  const desk = async (...args: readonly string[]) => {
+  const run = cliOf(shop.farebox)
+  const cli = async (...args: readonly string[]) => {
     const ran = await run(...args)
     assert.equal(ran.code, 0, ran.err)
   }
   const { accountId } = account
-  await desk('reseller', 'set', '--account', accountId, '--merchant-name', name)
+  await cli('reseller', 'set', '--account', accountId, '--merchant-name', name)
   const gateway = ['reseller', 'gateway', '--account', accountId, '--sandbox', '--rail']
-  await desk(...gateway, 'card', '--provider', 'stripe')
-  await desk(...gateway, 'crypto', '--provider', crypto)
+  await cli(...gateway, 'card', '--provider', 'stripe')
+  await cli(...gateway, 'crypto', '--provider', crypto)
   await until(async () => {
     const probe = { amount_cents: 1000, method: 'crypto' }
     const headers = customer('probe', 'probe')
     return (await shop.client.post('/api/v1/deposits', probe, { key: account.key, headers })).status === 200
   })
-  return { ...account, desk }
+  return { ...account, cli }
 }
 
 /** A customer's credit and debt at the reseller, from the log. */

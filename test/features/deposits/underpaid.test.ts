@@ -16,8 +16,8 @@ const openCrypto = async (t: Parameters<typeof openStore>[0], provider: 'btcpay'
     const json = { amount_cents: 1000, method: 'crypto' }
     return (await store.client.post('/api/v1/deposits', json, { key, headers })).status === 200
   })
-  const asked = { ...store.four, method: 'crypto' }
-  return { ...store, ask: () => store.order(asked, 'k', 'alice') }
+  const input = { ...store.four, method: 'crypto' }
+  return { ...store, ask: () => store.order(input, 'k', 'alice') }
 }
 
 test('BTCPay: a partial payment is credited while the invoice is open, the same page takes the rest, and the order is placed', async (t) => {

@@ -187,7 +187,7 @@ test('the commands import, list, check, drain and remove exits; only the vault s
   )
   assert.deepEqual((await run('drain', 'here')).body, { state: 'drained', changed: ['here'] })
   assert.deepEqual((await run('drain', 'here', '--undo')).body, { state: 'live', changed: ['here'] })
-  assert.equal((await run('remove', 'gone', 'nobody')).body.code, 'not_found')
+  assert.equal((await run('remove', 'gone', 'unknown')).body.code, 'not_found')
   assert.equal((await run('remove', 'gone')).code, 0)
   const listed = await run('list')
   assert.deepEqual(

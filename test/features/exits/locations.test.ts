@@ -18,7 +18,7 @@ test('exits are read when a request needs them, at most once a second, and an ou
     monotonicMs: () => nowMs,
     onError: (error) => errors.push(error),
   })
-  assert.equal(looks, 0, 'nobody asked')
+  assert.equal(looks, 0, 'no read before the first call')
   await Promise.all([recent(), recent(), recent()])
   nowMs = 1_000
   await recent()

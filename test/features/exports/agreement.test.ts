@@ -78,8 +78,8 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
   const verified = await assertVerified(t, { url, sealKey })
   assert.ok(verified.events >= readSecondly(await write('jsonl')).events)
   if (!(await needs(t, 'hledger', 'hledger'))) return
-  const told = await hledgerBalances(await write('hledger'))
-  assert.deepEqual(told, new Map([...balances].map(([key, value]) => [key.replace('|', ':'), value])))
+  const reported = await hledgerBalances(await write('hledger'))
+  assert.deepEqual(reported, new Map([...balances].map(([key, value]) => [key.replace('|', ':'), value])))
 })
 
 test('an import gives the same projections, row by row, and only customers need new keys', async (t) => {

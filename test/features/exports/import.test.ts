@@ -70,11 +70,11 @@ test('a repeated import does nothing, and an interrupted import continues where 
   await importFile(target, path)
   assert.deepEqual(await importFile(target, path), { events: count, found: count, position: count })
 
-  for (const kept of [1, 7, count - 1]) {
+  for (const imported of [1, 7, count - 1]) {
     const half = createMemoryLog()
-    for (const { stream, revision, position, ...event } of await source.readAll(0, kept))
+    for (const { stream, revision, position, ...event } of await source.readAll(0, imported))
       await half.append(stream, revision === 0 ? 'noStream' : revision - 1, [event])
-    assert.deepEqual(await importFile(half, path), { events: count, found: kept, position: count })
+    assert.deepEqual(await importFile(half, path), { events: count, found: imported, position: count })
     assert.deepEqual(await everything(half), await everything(source))
   }
 })

@@ -77,7 +77,7 @@ const reference = fc
   )
   .map((pieces) => pieces.join(''))
 
-test('law: no reference adds a tag or a line to an export for hledger, and it can be read back', () => {
+test('invariant: no reference adds a tag or a line to an export for hledger, and it can be read back', () => {
   fc.assert(
     fc.property(reference, (text) => {
       const lines = written(hledgerWriter(head), text).split('\n')
@@ -90,13 +90,13 @@ test('law: no reference adds a tag or a line to an export for hledger, and it ca
         tags.map(([name]) => name),
         facts.map(([name]) => name),
       )
-      const kept = comments.at(-1)?.slice('    ; reference:'.length) ?? ''
-      assert.equal(decodeURIComponent(kept), text.toWellFormed())
+      const encoded = comments.at(-1)?.slice('    ; reference:'.length) ?? ''
+      assert.equal(decodeURIComponent(encoded), text.toWellFormed())
     }),
   )
 })
 
-test('law: in an export for beancount a reference is one string', () => {
+test('invariant: in an export for beancount a reference is one string', () => {
   fc.assert(
     fc.property(reference, (text) => {
       const lines = written(beancountWriter(head), text).split('\n')
@@ -109,7 +109,7 @@ test('law: in an export for beancount a reference is one string', () => {
   )
 })
 
-test('law: in a CSV export a reference is one cell, and no cell begins a formula', () => {
+test('invariant: in a CSV export a reference is one cell, and no cell begins a formula', () => {
   fc.assert(
     fc.property(reference, (text) => {
       const row = written(csvWriter(head), text)

@@ -171,7 +171,11 @@ for (const [what, args, message] of [
   ],
   ['a range past the end', ['statement', 'acc_one', '--from', '999999'], /past the end/],
   ['an unknown account', ['account', 'assets:nothing'], /no book has an account assets:nothing/],
-  ['an unknown wallet', ['statement', 'acc_nobody'], /no book has an account liabilities:wallet:acc_nobody/],
+  [
+    'an unknown wallet',
+    ['statement', 'acc_unknown'],
+    /no book has an account liabilities:wallet:acc_unknown/,
+  ],
   ['an unknown book', ['trial-balance', '--book', 'ours'], /there is no book ours/],
   [
     'an account of another book',

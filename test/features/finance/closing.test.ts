@@ -59,11 +59,11 @@ test('finance closes the month on the command line; a service whose clock is sti
   const wrong = new RegExp(`${period} is closed: the operator must set the clock right`)
   assert.match(await ready.text(), wrong)
   await service.farebox.core.clockGuard.check()
-  const told = lines.filter(
+  const warnings = lines.filter(
     ({ msg }) => msg === 'nothing is decided by this process until its clock is right',
   )
-  assert.equal(told.length, 1, 'told of once')
-  assert.match(told[0]!.problem!, wrong)
+  assert.equal(warnings.length, 1, 'reported once')
+  assert.match(warnings[0]!.problem!, wrong)
 
   for (const none of ['2026-13', 'november', '2026-1'])
     assert.equal((await run(0, 'close', '--period', none)).code, 2)

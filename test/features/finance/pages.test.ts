@@ -130,7 +130,7 @@ test('the pages of finance', async (t) => {
     }
     for (const path of [
       'balance.csv?to=yesterday',
-      'balance.csv?book=nobody',
+      'balance.csv?book=unknown',
       'statement.csv?name=revenue&to=yesterday',
     ])
       assert.equal((await finance.get(`/console/finance/${path}`)).status, 400, path)
@@ -385,9 +385,9 @@ test('an export that is no longer read, or that fails, frees its slot', async ()
   const endless: Exporter = async (sink) => {
     for (;;) await sink.write('x'.repeat(100_000))
   }
-  const runs = createExportRuns(async (sink, asked) => {
-    if (asked.format === 'csv') throw new Error('the log cannot be reached')
-    return endless(sink, asked)
+  const runs = createExportRuns(async (sink, request) => {
+    if (request.format === 'csv') throw new Error('the log cannot be reached')
+    return endless(sink, request)
   })
   const start = (format: 'csv' | 'jsonl') => runs.start({ format, book: null, until: null }, 'test', 0)
   const states = () => runs.list().map(({ state }) => state.kind)

@@ -30,11 +30,11 @@ test('the properties below cover money of every kind', async () => {
   assert.deepEqual([...seen].sort(), [...declaredKinds('src/domain/ledger/events.ts')].sort())
 })
 
-test('law: as of any position or time each book sums to zero, equals a fold of the log, and has its totals at any depth', async (t) => {
+test('invariant: as of any position or time each book sums to zero, equals a fold of the log, and has its totals at any depth', async (t) => {
   const { pool } = await testDatabase(t)
   const none = { book: null, depth: null }
   await fc.assert(
-    fc.asyncProperty(steps, fc.array(moment, { minLength: 8, maxLength: 8 }), async (list, asked) => {
+    fc.asyncProperty(steps, fc.array(moment, { minLength: 8, maxLength: 8 }), async (list, instants) => {
       await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
       const log = createMemoryLog()
       const engine = await startEngine(t, pool, log, [{ ...books, batchWindowMs: 1 }])
@@ -48,7 +48,7 @@ test('law: as of any position or time each book sums to zero, equals a fold of t
         log,
         moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
       })
-      for (const given of asked) {
+      for (const given of instants) {
         const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
         const until =
           asOf.kind === 'position'
@@ -87,7 +87,7 @@ test('law: as of any position or time each book sums to zero, equals a fold of t
   )
 })
 
-test('law: over any range opening plus movements is closing, and pages of a statement are its lines', async (t) => {
+test('invariant: over any range opening plus movements is closing, and pages of a statement are its lines', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(

@@ -12,7 +12,7 @@ import { ledgerWorld } from './cli-world.ts'
 import { balancesOf, foldLog } from './fold.ts'
 import { playInto, steps } from './support.ts'
 
-test('law: a replay up to any moment is a fold of the log up to the last position at or before it', async () => {
+test('invariant: a replay up to any moment is a fold of the log up to the last position at or before it', async () => {
   const moment: fc.Arbitrary<Moment> = fc.oneof(
     fc.nat({ max: 80 }).map((position): Moment => ({ kind: 'position', position })),
     fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
@@ -38,7 +38,7 @@ test('law: a replay up to any moment is a fold of the log up to the last positio
   )
 })
 
-test('law: a sum of safe integers is exact, however large it grows', () => {
+test('invariant: a sum of safe integers is exact, however large it grows', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.maxSafeNat(), fc.nat())), (values) => {
       const sum = createSum()

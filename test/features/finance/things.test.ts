@@ -9,7 +9,7 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { playBusiness } from '../../audit/business.ts'
 import { allEvents } from '../../audit/world.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 /** Streams of things by what their ids begin with: of their own, or shared by many. */
 const home: Readonly<Record<string, string>> = {
@@ -33,7 +33,7 @@ const idsIn = (value: unknown): readonly string[] => {
 }
 
 /** The books name the gateways of the resellers by reference, provider and rail. */
-const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): Promise<void> => {
+const gatewaysAreNamed = async (run: ReturnType<typeof cliOf>, log: EventLog): Promise<void> => {
   const { accounts } = (await run('ledger', 'trial-balance')).json
   type Account = { readonly book: string; readonly account: string; readonly gateway: string | null }
   const own = (accounts as readonly Account[]).filter(({ account }) =>
@@ -88,7 +88,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
 test('every resource with an id in the log can be explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
-  const run = deskOf(shop.farebox, await allRegistrations())
+  const run = cliOf(shop.farebox, await allRegistrations())
   const { key } = await shop.customer({ cents: 10_000 })
   const subscription = await shop.client.post(
     '/api/v1/subscriptions',
@@ -140,7 +140,7 @@ test('every resource with an id in the log can be explained by it', async (t) =>
 
 test('the resources of an account are listed and shown by id, without secrets', async (t) => {
   const shop = await playBusiness(t)
-  const run = deskOf(shop.farebox, await allRegistrations())
+  const run = cliOf(shop.farebox, await allRegistrations())
   const { key, accountId } = await shop.customer({ cents: 10_000 })
   const buy = async (path: string, body: object, more: object = {}) => {
     const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })

@@ -34,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(30) }),
 )
 
-test('law: a token works from its issue to its revocation or its expiry, and at most a hundred work at once', () => {
+test('invariant: a token works from its issue to its revocation or its expiry, and at most a hundred work at once', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
       let state: FinanceTokens = financeTokenFold.initial

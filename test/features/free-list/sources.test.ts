@@ -28,9 +28,9 @@ const sandboxRules = { sandbox: true, own: new Set<string>() }
 /** A feed server of the sandbox, over proxies that need not run. */
 const startFeedServer = async (t: TestContext) => {
   const app = Fastify()
-  let asked = 0
+  let requestCount = 0
   app.addHook('onRequest', async () => {
-    asked += 1
+    requestCount += 1
   })
   feedRoutes(
     app,
@@ -44,7 +44,7 @@ const startFeedServer = async (t: TestContext) => {
     await outgoing.close()
     await app.close()
   })
-  return { baseUrl, send: outgoing.send, asked: () => asked }
+  return { baseUrl, send: outgoing.send, requestCount: () => requestCount }
 }
 
 const source = (id: string, from: Source['from'], format: Source['format'] = 'text'): Source => ({
@@ -186,7 +186,7 @@ test('a source file is refused with its error, and accepts only public https hos
 
 test('feeds are read on their schedules, completely only after a change, and later after a failure', async (t) => {
   const { pool } = await testDatabase(t)
-  const { baseUrl, send, asked } = await startFeedServer(t)
+  const { baseUrl, send, requestCount } = await startFeedServer(t)
   const folder = await mkdtemp(join(tmpdir(), 'farebox-feeds-'))
   atEnd(t, () => rm(folder, { recursive: true }))
   const file = join(folder, 'own.txt')
@@ -230,12 +230,12 @@ test('feeds are read on their schedules, completely only after a change, and lat
     private: { ...failed, problem: 'TargetRefused' },
   }
   assert.deepEqual(await states(), first)
-  assert.equal(asked(), 3)
+  assert.equal(requestCount(), 3)
   await feeds.readDue()
-  assert.equal(asked(), 3)
+  assert.equal(requestCount(), 3)
   clock.nowMs += 11 * minuteMs
   await feeds.readDue()
-  assert.equal(asked(), 5, 'the one that failed waits for twice the time')
+  assert.equal(requestCount(), 5, 'the one that failed waits for twice the time')
   assert.deepEqual(await states(), {
     ...first,
     text: { ...first.text, outcome: 'unchanged' },

@@ -24,7 +24,7 @@ import { startProber, startWorld } from '../free-list/world.ts'
 
 const monotonicMs = (): number => performance.now()
 
-const nobody: Resolve = async () => {
+const unresolved: Resolve = async () => {
   throw new Error('ENOTFOUND')
 }
 
@@ -44,7 +44,7 @@ const serve = async (
   const checkProxies = createCheckProxies({
     check: parts.check,
     rules: async () => ({ sandbox: parts.sandbox ?? false, own: new Set(parts.own) }),
-    resolve: parts.resolve ?? nobody,
+    resolve: parts.resolve ?? unresolved,
     data: withSandboxLocations(createIpData({ country: null, city: null, network: null })),
     slots,
     limiter:
@@ -278,7 +278,7 @@ const names: Readonly<Record<string, readonly string[]>> = {
 }
 
 test('no private, reserved or own address is dialled, in any spelling', async (t) => {
-  const resolve: Resolve = async (name) => names[name] ?? nobody(name)
+  const resolve: Resolve = async (name) => names[name] ?? unresolved(name)
   const { anybody } = await serve(t, { check: dialsNothing, resolve, own: ['9.9.9.9'] })
   for (const proxy of forbidden) {
     const got = await anybody.get(`/api/proxy-check?proxy=${encodeURIComponent(proxy)}`)
@@ -291,16 +291,16 @@ test('no private, reserved or own address is dialled, in any spelling', async (t
 
 test('a name is resolved once, and the resolved address is dialled', async (t) => {
   const answers = [['8.8.8.8'], ['127.0.0.1']]
-  let asked = 0
+  let lookups = 0
   const dialled: string[] = []
   const check: Check = async (place) => {
     dialled.push(socketAddressText(place))
     throw new CheckUnavailable('no judge answers')
   }
-  const { anybody } = await serve(t, { check, resolve: async () => answers[asked++] ?? [] })
+  const { anybody } = await serve(t, { check, resolve: async () => answers[lookups++] ?? [] })
   const { status, body } = await anybody.get('/api/proxy-check?proxy=rebinding.example:3128')
   assert.deepEqual([status, body.code], [503, 'overloaded'])
-  assert.deepEqual([asked, dialled], [1, ['8.8.8.8:3128']])
+  assert.deepEqual([lookups, dialled], [1, ['8.8.8.8:3128']])
 })
 
 test('a name without an address is a failed proxy', async (t) => {

@@ -265,7 +265,7 @@ test('lines of plans', async (t) => {
     assert.equal((await add({ entries: [{ cidr: '203.0.114.7' }], move: true }, other)).status, 201)
     assert.equal((await buyer.get(path)).body.total, 1)
 
-    const lookupDeps = {
+    const lookupDependencies = {
       pool,
       isAllowed: createIsAllowed(service.core.log),
       clock,
@@ -273,7 +273,7 @@ test('lines of plans', async (t) => {
       logger: service.core.logger,
       onError: (error: unknown) => assert.fail(String(error)),
     }
-    const lookup = createWhitelistLookup(lookupDeps)
+    const lookup = createWhitelistLookup(lookupDependencies)
     assert.deepEqual(await lookup.find('203.0.114.7'), { planId: basic, targeting: null })
     assert.equal((await lookup.find('203.0.115.99'))?.planId, premium)
     assert.equal(await lookup.find('203.0.117.1'), null)
@@ -282,7 +282,7 @@ test('lines of plans', async (t) => {
       what: 'the use',
     })
     assert.equal((await add({ entries: [{ cidr: '203.0.115.9' }] }, other)).status, 201)
-    const fresh = createWhitelistLookup(lookupDeps)
+    const fresh = createWhitelistLookup(lookupDependencies)
     assert.equal((await fresh.find('203.0.115.9'))?.planId, basic, 'the narrowest network')
 
     for (const cidr of [

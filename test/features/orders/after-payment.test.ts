@@ -10,7 +10,7 @@ import { addresses, openStore } from './store.ts'
 type Store = Awaited<ReturnType<typeof openStore>>
 
 /** A store whose customers get messages about their orders from a bot. */
-const openTold = async (t: TestContext) => {
+const openWithBot = async (t: TestContext) => {
   const store = await openStore(t)
   const bot = `${store.farebox.config.dataDir}/bot.json`
   await writeFile(bot, JSON.stringify({ token: '123456:AbC', apiUrl: store.sandbox }))
@@ -18,7 +18,7 @@ const openTold = async (t: TestContext) => {
   return store
 }
 
-const told = async ({ sandbox }: Store): Promise<readonly string[]> => {
+const messagesOf = async ({ sandbox }: Store): Promise<readonly string[]> => {
   const { messages } = (await (await fetch(`${sandbox}/_sandbox/telegram/messages`)).json()) as {
     messages: { text: string }[]
   }
@@ -50,7 +50,7 @@ const pay = async (store: Store, { depositId, chargeCents }: { depositId: string
   return orderId as string
 }
 
-/** The order failed for this reason, both books kept their money, and a retry gets the same answer. */
+/** The order failed for this reason, the money stays in both books, and a retry gets the same answer. */
 const assertFailed = async (
   store: Store,
   orderId: string,
@@ -70,7 +70,7 @@ const assertFailed = async (
   assert.deepEqual([failed.failureReason, failed.payUrl, failed.proxyIds], [reason, null, []])
   assert.equal(await store.creditOf(customer), chargeCents, "the customer's credit is untouched")
   assert.equal(await store.balance(store.reseller.key), walletCents, "the reseller's wallet is untouched")
-  const text = await until(async () => (await told(store)).find((one) => one.includes(orderId)), {
+  const text = await until(async () => (await messagesOf(store)).find((one) => one.includes(orderId)), {
     timeoutMs: 40_000,
     what: 'the message',
   })
@@ -79,7 +79,7 @@ const assertFailed = async (
 }
 
 test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { core } = store.farebox
   const page = await ask(store, 'alice')
   const walletCents = await store.balance(store.reseller.key)
@@ -99,7 +99,7 @@ test('a payment whose product was parked meanwhile: the order fails, the credit 
     operator,
   )
   const next = await until(async () => {
-    const answer = await store.order(store.four, 'anew', 'alice')
+    const answer = await store.order(store.four, 'again', 'alice')
     return answer.status === 201 && answer.body
   })
   assert.equal(await store.creditOf('alice'), chargeCents - next.amountCents)
@@ -107,7 +107,7 @@ test('a payment whose product was parked meanwhile: the order fails, the credit 
 })
 
 test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { accountId, key } = store.reseller
   const page = await ask(store, 'alice')
   const walletCents = await store.balance(key)
@@ -125,7 +125,7 @@ test('a payment for a reseller who was blocked meanwhile: the order fails, the c
 })
 
 test('a payment for a key that has reached its cap: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { accountId, key } = store.reseller
   const cost = store.quote.yourCostCents
   const capped = await store.issueKey(accountId, cost)
@@ -143,7 +143,7 @@ test('a payment for a key that has reached its cap: the order fails, the credit 
 })
 
 test('a payment for a product that sold out meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { key } = store.reseller
   const page = await ask(store, 'alice')
   // Everything else is bought by the reseller itself.
@@ -160,7 +160,7 @@ test('a payment for a product that sold out meanwhile: the order fails, the cred
 })
 
 test("a payment while the reseller's wallet is short: the order waits a day for its credits, then fails, and the credit stays", async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { accountId, key } = store.reseller
   const { yourCostCents: cost } = store.quote
   const [first, second] = [await ask(store, 'alice'), await ask(store, 'bob')]
@@ -175,7 +175,7 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
     const waiting = await store.read(orderId)
     assert.deepEqual([waiting.status, waiting.failureReason], ['awaiting_payment', 'insufficient_balance'])
   }
-  assert.deepEqual(await told(store), [], 'nobody is told before it is decided')
+  assert.deepEqual(await messagesOf(store), [], 'no message before the decision')
   const retry = await store.order(store.four, 'order of alice', 'alice')
   assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
   // A credit that is enough for one places one of them, within the day.
@@ -197,7 +197,7 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
 })
 
 test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {
-  const store = await openTold(t)
+  const store = await openWithBot(t)
   const { accountId, key } = store.reseller
   const { yourCostCents: cost } = store.quote
   const page = await ask(store, 'alice')

@@ -72,13 +72,13 @@ test('a customer buys in the console', async (t) => {
       assert.ok(html.includes(`/console/catalogue/${id}"`), id)
       const page = await browser.get(`/console/catalogue/${id}`)
       assert.equal(page.status, 200, id)
-      const asked = new URLSearchParams({ ...orderFormOf(page), quantity: String(minQuantity) })
-      const quoted = await api(`/products/${id}/price?${asked}`)
+      const search = new URLSearchParams({ ...orderFormOf(page), quantity: String(minQuantity) })
+      const quoted = await api(`/products/${id}/price?${search}`)
       if (quoted.body.available) assert.equal(priceOn(page), figure(quoted.body.amountCents), id)
     }
   })
 
-  await t.test('the requested item is quoted as by the API, and the input is kept', async () => {
+  await t.test('the requested item is quoted as by the API, and the input stays', async () => {
     const query = 'quantity=3&country=DEU&period_days=7'
     const page = await browser.get(`${isp}?${query}`)
     const quoted = await api(`/products/isp-static/price?${query}`)
@@ -121,12 +121,12 @@ test('a customer buys in the console', async (t) => {
       // Another quantity under the key of the form is another request.
       assert.equal((await browser.post(isp, { ...form, quantity: '1' })).status, 409)
       // And an order of the API under it is one as well.
-      const asked = {
+      const input = {
         product_id: 'isp-static',
         quantity: 2,
         fulfillment_meta: { country: 'USA', period_days: 30 },
       }
-      const taken = await service.buyer.post('/api/v1/orders', asked, {
+      const taken = await service.buyer.post('/api/v1/orders', input, {
         key: account.key,
         headers: { 'Idempotency-Key': form.form! },
       })

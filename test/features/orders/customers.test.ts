@@ -5,7 +5,7 @@ import { commands as walletCommands } from '../../../src/features/wallet/command
 import { orderCommands } from '../../support/order-commands.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
@@ -19,9 +19,9 @@ test('orders for customers', async (t) => {
   const service = await startService(t)
   const { reseller, demo } = service
   const { accountId } = demo.reseller
-  const desk = deskOf(service.farebox, [...resellerCommands, ...orderCommands, ...walletCommands])
+  const cli = cliOf(service.farebox, [...resellerCommands, ...orderCommands, ...walletCommands])
   const run = async (...args: readonly string[]) => {
-    const ran = await desk(...args)
+    const ran = await cli(...args)
     assert.equal(ran.code, 0, ran.err)
     return ran.json
   }
@@ -115,7 +115,7 @@ test('orders for customers', async (t) => {
     assert.deepEqual([after.status, after.refundedCents], ['refunded', quote.amountCents])
     // The sale and its refund: no margin remains.
     assert.deepEqual([after.refundedCostCents, after.marginCents], [quote.yourCostCents, quote.marginCents])
-    const again = await desk('orders', 'refund', '--order', body.orderId)
+    const again = await cli('orders', 'refund', '--order', body.orderId)
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])
   })
 

@@ -16,7 +16,7 @@ import { prefixLog } from '../../support/prefix-log.ts'
 import { createShopProcess, mortal, type ShopProcess } from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
 const clock = Date.now
@@ -25,7 +25,7 @@ const startCents = 100_000
 test('the order of extended addresses is refunded on the command line after its extension, and not before', async (t) => {
   const service = await startService(t)
   const { buyer } = service
-  const desk = deskOf(service.farebox, orderCommands)
+  const cli = cliOf(service.farebox, orderCommands)
   const wallet = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
   const key = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const rented = async (orderId: string) =>
@@ -48,7 +48,7 @@ test('the order of extended addresses is refunded on the command line after its 
   assert.equal(paid, before - order.amountCents - extension.amountCents)
 
   for (const args of [[], ['--proxy', order.proxyIds[0]], ['--cents', String(order.amountCents)]]) {
-    const refused = await desk('orders', 'refund', '--order', order.orderId, ...args)
+    const refused = await cli('orders', 'refund', '--order', order.orderId, ...args)
     assert.deepEqual([refused.code, refused.json.code], [1, 'refund_refused'])
     assert.deepEqual(refused.json.extensionOrderIds, [extension.orderId])
     assert.match(refused.json.error, new RegExp(`refund ${extension.orderId} first`))
@@ -57,12 +57,12 @@ test('the order of extended addresses is refunded on the command line after its 
   assert.equal(await rented(order.orderId), 2)
   assert.equal((await buyer.get(`/api/v1/orders/${order.orderId}`)).body.refundedCents, 0)
 
-  const some = await desk('orders', 'refund', '--order', order.orderId, '--cents', '5')
+  const some = await cli('orders', 'refund', '--order', order.orderId, '--cents', '5')
   assert.deepEqual([some.code, some.json.refundCents, some.json.keptProxyIds], [0, 5, []])
   assert.equal(await rented(order.orderId), 2)
 
   for (const { orderId } of [extension, order]) {
-    const done = await desk('orders', 'refund', '--order', orderId)
+    const done = await cli('orders', 'refund', '--order', orderId)
     assert.deepEqual([done.code, done.json.status], [0, 'refunded'], done.err)
   }
   assert.equal(await wallet(), before)
@@ -146,10 +146,10 @@ test('a refund that the service decides is completed, and a paid extension conti
   const process = createShopProcess(log, clock)
   const scene = await sceneOf(process, 0)
   await scene.extend(process)
-  const asked = await process.refund(scene.orderId, 'asked', { kind: 'whole' })
-  assert.equal(asked?.kind, 'refused')
-  const unasked = await process.refund(scene.orderId, 'unasked', { kind: 'whole' }, cause.actor)
-  assert.equal(unasked?.kind, 'refunded')
+  const byOperator = await process.refund(scene.orderId, 'by-operator', { kind: 'whole' })
+  assert.equal(byOperator?.kind, 'refused')
+  const bySystem = await process.refund(scene.orderId, 'by-system', { kind: 'whole' }, cause.actor)
+  assert.equal(bySystem?.kind, 'refunded')
   assert.deepEqual(await endOf(log, process, scene), {
     order: 'refunded',
     extension: 'completed',
@@ -183,8 +183,8 @@ test('on a log without atomic appends an extension between the steps of a refund
       }),
     )
     const process = createShopProcess(own, clock)
-    const asked = process.refund(scene.orderId, 'once', { kind: 'whole' })
-    const answer = await Promise.race([asked.catch((error: Error) => error), died])
+    const running = process.refund(scene.orderId, 'once', { kind: 'whole' })
+    const answer = await Promise.race([running.catch((error: Error) => error), died])
     assert.ok(came)
     if (dies) await process.end().catch(() => undefined)
     else await process.end()

@@ -48,7 +48,7 @@ test('an order is priced by the log, whatever the read tables of prices contain'
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => beside.close())
   for (const client of [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]) {

@@ -14,14 +14,14 @@ describe('an own order on a rail', () => {
     const town = await openTown(t)
     const { key } = await town.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'own' }
-    const asked = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
-    assert.equal(asked.status, 201, asked.text)
-    const { orderId, payUrl, amountCents } = asked.body
-    assert.deepEqual([asked.body.status, asked.body.planId], ['awaiting_payment', null])
+    const made = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.equal(made.status, 201, made.text)
+    const { orderId, payUrl, amountCents } = made.body
+    assert.deepEqual([made.body.status, made.body.planId], ['awaiting_payment', null])
     assert.match(payUrl, /^http/)
     const again = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
-    assert.deepEqual([again.status, again.body], [200, asked.body])
-    assert.deepEqual(await town.read(orderId, key), asked.body)
+    assert.deepEqual([again.status, again.body], [200, made.body])
+    assert.deepEqual(await town.read(orderId, key), made.body)
     const listed = await town.client.get(`${orders}?status=awaiting_payment`, { key })
     assert.deepEqual([listed.body.total, listed.body.orders[0].payUrl], [1, payUrl])
     const { deposits } = (await town.client.get('/api/v1/deposits', { key })).body
@@ -54,7 +54,7 @@ describe('an own order on a rail', () => {
       ),
     )
     const said = answers.map(
-      ({ status, headers: told }) => `${status} ${told.get('idempotency-replayed') ?? 'made'}`,
+      ({ status, headers: answered }) => `${status} ${answered.get('idempotency-replayed') ?? 'made'}`,
     )
     assert.deepEqual(said.sort(), [...Array(29).fill('200 true'), '201 made'])
     assert.equal(new Set(answers.map(({ body }) => `${body.orderId} ${body.payUrl}`)).size, 1)
@@ -147,8 +147,8 @@ describe('an order for a customer that is short of credit', () => {
   test('has a payment page, the same on every retry, and is placed under its key when that is paid', async (t) => {
     const town = await openStore(t)
     const { quote } = town
-    const asked = addresses(4, { method: 'card' })
-    const short = await town.order(asked, 'k', 'alice')
+    const input = addresses(4, { method: 'card' })
+    const short = await town.order(input, 'k', 'alice')
     assert.equal(short.status, 402, short.text)
     const { code, shortfallCents, chargeCents, depositId, payUrl } = short.body
     assert.equal(code, 'customer_credit_insufficient')
@@ -170,16 +170,16 @@ describe('an order for a customer that is short of credit', () => {
         (await town.client.get(path, { key: town.reseller.key })).body.amountCents > quote.amountCents,
     )
     const { requestId: _a, ...first } = short.body
-    const { requestId: _b, ...second } = (await town.order(asked, 'k', 'alice')).body
+    const { requestId: _b, ...second } = (await town.order(input, 'k', 'alice')).body
     assert.deepEqual(second, first)
-    const other = await town.order(asked, 'k', 'bob')
+    const other = await town.order(input, 'k', 'bob')
     assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
 
     await town.act(depositId, 'pay', chargeCents)
     const done = await town.reads(deposit.order_id, 'completed')
     assert.deepEqual([done.amountCents, done.yourCostCents], [quote.amountCents, quote.yourCostCents])
     assert.equal(await town.creditOf('alice'), chargeCents - quote.amountCents)
-    const replay = await town.order(asked, 'k', 'alice')
+    const replay = await town.order(input, 'k', 'alice')
     assert.deepEqual([replay.status, replay.body.orderId], [200, deposit.order_id])
     assert.equal(replay.headers.get('idempotency-replayed'), 'true')
     await town.sound()
@@ -197,10 +197,10 @@ describe('an order for a customer that is short of credit', () => {
 
   test('that is underpaid keeps the payment, and the next retry invoices the rest', async (t) => {
     const town = await openStore(t)
-    const asked = addresses(4, { method: 'card' })
-    const short = await town.order(asked, 'k', 'alice')
+    const input = addresses(4, { method: 'card' })
+    const short = await town.order(input, 'k', 'alice')
     await town.act(short.body.depositId, 'expire')
-    const next = await town.order(asked, 'k', 'alice')
+    const next = await town.order(input, 'k', 'alice')
     assert.equal(next.status, 402, next.text)
     assert.notEqual(next.body.depositId, short.body.depositId)
     await town.run(
@@ -208,13 +208,13 @@ describe('an order for a customer that is short of credit', () => {
       ...['--cents', '100', '--reference', 'cash'],
     )
     await town.act(next.body.depositId, 'expire')
-    const rest = await town.order(asked, 'k', 'alice')
+    const rest = await town.order(input, 'k', 'alice')
     assert.equal(rest.body.shortfallCents, town.quote.amountCents - 100)
     await town.run(
       ...['customers', 'credit', '--account', town.reseller.accountId, '--customer', 'alice'],
       ...['--cents', String(town.quote.amountCents - 100), '--reference', 'cash 2'],
     )
-    const placed = await town.order(asked, 'k', 'alice')
+    const placed = await town.order(input, 'k', 'alice')
     assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
     await town.act(rest.body.depositId, 'pay')
     await until(async () => (await town.creditOf('alice')) === rest.body.chargeCents)
@@ -223,8 +223,8 @@ describe('an order for a customer that is short of credit', () => {
 
   test('has no payment page without a live rail, and none above $5,000', async (t) => {
     const town = await openStore(t)
-    for (const asked of [addresses(4), addresses(4, { method: 'crypto' }), addresses(4, { method: 'pix' })]) {
-      const short = await town.order(asked, JSON.stringify(asked), 'alice')
+    for (const input of [addresses(4), addresses(4, { method: 'crypto' }), addresses(4, { method: 'pix' })]) {
+      const short = await town.order(input, JSON.stringify(input), 'alice')
       assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
       assert.deepEqual(
         [short.body.payUrl, short.body.depositId, short.body.chargeCents],

@@ -85,7 +85,7 @@ const stopsAtMoney = (moved: boolean): StopAt => {
 }
 
 const finishes = {
-  'the same refund, asked for again': async (process: Process, orderId: OrderId) => {
+  'the same refund, repeated': async (process: Process, orderId: OrderId) => {
     const answer = await process.refund(orderId)
     assert.ok(answer?.kind === 'refunded' || answer?.kind === 'already_applied', JSON.stringify(answer))
   },

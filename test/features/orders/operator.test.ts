@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { orderCommands } from '../../support/order-commands.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 import { openTown } from './store.ts'
 
 test("orders show prints each refund's time and its reference", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, orderCommands)
+  const cli = cliOf(town.farebox, orderCommands)
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const { body } = await town.client.post(
@@ -16,11 +16,11 @@ test("orders show prints each refund's time and its reference", async (t) => {
   )
   const refund = ['orders', 'refund', '--order', body.orderId]
   const before = Date.now()
-  const named = await desk(...refund, '--cents', '100', '--reference', 'ticket 4711')
+  const named = await cli(...refund, '--cents', '100', '--reference', 'ticket 4711')
   assert.equal(named.code, 0, named.err)
-  assert.equal((await desk(...refund, '--cents', '50')).code, 0)
+  assert.equal((await cli(...refund, '--cents', '50')).code, 0)
 
-  const { refunds } = (await desk('orders', 'show', body.orderId)).json
+  const { refunds } = (await cli('orders', 'show', body.orderId)).json
   assert.deepEqual(
     refunds.map(({ amountCents, reference }: { amountCents: number; reference?: string }) => [
       amountCents,
@@ -35,15 +35,15 @@ test("orders show prints each refund's time and its reference", async (t) => {
     assert.match(decidedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
     assert.ok(Math.abs(Date.parse(decidedAt) - before) < 60_000, decidedAt)
   }
-  assert.equal((await desk(...refund, '--cents', '1', '--reference', 'ticket 4711')).code, 1)
-  const unprintable = await desk(...refund, '--cents', '1', '--reference', 'a\u0007')
+  assert.equal((await cli(...refund, '--cents', '1', '--reference', 'ticket 4711')).code, 1)
+  const unprintable = await cli(...refund, '--cents', '1', '--reference', 'a\u0007')
   assert.equal(unprintable.code, 2)
   await town.sound()
 })
 
 test("orders list pages through an account's orders, newest first, with their customers", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox, orderCommands)
+  const cli = cliOf(town.farebox, orderCommands)
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const order = async (quantity: number, idempotencyKey: string): Promise<string> => {
@@ -53,7 +53,7 @@ test("orders list pages through an account's orders, newest first, with their cu
   }
   const ids = [await order(1, 'one'), await order(2, 'two'), await order(3, 'three')]
   await town.client.get('/api/v1/orders', { key }) // which waits for the read tables
-  const list = async (...args: string[]) => await desk('orders', 'list', '--account', accountId, ...args)
+  const list = async (...args: string[]) => await cli('orders', 'list', '--account', accountId, ...args)
   const whole = await list()
   assert.equal(whole.code, 0, whole.err)
   assert.deepEqual(
@@ -65,7 +65,7 @@ test("orders list pages through an account's orders, newest first, with their cu
   const page = (await list('--limit', '1', '--offset', '1')).json
   assert.deepEqual([page.orders[0].orderId, page.orders.length, page.total], [ids[1], 1, 3])
 
-  assert.equal((await desk('orders', 'refund', '--order', ids[0] ?? '')).code, 0)
+  assert.equal((await cli('orders', 'refund', '--order', ids[0] ?? '')).code, 0)
   await town.client.get('/api/v1/orders', { key })
   const refunded = (await list('--status', 'refunded')).json
   assert.deepEqual(
@@ -84,7 +84,7 @@ test("orders list pages through an account's orders, newest first, with their cu
     { key: buyer.key, headers: { 'Idempotency-Key': 'four' } },
   )
   await town.client.get('/api/v1/orders', { key: buyer.key })
-  const all = (await desk('orders', 'list', '--limit', '3')).json
+  const all = (await cli('orders', 'list', '--limit', '3')).json
   assert.deepEqual(
     all.orders.map((row: { orderId: string; accountId: string }) => [row.orderId, row.accountId]),
     [
@@ -94,8 +94,8 @@ test("orders list pages through an account's orders, newest first, with their cu
     ],
   )
   assert.deepEqual([all.accountId, all.total], [null, 4])
-  assert.equal((await desk('orders', 'list', '--status', 'completed')).json.total, 3)
-  const unknown = await desk('orders', 'list', '--account', 'acc_unknown')
+  assert.equal((await cli('orders', 'list', '--status', 'completed')).json.total, 3)
+  const unknown = await cli('orders', 'list', '--account', 'acc_unknown')
   assert.deepEqual([unknown.code, unknown.json.code], [2, 'not_found'])
   await town.sound()
 })

@@ -20,7 +20,12 @@ import { openChosenLog } from '../../platform/eventstore/chosen-log.ts'
 import { caughtUp, type Engine, silent, startEngine } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
-import { createShopProcess, type Goods, mortal, type ShopProcess } from '../../support/prefix-process.ts'
+import {
+  createShopProcess,
+  mortal,
+  type OrderedItem,
+  type ShopProcess,
+} from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 
 /** The ways in which a log can stop in the middle of an item; `conflict`: another process wrote to the stream first. */
@@ -62,35 +67,39 @@ const credited = 100_000
 type Flow = {
   readonly before?: (at: Case) => Promise<unknown>
   readonly step: (process: ShopProcess, at: Case) => Promise<unknown>
-  readonly reactor: 'completes it' | 'is not asked'
+  readonly reactor: 'completes it' | 'is not called'
 }
 
-const ordering = (goodsOf: (at: Case) => Goods, before?: Flow['before']): Flow => ({
+const ordering = (itemOf: (at: Case) => OrderedItem, before?: Flow['before']): Flow => ({
   ...(before && { before }),
-  step: (process, at) => process.order(at.accountId, key, goodsOf(at)),
+  step: (process, at) => process.order(at.accountId, key, itemOf(at)),
   reactor: 'completes it',
 })
 
-const addresses = ({ productId }: Case, quantity = 3): Goods => ({ kind: 'addresses', productId, quantity })
-const plan = ({ productId }: Case): Goods => ({ kind: 'plan', productId })
+const addresses = ({ productId }: Case, quantity = 3): OrderedItem => ({
+  kind: 'addresses',
+  productId,
+  quantity,
+})
+const plan = ({ productId }: Case): OrderedItem => ({ kind: 'plan', productId })
 
 const bought =
-  (goodsOf: (at: Case) => Goods): NonNullable<Flow['before']> =>
+  (itemOf: (at: Case) => OrderedItem): NonNullable<Flow['before']> =>
   (at) =>
-    at.other.order(at.accountId, 'bought', goodsOf(at))
+    at.other.order(at.accountId, 'bought', itemOf(at))
 
 const proxyIdsOf = async ({ world }: Case, orderId: OrderId) => {
   for await (const stored of world.log.readStream(orderStream(orderId), 0))
     return (decode(stored).data as { proxyIds: OrderDetailsProxyIds }).proxyIds
   throw new Error(`${orderId} is not fulfilled`)
 }
-type OrderDetailsProxyIds = Extract<Goods, { kind: 'extension' }>['proxyIds']
+type OrderDetailsProxyIds = Extract<OrderedItem, { kind: 'extension' }>['proxyIds']
 
 const refunding = (
-  goodsOf: (at: Case) => Goods,
+  itemOf: (at: Case) => OrderedItem,
   requestOf: (at: Case) => Promise<Parameters<ShopProcess['refund']>[2]>,
 ): Flow => ({
-  before: bought(goodsOf),
+  before: bought(itemOf),
   step: async (process, at) => process.refund(orderOf(at, 'bought'), 'once', await requestOf(at)),
   reactor: 'completes it',
 })
@@ -140,7 +149,7 @@ const flows: Readonly<Record<string, Flow>> = {
       const numbered = [201, 202, 203].map((n) => at.nextIps(1)[0]!.replace(/\d+$/, String(n)))
       return process.stock(at.productId, numbered)
     },
-    reactor: 'is not asked',
+    reactor: 'is not called',
   },
 }
 
@@ -232,7 +241,7 @@ const runReactors = async ({ world }: Case): Promise<void> => {
   const { pool, log, engine } = world
   await caughtUp(engine, log, ['hot'])
   const process = createShopProcess(prefixLog(log), clock)
-  const deps = {
+  const dependencies = {
     scheduler: testScheduler(),
     pool,
     clock: laterClock,
@@ -240,8 +249,8 @@ const runReactors = async ({ world }: Case): Promise<void> => {
     intervalMs: 3_600_000 / 20,
   }
   const pollers = [
-    startCompletionReactor({ ...deps, complete: process.complete }),
-    startMovementReactor({ ...deps, wallets: process.wallets }),
+    startCompletionReactor({ ...dependencies, complete: process.complete }),
+    startMovementReactor({ ...dependencies, wallets: process.wallets }),
   ]
   for (const poller of pollers) await poller.runNow()
   for (const poller of pollers) await poller.stop()
@@ -312,7 +321,7 @@ describe('over a log that stops after some appends', () => {
             const process = createShopProcess(prefixLog(world.log), clock)
             await flow.step(process, at)
             await process.end()
-            assert.deepEqual(await endOf(at), end, `${where}, asked ${retry} times more`)
+            assert.deepEqual(await endOf(at), end, `${where}, repeated ${retry} times`)
           }
           const again = await setTheScene(world, flow)
           await runStopped(again, flow, stopOnce(again, n, stop).stopAt)
@@ -320,7 +329,7 @@ describe('over a log that stops after some appends', () => {
           await flow.step(process, again)
           await process.end()
           await runReactors(again)
-          assert.deepEqual(await endOf(again), end, `${where}, asked again before any reactor`)
+          assert.deepEqual(await endOf(again), end, `${where}, repeated before any reactor`)
         }
     })
 
@@ -388,7 +397,7 @@ describe('over a log that stops after some appends', () => {
   })
 
   test('a paid extension whose rentals are refunded meanwhile reports that they ended, and is refunded', async () => {
-    const at = await setTheScene(world, { ...flows['an extension']!, reactor: 'is not asked' })
+    const at = await setTheScene(world, { ...flows['an extension']!, reactor: 'is not called' })
     const proxyIds = await proxyIdsOf(at, orderOf(at, 'bought'))
     let raced = false
     const slow = createShopProcess(
@@ -401,8 +410,8 @@ describe('over a log that stops after some appends', () => {
       }),
       clock,
     )
-    const goods = { kind: 'extension', productId: at.productId, proxyIds } as const
-    const { order } = await slow.order(at.accountId, key, goods)
+    const item = { kind: 'extension', productId: at.productId, proxyIds } as const
+    const { order } = await slow.order(at.accountId, key, item)
     assert.ok(raced)
     assert.deepEqual([order.status, order.failureReason], ['refunded', 'rental_ended'])
     const refusals: unknown[] = []

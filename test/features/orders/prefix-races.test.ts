@@ -13,7 +13,12 @@ import { caughtUp, silent, startEngine } from '../../platform/projections/engine
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
-import { createShopProcess, type Goods, mortal, type ShopProcess } from '../../support/prefix-process.ts'
+import {
+  createShopProcess,
+  mortal,
+  type OrderedItem,
+  type ShopProcess,
+} from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 
@@ -111,27 +116,27 @@ test('two processes whose log stops at random charge once, refund once, and rent
       const refundOf = new Map<number, OrderId>()
       const requests = waves.flat()
 
-      const goodsOf = (asked: Exclude<Request, { kind: 'refund' }>): Goods =>
-        asked.kind === 'addresses'
-          ? { kind: 'addresses', productId, quantity: asked.quantity }
+      const itemOf = (sent: Exclude<Request, { kind: 'refund' }>): OrderedItem =>
+        sent.kind === 'addresses'
+          ? { kind: 'addresses', productId, quantity: sent.quantity }
           : { kind: 'held-plan', productId: `traffic-${productId}` }
 
       /** Sends one request; refusals and outages do not matter: the log is checked. */
       const ask = async (process: ShopProcess, n: number): Promise<void> => {
-        const asked = requests[n]![1]
-        const account = accounts[asked.buyer]!
-        if (asked.kind === 'refund') {
+        const sent = requests[n]![1]
+        const account = accounts[sent.buyer]!
+        if (sent.kind === 'refund') {
           // A retry is for the same order, whatever was placed since.
-          const orderId = refundOf.get(n) ?? [...orderIds.values()][asked.of % orderIds.size]
+          const orderId = refundOf.get(n) ?? [...orderIds.values()][sent.of % orderIds.size]
           if (orderId) refundOf.set(n, orderId)
           const wanted =
-            asked.cents === null
+            sent.cents === null
               ? ({ kind: 'whole' } as const)
-              : ({ kind: 'cents', cents: asked.cents } as const)
+              : ({ kind: 'cents', cents: sent.cents } as const)
           if (orderId) await process.refund(orderId, `refund-${n}`, wanted)
           return
         }
-        const { order } = await process.order(account, `key-${n}`, goodsOf(asked))
+        const { order } = await process.order(account, `key-${n}`, itemOf(sent))
         const known = orderIds.get(n) ?? order.details.orderId
         assert.equal(known, order.details.orderId, 'one key gave two orders')
         orderIds.set(n, known)
@@ -160,7 +165,7 @@ test('two processes whose log stops at random charge once, refund once, and rent
 
       // Another process completes the rest; then every client repeats its requests, twice.
       const after = createShopProcess(prefixLog(log), Date.now)
-      const deps = {
+      const dependencies = {
         scheduler: testScheduler(),
         pool,
         clock: () => Date.now() + 600_000,
@@ -168,8 +173,8 @@ test('two processes whose log stops at random charge once, refund once, and rent
         intervalMs: 180_000,
       }
       const pollers = [
-        startCompletionReactor({ ...deps, complete: after.complete }),
-        startMovementReactor({ ...deps, wallets: after.wallets }),
+        startCompletionReactor({ ...dependencies, complete: after.complete }),
+        startMovementReactor({ ...dependencies, wallets: after.wallets }),
       ]
       // Requests of an ended process may still land after the first read.
       const nothingOpen = async (): Promise<boolean> => {
@@ -212,18 +217,18 @@ test('two processes whose log stops at random charge once, refund once, and rent
           debits.set(orderId!, debits.get(orderId!)! - amountMicros)
         }
       }
-      const { rows } = await pool.query<{ order_id: string; status: string; kept: number }>(
-        `select order_id, status, (details::jsonb ->> 'amountCents')::bigint - refunded_cents as kept
+      const { rows } = await pool.query<{ order_id: string; status: string; remaining: number }>(
+        `select order_id, status, (details::jsonb ->> 'amountCents')::bigint - refunded_cents as remaining
            from read.orders where account_id = $1`,
         [account],
       )
       assert.equal(rows.length, debits.size, 'as many orders as debits')
-      for (const { order_id, status, kept } of rows) {
+      for (const { order_id, status, remaining } of rows) {
         assert.ok(status === 'completed' || status === 'refunded', `an order is left ${status}`)
         assert.equal(
           debits.get(order_id),
-          kept * 10_000,
-          'what is kept is what was paid less what was refunded',
+          remaining * 10_000,
+          'the remaining amount is the paid one less the refunds',
         )
       }
       const paid = [...debits.values()].reduce((sum, micros) => sum + micros, 0)

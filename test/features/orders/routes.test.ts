@@ -327,25 +327,25 @@ test('orders over HTTP', async (t) => {
 
   await t.test('rentals are extended from their own end, once per key, and only the named ones', async () => {
     const { body: order } = await buyer.post(orders, addresses(2), key('ext-order'))
-    const [kept, left] = order.proxyIds
+    const [extended, left] = order.proxyIds
     const proxyOf = async (id: string) =>
       (await buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)).body.proxies.find(
         ({ proxyId }: { proxyId: string }) => proxyId === id,
       )
-    const before = await proxyOf(kept)
+    const before = await proxyOf(extended)
     const extend = () =>
-      buyer.post('/api/v1/proxies/extend', { proxy_ids: [kept], period_days: 30 }, key('ext-1'))
+      buyer.post('/api/v1/proxies/extend', { proxy_ids: [extended], period_days: 30 }, key('ext-1'))
     const first = await extend()
     assert.deepEqual([first.status, first.body.kind, first.body.quantity], [201, 'extension', 1], first.text)
     assert.equal((await extend()).status, 200)
     const days = (from: string, to: string) => (Date.parse(to) - Date.parse(from)) / 86_400_000
-    assert.equal(days(before.expiresAt, (await proxyOf(kept)).expiresAt), 30)
+    assert.equal(days(before.expiresAt, (await proxyOf(extended)).expiresAt), 30)
     assert.equal((await proxyOf(left)).expiresAt, before.expiresAt)
-    const both = { proxy_ids: [kept], order_id: order.orderId, period_days: 30 }
+    const both = { proxy_ids: [extended], order_id: order.orderId, period_days: 30 }
     assert.equal((await buyer.post('/api/v1/proxies/extend', both, key('ext-2'))).body.code, 'invalid_body')
     const odd = await buyer.post(
       '/api/v1/proxies/extend',
-      { proxy_ids: [kept], period_days: 31 },
+      { proxy_ids: [extended], period_days: 31 },
       key('ext-3'),
     )
     assert.deepEqual([odd.status, odd.body.code], [400, 'invalid_period'])
@@ -442,5 +442,5 @@ test('orders over HTTP', async (t) => {
     assert.equal(await service.farebox.core.log.head(), head)
   })
 
-  assert.equal((await (await httpClientOf(baseUrl, 'fbx_nobody')).get('/api/v1/me')).status, 401)
+  assert.equal((await (await httpClientOf(baseUrl, 'fbx_unknown')).get('/api/v1/me')).status, 401)
 })

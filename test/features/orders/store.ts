@@ -11,7 +11,7 @@ import { orderCommands } from '../../support/order-commands.ts'
 import { logInPostgres } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { openShop } from '../deposits/support.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 const orders = '/api/v1/orders'
 
@@ -25,9 +25,9 @@ export const addresses = (quantity: number, more: object = {}) => ({
 /** The whole service with the stand-ins, and an operator. */
 export const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, settings)
-  const desk = deskOf(shop.farebox, [...resellerCommands, ...walletCommands, ...orderCommands])
+  const cli = cliOf(shop.farebox, [...resellerCommands, ...walletCommands, ...orderCommands])
   const run = async (...args: readonly string[]) => {
-    const ran = await desk(...args)
+    const ran = await cli(...args)
     assert.equal(ran.code, 0, ran.err)
     return ran.json
   }

@@ -15,10 +15,11 @@ const nowMs = 1_698_766_100_000
 
 /** Answers by method and path, and the received requests. */
 const server = (answers: Readonly<Record<string, unknown>>) => {
-  const asked: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] = []
+  const requests: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] =
+    []
   const send: Send = async (url, init = {}) => {
     const what = `${init.method} ${url.replace(credentials.url, '/')}`
-    asked.push({ what, body: init.body && JSON.parse(init.body), headers: init.headers })
+    requests.push({ what, body: init.body && JSON.parse(init.body), headers: init.headers })
     const found = answers[what]
     return {
       status: found === undefined ? 404 : 200,
@@ -26,7 +27,7 @@ const server = (answers: Readonly<Record<string, unknown>>) => {
       text: async () => (typeof found === 'string' ? found : JSON.stringify(found)),
     }
   }
-  return { asked, gateway: createBtcpayGateway(credentials, send) }
+  return { requests, gateway: createBtcpayGateway(credentials, send) }
 }
 
 const store = `/api/v1/stores/${credentials.storeId}/invoices`
@@ -89,7 +90,7 @@ test('an invoice with an impossible number of payments is an outage, for any pay
 })
 
 test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
-  const { gateway, asked } = server({
+  const { gateway, requests } = server({
     [`GET ${store}/${invoice.id}`]: { ...invoice, status: 'Settled' },
     [`GET ${store}/${invoice.id}/payment-methods`]: methods('0.00007766', 'Settled'),
   })
@@ -101,7 +102,7 @@ test('an invoice is read with its payments; numbers may be JSON numbers or texts
     status: 'paid',
     payments: [{ paymentId: 'c9ebb2c1-0', amountMicros: 5_000_700 }],
   })
-  assert.equal(asked[0]?.headers?.authorization, 'token key')
+  assert.equal(requests[0]?.headers?.authorization, 'token key')
   assert.equal(await gateway.fetch('invoice:unknown'), null)
 })
 
@@ -122,10 +123,10 @@ test('an invoice is searched before it is created, because the API has no idempo
     expiresAt: '2020-06-16T13:08:38.000Z',
     watchUntil: '2020-06-17T13:08:38.000Z',
   })
-  assert.equal(stands.asked.length, 1)
+  assert.equal(stands.requests.length, 1)
   const none = server({ [`GET ${store}?orderId=dep_a`]: [], [`POST ${store}`]: invoice })
   await none.gateway.createInvoice(request)
-  assert.deepEqual(none.asked[1]?.body, {
+  assert.deepEqual(none.requests[1]?.body, {
     amount: '5.00',
     currency: 'USD',
     metadata: { orderId: 'dep_a', itemDesc: 'Acme: account credit' },

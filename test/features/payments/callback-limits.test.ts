@@ -20,7 +20,7 @@ const liveGateway = (gatewayId: string, owner: string | null): LiveGateway => ({
   merchantName: 'Shop',
   gateway: createBtcpayGateway(
     { url: 'https://pay.example.com', storeId: 'store', apiKey: 'key', webhookSecret },
-    () => assert.fail('nothing is asked before the callback is answered'),
+    () => assert.fail('no request is sent before the callback is answered'),
   ),
 })
 

@@ -21,7 +21,7 @@ test('processed callbacks are deleted after a month, and waiting ones are never 
   await age('old', `status = 'done', finished_at = ${ago(31)}`)
   await age('new', `status = 'done', finished_at = ${ago(29)}`)
   await age('waits', `received_at = ${ago(365)}, due_at = ${ago(-1)}`)
-  const kept = async () =>
+  const storedIds = async () =>
     (await pool.query('select event_id from work.gateway_inbox order by 1')).rows.map((row) => row.event_id)
   const workers = createWorkers({
     scheduler,
@@ -35,8 +35,8 @@ test('processed callbacks are deleted after a month, and waiting ones are never 
     await reactor.stop()
     await workers.stop()
   })
-  await until(async () => !(await kept()).includes('old'), { what: 'the old callback to be gone' })
-  assert.deepEqual(await kept(), ['new', 'waits'])
+  await until(async () => !(await storedIds()).includes('old'), { what: 'the old callback to be gone' })
+  assert.deepEqual(await storedIds(), ['new', 'waits'])
 })
 
 test('a hanging gateway uses only its own slots, and slots of others do not count', async (t) => {
@@ -50,7 +50,7 @@ test('a hanging gateway uses only its own slots, and slots of others do not coun
     logger,
   })
   const answer = Promise.withResolvers<null>()
-  const asked = new Map<string, number>()
+  const calls = new Map<string, number>()
   const reactor = startCallbackReactor({
     scheduler,
     workers,
@@ -59,7 +59,7 @@ test('a hanging gateway uses only its own slots, and slots of others do not coun
     hooks: { at: () => undefined },
     gateways: {
       byId: async (gatewayId: string) => {
-        asked.set(gatewayId, (asked.get(gatewayId) ?? 0) + 1)
+        calls.set(gatewayId, (calls.get(gatewayId) ?? 0) + 1)
         return { gatewayId, gateway: { fetch: () => (gatewayId === 'gw_hangs' ? answer.promise : null) } }
       },
     },
@@ -75,12 +75,12 @@ test('a hanging gateway uses only its own slots, and slots of others do not coun
     reactor.wake()
   }
   await store('gw_hangs', 0, 6)
-  await until(() => asked.get('gw_hangs') === 6, { what: 'six that hang' })
+  await until(() => calls.get('gw_hangs') === 6, { what: 'six that hang' })
   await store('gw_hangs', 6, 6)
-  await until(() => asked.get('gw_hangs') === 8, { what: 'the two places that were free' })
+  await until(() => calls.get('gw_hangs') === 8, { what: 'the two places that were free' })
   await store('gw_answers', 0, 12)
-  await until(() => asked.get('gw_answers') === 12, { what: 'the other gateway' })
-  assert.equal(asked.get('gw_hangs'), 8)
+  await until(() => calls.get('gw_answers') === 12, { what: 'the other gateway' })
+  assert.equal(calls.get('gw_hangs'), 8)
   answer.resolve(null)
-  await until(() => asked.get('gw_hangs') === 12, { what: 'what waited for room' })
+  await until(() => calls.get('gw_hangs') === 12, { what: 'what waited for room' })
 })

@@ -57,10 +57,10 @@ const signature = (text: string, secret = ipnSecret): string =>
     .digest('hex')
 
 const server = (answers: Readonly<Record<string, unknown>>) => {
-  const asked: string[] = []
+  const requests: string[] = []
   const send: Send = async (url, init = {}) => {
     const what = `${init.method} ${url.replace('https://api.nowpayments.io/v1', '')}`
-    asked.push(what)
+    requests.push(what)
     const found = answers[what.split('?', 1)[0] as string]
     return {
       status: found === undefined ? 404 : 200,
@@ -68,7 +68,7 @@ const server = (answers: Readonly<Record<string, unknown>>) => {
       text: async () => JSON.stringify(found),
     }
   }
-  return { asked, gateway: createNowpaymentsGateway(credentials, send, { clock: () => 0 }) }
+  return { requests, gateway: createNowpaymentsGateway(credentials, send, { clock: () => 0 }) }
 }
 const { gateway } = server({})
 const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, 0)
@@ -201,7 +201,7 @@ test('the status of an invoice covers all its payments', () => {
 
 test('a notification is verified with the API: the payment, then all payments of its invoice with the same reference', async () => {
   const invoiceId = 4522625843
-  const { gateway: live, asked } = server({
+  const { gateway: live, requests } = server({
     'GET /payment/5524759814': { ...overpaid, invoice_id: invoiceId },
     'POST /auth': { token: 'jwt' },
     'GET /payment/': {
@@ -223,8 +223,8 @@ test('a notification is verified with the API: the payment, then all payments of
       { paymentId: '5524759814', amountMicros: 5_433_056 },
     ],
   })
-  assert.equal(asked.filter((what) => what === 'POST /auth').length, 1)
-  assert.match(asked.at(-1) ?? '', /invoiceId=4522625843/)
+  assert.equal(requests.filter((what) => what === 'POST /auth').length, 1)
+  assert.match(requests.at(-1) ?? '', /invoiceId=4522625843/)
 })
 
 test('a repeated deposit, which names neither order nor invoice, belongs to the order of its parent', async () => {

@@ -155,10 +155,10 @@ test('amounts that a dispute moved besides the disputed amount are listed, and d
 })
 
 test('a dispute is looked up with its charge and the session of its payment', async () => {
-  const asked: string[] = []
+  const requests: string[] = []
   const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
     const { pathname, search } = new URL(url)
-    asked.push(`${pathname}${search}`)
+    requests.push(`${pathname}${search}`)
     const found = pathname.startsWith('/v1/disputes/')
       ? { ...publishedDispute, payment_intent: 'pi_1', status: 'needs_response' }
       : {
@@ -178,11 +178,11 @@ test('a dispute is looked up with its charge and the session of its payment', as
     amountMicros: 10_000_000,
     state: 'withdrawn',
   })
-  assert.match(asked[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
+  assert.match(requests[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
 })
 
 test('disputes and refunds are listed page by page since a time, without disputes that moved nothing', async () => {
-  const asked: URLSearchParams[] = []
+  const queries: URLSearchParams[] = []
   const one = (id: string, status: string, amounts: readonly number[]) => ({
     ...publishedDispute,
     id,
@@ -202,8 +202,8 @@ test('disputes and refunds are listed page by page since a time, without dispute
     const { pathname, searchParams } = new URL(url)
     if (pathname === '/v1/refunds') return listOf(refunds, false)
     assert.equal(pathname, '/v1/disputes')
-    const data = pages[asked.push(searchParams) - 1]
-    return listOf(data, asked.length < pages.length)
+    const data = pages[queries.push(searchParams) - 1]
+    return listOf(data, queries.length < pages.length)
   })
   assert.deepEqual(await api.changesSince(1_680_000_000_999), [
     { eventId: 'found dp_3 withdrawn', reference: 'dispute:dp_3' },
@@ -211,7 +211,7 @@ test('disputes and refunds are listed page by page since a time, without dispute
     { eventId: 'found re_1 succeeded', reference: 'charge:ch_1' },
   ])
   assert.deepEqual(
-    asked.map((query) => [query.get('created[gte]'), query.get('starting_after')]),
+    queries.map((query) => [query.get('created[gte]'), query.get('starting_after')]),
     [
       ['1680000000', null],
       ['1680000000', 'dp_2'],
@@ -237,7 +237,7 @@ test('another secret, other bytes, another time or no signature are refused', ()
   const body = event('checkout.session.completed', published)
   const minutes = 60_000
   for (const [headers, sent] of [
-    [signed(body, { secret: 'whsec_of_somebody_else' }), body],
+    [signed(body, { secret: 'whsec_of_another_account' }), body],
     [signed(body), body.replace('2198', '9998')],
     [signed(body), JSON.stringify(JSON.parse(body))],
     [signed(body, { atMs: nowMs - 6 * minutes }), body],

@@ -345,7 +345,7 @@ test('traffic that any process metered is read at once in every other', async (t
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger,
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => beside.close())
   const other = httpClient(beside.baseUrl ?? '', stage.document)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type Customer, done } from '../../contract/stage.ts'
 import { orderCommands } from '../../support/order-commands.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 import { dayMs, openYear } from '../subscriptions/world.ts'
 
 const path = '/api/v1/proxies'
@@ -28,7 +28,7 @@ describe('rented addresses as lines of text', () => {
         `${one.ip}:9000:${one.username}:${one.password}`,
     )
 
-    const asked = 'format=txt&family=ipv4&country=usa&product_id=ipv4-datacenter&expires_before=2999-01-01'
+    const search = 'format=txt&family=ipv4&country=usa&product_id=ipv4-datacenter&expires_before=2999-01-01'
     for (const [limit, sizes] of [
       ['', [50, 23]],
       ['&limit=30', [30, 30, 13]],
@@ -36,7 +36,7 @@ describe('rented addresses as lines of text', () => {
       ['&limit=1000', [73]],
     ] as const) {
       const pages: (readonly string[])[] = []
-      for (let next: string | null = `${path}?${asked}${limit}`; next !== null; ) {
+      for (let next: string | null = `${path}?${search}${limit}`; next !== null; ) {
         const page = await done(client.get(next, { key }))
         assert.equal(page.headers.get('x-farebox-total'), '73', next)
         pages.push(linesOf(page.text))
@@ -68,7 +68,7 @@ describe('rented addresses as lines of text', () => {
 
   test('contain only working addresses, to their last instant; others on request', async (t) => {
     const { client, ...stage } = await openYear(t)
-    const run = deskOf(stage.farebox, orderCommands)
+    const run = cliOf(stage.farebox, orderCommands)
     const who: Customer = await stage.customer({ cents: 100_000 })
     const { key } = who
     const order = async () => (await done(client.post('/api/v1/orders', rent(2), { key }))).body
@@ -81,22 +81,22 @@ describe('rented addresses as lines of text', () => {
       (await done(client.get(`${path}?order_id=${orderId}`, { key }))).body.proxies.map(
         ({ ip }: { ip: string }) => ip,
       )
-    const [kept, refunded] = [await order(), await order()]
-    const [keptIps, refundedIps] = [await ipsOf(kept.orderId), await ipsOf(refunded.orderId)]
-    assert.deepEqual(await lines(), [...refundedIps, ...keptIps])
+    const [held, refunded] = [await order(), await order()]
+    const [heldIps, refundedIps] = [await ipsOf(held.orderId), await ipsOf(refunded.orderId)]
+    assert.deepEqual(await lines(), [...refundedIps, ...heldIps])
 
     const { code, err } = await run('orders', 'refund', '--order', refunded.orderId)
     assert.equal(code, 0, err)
-    assert.deepEqual(await lines(), keptIps)
+    assert.deepEqual(await lines(), heldIps)
     assert.deepEqual(await lines(`&order_id=${refunded.orderId}`), [])
     assert.deepEqual(await lines('&status=expired'), refundedIps)
 
     stage.wait(29 * dayMs)
-    assert.deepEqual(await lines(), keptIps, 'an address that ends tomorrow works today')
-    assert.deepEqual([await lines('&status=expiring'), await lines('&status=active')], [keptIps, []])
+    assert.deepEqual(await lines(), heldIps, 'an address that ends tomorrow works today')
+    assert.deepEqual([await lines('&status=expiring'), await lines('&status=active')], [heldIps, []])
     stage.wait(dayMs)
     assert.deepEqual(await lines(), [])
-    assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...keptIps])
+    assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...heldIps])
     // The list for programs includes ended rentals: each entry has its status.
     const { proxies } = (await done(client.get(path, { key }))).body
     assert.deepEqual(

@@ -10,7 +10,7 @@ import { stockStream } from '../../../src/kernel/streams.ts'
 import { handle } from '../../../src/platform/commands/command.ts'
 import { logInPostgres, type Service, startService } from '../../support/service.ts'
 import { assertVerified } from '../../support/verify.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 
 const dayMs = 86_400_000
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
@@ -100,16 +100,16 @@ describe('replacing a rented address', () => {
     const { pool } = service.farebox.core
     const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
     assert.deepEqual(rows, [{ proxy_id: id, comment }])
-    const desk = deskOf(service.farebox, proxyCommands)
+    const cli = cliOf(service.farebox, proxyCommands)
     const { ip } = await read(id)
-    const { json } = await desk('proxies', 'show', id)
+    const { json } = await cli('proxies', 'show', id)
     const [{ replacedAt, formerIp, ...said }] = json.replacements
     assert.deepEqual([said, json.replacements.length], [{ reason: 'custom', ip, comment }, 1])
     assert.match(
-      (await desk.text('proxies', 'show', id)).out,
+      (await cli.text('proxies', 'show', id)).out,
       new RegExp(`replacement 1 +${replacedAt} custom, was ${formerIp}: ${comment}`),
     )
-    const listed = await desk.text('proxies', 'list', '--account', service.demo.buyer.accountId)
+    const listed = await cli.text('proxies', 'list', '--account', service.demo.buyer.accountId)
     assert.match(listed.out, new RegExp(`${id} .* custom$`, 'm'))
   })
 

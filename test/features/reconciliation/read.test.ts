@@ -135,7 +135,7 @@ const readable: readonly (readonly [string, StatementFormat, string, string, rea
     ],
   ],
   [
-    'NOWPayments: the price times what was paid of what was asked',
+    'NOWPayments: the price times what was paid of what was invoiced',
     nowpayments,
     [
       nowHeading,

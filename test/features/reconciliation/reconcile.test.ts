@@ -355,7 +355,7 @@ test('crypto: converted amounts agree to the digits of the report', async (t) =>
 
 test('uncounted and unfinished lines of a provider match nothing', async (t) => {
   const { file, run, json } = await world(t)
-  const asked = async (...lines: readonly string[]) => {
+  const compare = async (...lines: readonly string[]) => {
     const { code, said } = await json('--gateway', 'btcpay', '--file', await file(lines))
     return [code, ...said.sums.map((sum: { class: string; lines: number }) => `${sum.class} ${sum.lines}`)]
   }
@@ -364,7 +364,7 @@ test('uncounted and unfinished lines of a provider match nothing', async (t) => 
   const legacy = (payment: string, amount: string, status: string, accounted: string) =>
     `2026-11-21T02:00:00Z,s,dep_b1,inv_1,${payment},BTC,0.0002,0,${amount},USD,${status},${accounted}`
   const second = legacy('tx-1', '0.50', 'settled', 'true')
-  assert.deepEqual(await asked(legacyHeading, legacy('tx-0', '13.00', 'settled', 'true'), second), [
+  assert.deepEqual(await compare(legacyHeading, legacy('tx-0', '13.00', 'settled', 'true'), second), [
     0,
     'matched 2',
   ])
@@ -375,7 +375,7 @@ test('uncounted and unfinished lines of a provider match nothing', async (t) => 
     ['pending', 'true'],
   ] as const)
     assert.deepEqual(
-      await asked(legacyHeading, legacy('tx-0', '13.00', status, accounted), second),
+      await compare(legacyHeading, legacy('tx-0', '13.00', status, accounted), second),
       [1, 'matched 1', 'not_final 1'],
       `${status}, ${accounted}`,
     )
@@ -385,7 +385,7 @@ test('uncounted and unfinished lines of a provider match nothing', async (t) => 
   const payment = (confirmed: boolean, amount: string) =>
     `2026-11-20,inv_1,dep_b1,BTC-CHAIN,${confirmed},BTC,0.0001,USD,${amount}`
   assert.deepEqual(
-    await asked(heading, payment(false, '0.10'), payment(true, '0.50'), payment(true, '12.9996083')),
+    await compare(heading, payment(false, '0.10'), payment(true, '0.50'), payment(true, '12.9996083')),
     [0, 'matched 2', 'open 1'],
   )
   const { out } = await run(

@@ -106,66 +106,66 @@ const openHanging = async (t: TestContext) => {
   const over = Promise.withResolvers<SendOutcome>()
   const answer = (): void => over.resolve({ kind: 'sent' })
   t.after(answer)
-  let asked = 0
+  let calls = 0
   const messages = await openMessages(t, {
     hangs: () => {
-      asked += 1
+      calls += 1
       return over.promise
     },
     answers: async () => ({ kind: 'sent' }),
   })
   const allSent = (reseller: string) => async (): Promise<boolean> =>
     (await messages.results(reseller)).every(({ result }) => result === 'sent')
-  return { ...messages, answer, asked: () => asked, allSent }
+  return { ...messages, answer, calls: () => calls, allSent }
 }
 
 test("a reseller's hanging bot does not delay others' messages, however many and however old its own are", async (t) => {
-  const { worker, due, answer, asked, allSent } = await openHanging(t)
+  const { worker, due, answer, calls, allSent } = await openHanging(t)
   await due('hangs', 100, 3_600_000)
   await due('answers', 40, 1_000)
   void worker.runNow()
   await until(allSent('answers'), { what: 'the messages of the bot that answers' })
-  assert.equal(asked(), 4, 'of the other one so many are on their way at once')
+  assert.equal(calls(), 4, 'of the other one so many are on their way at once')
   answer()
   // Messages that waited for a slot follow without a round's pause.
   await until(allSent('hangs'))
-  assert.equal(asked(), 100)
+  assert.equal(calls(), 100)
 })
 
 test('running messages of a reseller count against its share of the next round', async (t) => {
-  const { worker, due, asked, allSent } = await openHanging(t)
+  const { worker, due, calls, allSent } = await openHanging(t)
   await due('hangs', 3, 3_600_000)
   await worker.runNow()
-  await until(() => asked() === 3)
+  await until(() => calls() === 3)
   await due('hangs', 8, 1_000, 3)
   await due('answers', 5, 0)
   await worker.runNow()
   await until(allSent('answers'))
   await worker.runNow()
-  await until(() => asked() >= 4)
-  assert.equal(asked(), 4)
+  await until(() => calls() >= 4)
+  assert.equal(calls(), 4)
 })
 
 test('a chat that always moved is retried less and less often, and finally abandoned', async (t) => {
-  let asked = 0
+  let calls = 0
   const { worker, due, results, pass } = await openMessages(t, {
     moves: async () => {
-      asked += 1
-      return { kind: 'moved', chatId: `-100${asked}` }
+      calls += 1
+      return { kind: 'moved', chatId: `-100${calls}` }
     },
   })
   await due('moves', 1, 0)
   const round = async (): Promise<void> => {
-    const before = asked
+    const before = calls
     await worker.drain()
-    assert.equal(asked, before + 1)
+    assert.equal(calls, before + 1)
   }
   await round()
   assert.deepEqual(await results('moves'), [
     { result: 'the chat moved', due_at: '2026-11-21T12:00:01.000Z', finished_at: null },
   ])
   await worker.drain()
-  assert.equal(asked, 1, 'not before its time')
+  assert.equal(calls, 1, 'not before its time')
   for (let attempt = 2; attempt < 32; attempt += 1) {
     pass(3_600_000)
     await round()
@@ -175,7 +175,7 @@ test('a chat that always moved is retried less and less often, and finally aband
   assert.equal((await results('moves'))[0]?.result, 'given up: the chat moved')
   pass(3_600_000)
   await worker.drain()
-  assert.equal(asked, 32)
+  assert.equal(calls, 32)
 })
 
 test('a bot that requests a retry in ten thousand years is retried in a day', async (t) => {
@@ -189,9 +189,9 @@ test('a bot that requests a retry in ten thousand years is retried in a day', as
 })
 
 test('an order of another reseller is never sent, even if it is inserted into the queue', async (t) => {
-  const told: string[] = []
+  const sentTo: string[] = []
   const bot = async (chatId: string): Promise<SendOutcome> => {
-    told.push(chatId)
+    sentTo.push(chatId)
     return { kind: 'sent' }
   }
   const { pool, worker, due, results } = await openMessages(t, { victim: bot, thief: bot })
@@ -203,6 +203,6 @@ test('an order of another reseller is never sent, even if it is inserted into th
   await worker.runNow()
   await until(async () => (await results('thief')).every(({ finished_at }) => finished_at !== null))
   await until(async () => (await results('victim')).every(({ finished_at }) => finished_at !== null))
-  assert.deepEqual(told.toSorted(), ['thief', 'victim'])
+  assert.deepEqual(sentTo.toSorted(), ['thief', 'victim'])
   assert.match((await results('thief')).map(({ result }) => result).join(), /not written by the service/)
 })

@@ -120,7 +120,7 @@ test('wrong use exits with 2, and a correction below zero is refused', async (t)
   const buyer = await account('buyer')
   const wrong = [
     movement(buyer, 'alice', 100, 'r'),
-    movement('acc_nobody', 'alice', 100, 'r'),
+    movement('acc_unknown', 'alice', 100, 'r'),
     movement(reseller, '', 100, 'r'),
     movement(reseller, '  ', 100, 'r'),
     movement(reseller, 'a\nb', 100, 'r'),

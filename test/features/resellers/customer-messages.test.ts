@@ -38,9 +38,9 @@ test('a customer gets one message when its payment placed the order, and a bot t
   const { order_id: orderId } = await store.deposits(short.body.depositId, { status: 'paid' })
   assert.equal((await store.read(orderId)).status, 'completed')
   await until(async () => (await messages()).length > 0, { timeoutMs: 40_000, what: 'the message' })
-  const [told] = await messages()
-  assert.equal(told?.chat_id, 4242)
-  assert.match(told?.text ?? '', new RegExp(`4 IP of isp-static.*\nOrder ${orderId}\nAnn & Co$`, 's'))
+  const [message] = await messages()
+  assert.equal(message?.chat_id, 4242)
+  assert.match(message?.text ?? '', new RegExp(`4 IP of isp-static.*\nOrder ${orderId}\nAnn & Co$`, 's'))
   await until(async () => (await rows())[0]?.result === 'sent')
   assert.equal((await rows())[0]?.attempts, 3)
 

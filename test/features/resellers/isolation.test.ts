@@ -4,7 +4,7 @@ import fc from '../../support/fast-check.ts'
 import type { Called } from '../../support/http.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { deskOf } from './desk.ts'
+import { cliOf } from './cli.ts'
 import { cause, type Shop, shopsOf } from './shop.ts'
 
 type Action =
@@ -83,7 +83,7 @@ type Party = {
   /** Its requests under each customer and key, and the answers. */
   readonly deposits: Map<string, { readonly id: string; readonly cents: number; paidCents: number }>
   /** Every id that it ever received. */
-  readonly told: Set<string>
+  readonly received: Set<string>
 }
 
 const idPattern = /(?:ord|dep|pln|prx|cus|txn|ref)_[0-9a-z]{8,}/g
@@ -92,7 +92,7 @@ const api = '/api/v1/reseller'
 test("resellers with customers of the same names never see, charge or credit each other's", async (t) => {
   const service = await startService(t)
   const shops = shopsOf(service)
-  const desk = deskOf(service.farebox)
+  const cli = cliOf(service.farebox)
   const open = async (
     discountBp: number,
     markupMillionths: number,
@@ -104,7 +104,7 @@ test("resellers with customers of the same names never see, charge or credit eac
       ['card', '--provider', 'stripe'],
       ['crypto', '--provider', crypto],
     ])
-      assert.equal((await desk(...gateway, ...rail)).code, 0)
+      assert.equal((await cli(...gateway, ...rail)).code, 0)
     await shops.resellers.change(shop.accountId, { discountBp, markupMillionths }, cause)
     const unit = await until(async () => {
       const { body } = await shop.client.get('/api/v1/products/residential-basic/price?quantity=1')
@@ -112,7 +112,7 @@ test("resellers with customers of the same names never see, charge or credit eac
         ? null
         : { amountCents: body.amountCents as number, costCents: body.yourCostCents as number }
     })
-    const fresh = { credit: new Map(), ids: new Map(), labels: new Map(), told: new Set<string>() }
+    const fresh = { credit: new Map(), ids: new Map(), labels: new Map(), received: new Set<string>() }
     return {
       shop,
       unit,
@@ -148,7 +148,7 @@ test("resellers with customers of the same names never see, charge or credit eac
     )
 
   const hear = (me: Party, { status, text }: Called): void => {
-    if (status < 300) for (const [id] of text.matchAll(idPattern)) me.told.add(id)
+    if (status < 300) for (const [id] of text.matchAll(idPattern)) me.received.add(id)
   }
   /** A foreign thing reads as one that never was: the same answer but for the id and the request's own. */
   const asAbsent = async (id: string, send: (id: string) => Promise<Called>): Promise<void> => {
@@ -358,9 +358,9 @@ test("resellers with customers of the same names never see, charge or credit eac
         for (const [n, me] of parties.entries())
           for (const other of parties.slice(n + 1))
             assert.deepEqual(
-              [...me.told].filter((id) => other.told.has(id)),
+              [...me.received].filter((id) => other.received.has(id)),
               [],
-              'two were told of one thing',
+              'two received the same id',
             )
       },
     ),
@@ -371,11 +371,11 @@ test("resellers with customers of the same names never see, charge or credit eac
     assert.equal(me.ids.size, names.length)
     for (const kind of ['ord', 'cus', 'dep'])
       assert.ok(
-        [...me.told].some((id) => id.startsWith(kind)),
+        [...me.received].some((id) => id.startsWith(kind)),
         `nothing was seen of ${kind}`,
       )
   }
   t.diagnostic(
-    `${parties.map(({ sold }) => sold.length).join(', ')} sales, ${parties.map(({ told }) => told.size).join(', ')} ids`,
+    `${parties.map(({ sold }) => sold.length).join(', ')} sales, ${parties.map(({ received }) => received.size).join(', ')} ids`,
   )
 })

@@ -97,7 +97,7 @@ test('the pages of a reseller', async (t) => {
     assert.doesNotMatch(html, /<b>bob/)
     const found = await browser.open('/console/reseller/customers?ref=alice')
     assert.doesNotMatch(found.html, /bob/)
-    assert.match((await browser.open('/console/reseller/customers?ref=nobody')).html, /Nothing matches/)
+    assert.match((await browser.open('/console/reseller/customers?ref=unknown')).html, /Nothing matches/)
     const here = `/console/reseller/customers/${aliceId}`
     const one = await browser.open(here)
     const { creditCents, totals } = await read(`customers/${aliceId}`)

@@ -8,7 +8,7 @@ import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createVault, SealBroken } from '../../../src/platform/vault/seal.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { deskOf, operator, scratch } from './desk.ts'
+import { cliOf, operator, scratch } from './cli.ts'
 
 const streamOf = async ({ farebox }: Service, accountId: string) => {
   const events = []
@@ -22,7 +22,7 @@ const isp = '/api/v1/products/isp-static'
 test('each setting of a reseller is an event with its actor, and prices change within a moment', async (t) => {
   const service = await startService(t)
   const { accountId } = service.demo.reseller
-  const run = deskOf(service.farebox)
+  const run = cliOf(service.farebox)
   const quote = async (path: string) => (await service.reseller.get(path)).body
   const plain = await quote('/api/v1/products/residential-premium/price?quantity=10')
   assert.deepEqual([plain.yourCostCents, plain.amountCents, plain.listCents], [4_900, 4_900, 4_900])
@@ -98,7 +98,7 @@ test('each setting of a reseller is an event with its actor, and prices change w
 
 test("a reseller's own order is charged its cost, and the expected amount is compared with that", async (t) => {
   const service = await startService(t)
-  const run = deskOf(service.farebox)
+  const run = cliOf(service.farebox)
   await run(
     'reseller',
     'set',
@@ -133,7 +133,7 @@ test('credentials of gateways and bots are sealed in the vault; events contain o
   const service = await startService(t)
   const { core } = service.farebox
   const { accountId } = service.demo.reseller
-  const run = deskOf(service.farebox)
+  const run = cliOf(service.farebox)
   const file = await scratch(t)
   const stripe = await file('stripe.json', { secretKey: 'sk_live_s3cret', webhookSecret: 'whsec_s3cret' })
   const btcpay = await file('btcpay.json', {
@@ -195,7 +195,7 @@ test('a wrong input is refused with the accepted values, exits with 2 and writes
   const service = await startService(t)
   const { core } = service.farebox
   const { reseller, buyer } = service.demo
-  const run = deskOf(service.farebox)
+  const run = cliOf(service.farebox)
   const file = await scratch(t)
   const broken = await file('broken.json', '{"secretKey":')
   const short = await file('short.json', { secretKey: 's3cret' })
@@ -268,7 +268,7 @@ test('a wrong input is refused with the accepted values, exits with 2 and writes
 
 test('customers cannot order what a reseller does not sell, and orders of 0 cents are refused', async (t) => {
   const service = await startService(t)
-  const run = deskOf(service.farebox)
+  const run = cliOf(service.farebox)
   const { accountId } = service.demo.reseller
   await run('reseller', 'set', '--account', accountId, '--sellable', 'isp-static', '--discount', '99.99')
   const path = '/api/v1/products/residential-premium/price?quantity=1'

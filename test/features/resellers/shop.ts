@@ -12,7 +12,7 @@ import type { AccountId, OrderId } from '../../../src/kernel/ids.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { type HttpClient, httpClientOf } from '../../support/http.ts'
 import type { Service } from '../../support/service.ts'
-import { operator } from './desk.ts'
+import { operator } from './cli.ts'
 
 export const cause = { actor: operator, correlationId: 'run_test' } as const
 

@@ -19,19 +19,19 @@ const send = (answer: Send) =>
 
 describe('the Telegram adapter', () => {
   test('calls sendMessage as the Bot API documents it', async () => {
-    const asked: { url: string; body: unknown }[] = []
+    const requests: { url: string; body: unknown }[] = []
     const telegram = createTelegram({
       token,
       apiUrl: 'https://api.telegram.org',
       send: async (url, init) => {
-        asked.push({ url, body: JSON.parse(init?.body ?? '') })
+        requests.push({ url, body: JSON.parse(init?.body ?? '') })
         return { status: 200, headers: new Headers(), text: async () => '{"ok":true,"result":{}}' }
       },
     })
     for (const chatId of ['-1001234567890', '@farebox_news'])
       assert.deepEqual(await telegram.send({ chatId, text: 'Grüße' }), { kind: 'sent' })
     const url = `https://api.telegram.org/bot${token}/sendMessage`
-    assert.deepEqual(asked, [
+    assert.deepEqual(requests, [
       { url, body: { chat_id: -1001234567890, text: 'Grüße' } },
       { url, body: { chat_id: '@farebox_news', text: 'Grüße' } },
     ])

@@ -78,8 +78,8 @@ test('each call of a batch is made and billed separately, and the batch ends aft
     return outcomes[name as string] ?? found({ name: name as string })
   })
   const before = await world.wallet()
-  const asked = ['one', 'none', 'shut', 'nothing', 'flaky', 'two']
-  const { batch, isNew } = await world.accept('batch-1', asked)
+  const names = ['one', 'none', 'shut', 'nothing', 'flaky', 'two']
+  const { batch, isNew } = await world.accept('batch-1', names)
   assert.ok(isNew)
   world.work()
   const over = await world.finished(batch.batch_id)
@@ -103,10 +103,10 @@ test('each call of a batch is made and billed separately, and the batch ends aft
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 3), null)
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 7), null)
   // The same request again returns the existing batch; another under its id is refused.
-  const again = await world.accept('batch-1', asked)
+  const again = await world.accept('batch-1', names)
   assert.deepEqual([again.isNew, again.batch.finished_at], [false, over.batch.finished_at])
   await assert.rejects(world.accept('batch-1', ['other']), { code: 'idempotency_conflict' })
-  assert.equal(tries.size, asked.length)
+  assert.equal(tries.size, names.length)
 })
 
 test('an input that the scraper does not accept refuses the whole batch, by its position', async (t) => {
@@ -158,8 +158,8 @@ test('a batch is erased a day after its end, and its id is reported as erased pe
   world.work()
   await world.finished(batch.batch_id)
   world.clock.aheadMs += 25 * 3_600_000
-  const kept = async () => (await world.pool.query('select from work.scrape_batches')).rows.length
-  await until(async () => (await kept()) === 0)
+  const batchRows = async () => (await world.pool.query('select from work.scrape_batches')).rows.length
+  await until(async () => (await batchRows()) === 0)
   assert.equal(await world.batches.find(world.accountId, batch.batch_id), null)
   await assert.rejects(world.accept('old', ['a']), { code: 'result_expired' })
 })
@@ -207,9 +207,9 @@ test('a batch whose key is revoked while it waits makes no more calls', async (t
 })
 
 test('a canceled batch makes no more calls, keeps its results, and is listed', async (t) => {
-  const asked: unknown[] = []
+  const called: unknown[] = []
   const world = await batchWorld(t, ({ subreddit: name }) => {
-    asked.push(name)
+    called.push(name)
     return found({})
   })
   const { batch } = await world.accept('canceled', ['one', 'two'])
@@ -227,7 +227,7 @@ test('a canceled batch makes no more calls, keeps its results, and is listed', a
       ['failed', 'canceled', 0],
     ],
   )
-  assert.deepEqual(asked, ['three'])
+  assert.deepEqual(called, ['three'])
   const page = await world.batches.list(world.accountId, { limit: 1, offset: 0 })
   assert.equal(page.total, 2)
   assert.equal(page.batches.length, 1)
@@ -253,7 +253,7 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
   // A forged batch with the signatures of the genuine one; and one whose calls are finished already.
   for (const [id, status] of [
     ['scb_forged', 'pending'],
-    ['scb_told', 'done'],
+    ['scb_done', 'done'],
   ] as const) {
     await pool.query(
       `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
@@ -277,7 +277,7 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
       ['failed', true],
     ],
   )
-  for (const id of ['scb_forged', 'scb_told'])
+  for (const id of ['scb_forged', 'scb_done'])
     await until(async () => {
       const found = await pool.query(
         'select from work.scrape_batches where batch_id = $1 and finished_at is not null',
@@ -287,7 +287,7 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
     })
   assert.equal(world.provider.calls.length, 1)
   const events = await world.log.readAll(0, 1_000)
-  assert.ok(events.every(({ data }) => !data.includes('scb_forged') && !data.includes('scb_told')))
+  assert.ok(events.every(({ data }) => !data.includes('scb_forged') && !data.includes('scb_done')))
 })
 
 test('a batch canceled while it runs, twice and across a crash, costs only its completed calls', async (t) => {
@@ -331,12 +331,12 @@ test('a batch canceled while it runs, twice and across a crash, costs only its c
 test('a call that waits for the rate limit of its account is not made after its batch is canceled', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('waiting', ['one'])
-  let asked = 0
+  let attempts = 0
   world.work(world.here.scrapes, async () => {
-    asked += 1
+    attempts += 1
     return 0.02
   })
-  await until(() => asked > 1)
+  await until(() => attempts > 1)
   await world.batches.cancel(world.accountId, batch.batch_id)
   const over = await world.finished(batch.batch_id)
   assert.deepEqual(

@@ -24,7 +24,7 @@ describe('No call is made', () => {
 
     const refused = await call(profile, { handle: 'nasa' })
     assert.deepEqual(refused.outcome, { kind: 'failed', code: 'provider_failed', retryAfterSeconds: 15 })
-    assert.equal((await standIn.journal()).total, 4, 'an open breaker asks nobody')
+    assert.equal((await standIn.journal()).total, 4, 'an open breaker makes no call')
     assert.equal((await call(video, aVideo)).outcome.kind, 'found', 'other platforms go on')
 
     nowMs += 15_000
@@ -91,12 +91,12 @@ describe('No call is made', () => {
       limits: { shutMs: 45_000 },
       monotonicMs: () => nowMs,
     })
-    const asked = async () => (await call(profile, { handle: 'nasa' })).outcome
-    assert.equal((await asked()).kind, 'failed')
+    const outcomeOf = async () => (await call(profile, { handle: 'nasa' })).outcome
+    assert.equal((await outcomeOf()).kind, 'failed')
     nowMs += 45_000
-    await asked()
+    await outcomeOf()
     await until(async () => {
-      const outcome = await asked()
+      const outcome = await outcomeOf()
       return outcome.kind === 'failed' && outcome.retryAfterSeconds === 45
     })
     assert.equal((await standIn.journal()).total, 1)

@@ -46,7 +46,7 @@ const table: readonly {
     requests: 1,
   },
   {
-    says: 'the same, where the limited fields were asked for',
+    says: 'the same, where the request names the limited fields',
     scraper: 'facebook/profile',
     input: { url: 'https://www.facebook.com/gated-1', include_gated_profile: true },
     becomes: 'found',
@@ -248,8 +248,8 @@ describe("A provider's answer becomes", () => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
     await call(row('facebook/ad-search'), { query: 'running', cursor: 'x'.repeat(7_000) })
-    const [asked] = (await standIn.journal()).calls
-    assert.equal(asked?.method, 'POST')
-    assert.equal(asked?.parameters.cursor?.length, 7_000)
+    const [request] = (await standIn.journal()).calls
+    assert.equal(request?.method, 'POST')
+    assert.equal(request?.parameters.cursor?.length, 7_000)
   })
 })

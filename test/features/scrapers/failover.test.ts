@@ -49,9 +49,9 @@ describe('A second provider', () => {
       assert.equal(outcome.kind, 'found')
       assert.equal(cost.provider, 'second')
     }
-    const asked = (await one.journal()).total
+    const before = (await one.journal()).total
     await call(profile, { handle: 'nasa' })
-    assert.equal((await one.journal()).total, asked, 'the first is shut')
+    assert.equal((await one.journal()).total, before, 'the first is shut')
     assert.equal((await two.journal()).total, 3)
     assert.match(await registry.metrics(), /farebox_scraper_takeovers_total\{provider="second"\} 3/)
   })

@@ -77,10 +77,10 @@ test('a response header of 100 kB ends an attempt at once', async (t) => {
   const baseUrl = await provider(t, response('200 OK', found, `x-long: ${'a'.repeat(100_000)}\r\n`))
   const outgoing = sandboxOutgoing(baseUrl)
   atEnd(t, outgoing.close)
-  const asked = buildProviderRequest(profile, { handle: 'nasa' })
+  const request = buildProviderRequest(profile, { handle: 'nasa' })
   const signal = AbortSignal.timeout(5_000)
   const made = await attempt(
-    { row: profile, input: { handle: 'nasa' }, request: asked },
+    { row: profile, input: { handle: 'nasa' }, request },
     { send: outgoing.send, baseUrl, apiKey: 'key', signal, clock: Date.now },
   )
   assert.equal(signal.aborted, false)

@@ -13,10 +13,10 @@ const gigabyte = { product_id: 'residential-premium', quantity: 1 }
 
 /** The effect of a word in the target on a call, as documented in docs/scrapers.md. */
 const words = {
-  nasa: { answer: '200', billed: true, kept: true },
-  'missing-1': { answer: '404 target_not_found', billed: true, kept: true },
-  'agegate-1': { answer: '403 target_restricted', billed: false, kept: true },
-  'html-1': { answer: '502 provider_failed', billed: false, kept: false },
+  nasa: { answer: '200', billed: true, stored: true },
+  'missing-1': { answer: '404 target_not_found', billed: true, stored: true },
+  'agegate-1': { answer: '403 target_restricted', billed: false, stored: true },
+  'html-1': { answer: '502 provider_failed', billed: false, stored: false },
 } as const
 type Word = keyof typeof words
 
@@ -42,7 +42,7 @@ const answerOf = ({ status, body }: Called): string => (status < 400 ? `${status
 /** The wallet and the ids of one account, by the rules alone. */
 const createModel = (cents: number) => {
   let micros = cents * 10_000
-  const ids = new Map<string, { readonly word: Word; readonly kept: boolean }>()
+  const ids = new Map<string, { readonly word: Word; readonly stored: boolean }>()
   return {
     micros: () => micros,
     credit: (more: number) => {
@@ -56,10 +56,10 @@ const createModel = (cents: number) => {
     scrape: (name: string, about: Word): string => {
       const known = ids.get(name)
       if (known && known.word !== about) return '409 idempotency_conflict'
-      const { answer, billed, kept } = words[about]
-      if (known?.kept) return answer
+      const { answer, billed, stored } = words[about]
+      if (known?.stored) return answer
       if (micros < priceMicros) return '402 insufficient_balance'
-      ids.set(name, { word: about, kept })
+      ids.set(name, { word: about, stored })
       if (billed) micros -= priceMicros
       return answer
     },

@@ -33,8 +33,8 @@ const facts: readonly Fact[] = JSON.parse(
 type Query = Readonly<Record<string, string>>
 
 const valueFor = ({ values }: Fact, name: string): string => {
-  if (/url/i.test(name)) return 'https://example.com/somebody'
-  return String(values[name]?.[0] ?? (name === 'page' ? 1 : 'somebody'))
+  if (/url/i.test(name)) return 'https://example.com/anyone'
+  return String(values[name]?.[0] ?? (name === 'page' ? 1 : 'anyone'))
 }
 
 const given = (fact: Fact): Query =>
@@ -144,20 +144,20 @@ describe("The stand-in matches the provider's documentation", async () => {
       const { cursor } = fact
       if (cursor === null) continue
       let place: Query = {}
-      let asked = 0
-      for (; asked < 5; asked += 1) {
+      let pageCount = 0
+      for (; pageCount < 5; pageCount += 1) {
         const { status, body } = await ask(fact.path, { ...given(fact), ...place })
         if (status === 404) break
         assert.equal(status, 200, `${fact.path} ${JSON.stringify(place)}`)
         const flag = cursor.more === null ? undefined : at(body, cursor.more.replace('!', ''))
         const isLast = flag !== undefined && Boolean(flag) === cursor.more?.startsWith('!')
-        const next = cursor.read === null ? asked + 2 : at(body, cursor.read)
+        const next = cursor.read === null ? pageCount + 2 : at(body, cursor.read)
         if (
           isLast ||
           next === null ||
           (cursor.read === null && Object.values(body).some((v) => Array.isArray(v) && v.length === 0))
         ) {
-          asked += isLast || next === null ? 1 : 0
+          pageCount += isLast || next === null ? 1 : 0
           break
         }
         place = {
@@ -165,7 +165,7 @@ describe("The stand-in matches the provider's documentation", async () => {
           ...(cursor.also !== null && { [cursor.also]: String(at(body, cursor.also)) }),
         }
       }
-      assert.equal(asked, 3, fact.path)
+      assert.equal(pageCount, 3, fact.path)
       if (cursor.read !== null && !fact.required.includes(cursor.send))
         assert.equal(
           (await ask(fact.path, { ...given(fact), [cursor.send]: 'made-up' })).status,

@@ -27,7 +27,7 @@ test('a hundred simultaneous calls over two processes are accepted, the next one
 test('a caller that waits the returned time is accepted, and an earlier one is not', async (t) => {
   const { pool } = await testDatabase(t)
   const take = createScrapeRate(pool, { burst: 1, perSecond: 2 })
-  const [startMs, askedMs] = [performance.now(), machineMs()]
+  const [startMs, requestedMs] = [performance.now(), machineMs()]
   // Of one statement, so that no time passes between them.
   const [first, waitS = 0] = await Promise.all([take('acc_one'), take('acc_one')])
   assert.equal(first, 0)
@@ -35,8 +35,8 @@ test('a caller that waits the returned time is accepted, and an earlier one is n
   await until(async () => (await take('acc_one')) === 0)
   // Refusals took nothing: it was accepted at the returned time, to the precision of one attempt.
   const waitedS = (performance.now() - startMs) / 1000
-  const quickS = (machineMs() - askedMs) / 1000
-  assert.ok(waitedS >= waitS - 0.05 && quickS < waitS + 0.3, `told ${waitS} s, waited ${waitedS} s`)
+  const quickS = (machineMs() - requestedMs) / 1000
+  assert.ok(waitedS >= waitS - 0.05 && quickS < waitS + 0.3, `announced ${waitS} s, waited ${waitedS} s`)
 })
 
 test('a bucket with a last use in the future counts as full, no more', async (t) => {

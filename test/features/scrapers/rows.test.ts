@@ -75,8 +75,8 @@ describe('every scraper works with the provider', () => {
         if (cursor === null) break
       }
       assert.equal(bodies.size, 3, rowName(row))
-      const isTold = row.paging?.read !== null || row.paging.more !== undefined
-      assert.equal(cursor === null, isTold, rowName(row))
+      const endsByItself = row.paging?.read !== null || row.paging.more !== undefined
+      assert.equal(cursor === null, endsByItself, rowName(row))
     }
   })
 })

@@ -44,7 +44,7 @@ const billing: readonly (readonly [
   outcome: Parameters<typeof failOf>[0] | 'found' | 'nothing',
   code: string | null,
   billed: boolean,
-  kept: boolean,
+  stored: boolean,
 ])[] = [
   ['a result', 'found', null, true, true],
   ['a search without a hit', 'nothing', null, false, true],
@@ -54,7 +54,7 @@ const billing: readonly (readonly [
   ['a failure of the platform', 'provider_failed', 'provider_failed', false, false],
   ['no credits', 'upstream_credits_exhausted', 'upstream_credits_exhausted', false, false],
   ['a refused key of ours', 'upstream_auth_rejected', 'upstream_auth_rejected', false, false],
-  ['a scraper that nobody serves', 'scraper_unavailable', 'scraper_unavailable', false, false],
+  ['a scraper without a provider', 'scraper_unavailable', 'scraper_unavailable', false, false],
   ['a platform whose places are taken', 'overloaded', 'overloaded', false, false],
 ]
 
@@ -74,8 +74,8 @@ const failOf = (
   return { kind: 'failed', code: kind, retryAfterSeconds: 7 } as const
 }
 
-for (const [name, outcome, code, billed, kept] of billing)
-  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'calls again'}`, async (t) => {
+for (const [name, outcome, code, billed, stored] of billing)
+  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${stored ? 'gets it again' : 'calls again'}`, async (t) => {
     const world = await scrapeWorld(t, () => {
       if (outcome === 'found') return found({ a: 1 })
       if (outcome === 'nothing')
@@ -90,14 +90,14 @@ for (const [name, outcome, code, billed, kept] of billing)
     assert.equal(first.headers['x-replayed'], undefined)
     if (outcome === 'bad_input')
       assert.deepEqual('extra' in first && first.extra, { details: 'subreddit must be one that exists' })
-    if (!kept && outcome !== 'bad_input') assert.equal(first.headers['retry-after'], '7')
+    if (!stored && outcome !== 'bad_input') assert.equal(first.headers['retry-after'], '7')
     assert.deepEqual(await world.wallet(), left)
     const again = await world.there.call('one')
     assert.equal('code' in again ? again.code : null, code)
-    assert.equal(again.headers['x-replayed'], kept ? 'true' : undefined)
-    assert.equal(world.provider.calls.length, kept ? 1 : 2)
+    assert.equal(again.headers['x-replayed'], stored ? 'true' : undefined)
+    assert.equal(world.provider.calls.length, stored ? 1 : 2)
     assert.deepEqual(await world.wallet(), left)
-    assert.equal((await world.scrape('one'))?.started.attempt, kept ? 1 : 2)
+    assert.equal((await world.scrape('one'))?.started.attempt, stored ? 1 : 2)
   })
 
 test('a failed call is charged once when a retry has a result', async (t) => {
@@ -202,8 +202,8 @@ test('a result is stored for a day; after that the id reports so and is never ch
     assert.deepEqual(late.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true', 'x-replayed': 'true' })
   }
   await world.results.forget()
-  const { rows } = await world.pool.query('select count(*)::integer as kept from work.scrape_results')
-  assert.equal(rows[0].kept, 0)
+  const { rows } = await world.pool.query('select count(*)::integer as stored from work.scrape_results')
+  assert.equal(rows[0].stored, 0)
   assert.equal(world.provider.calls.length, 1)
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
@@ -214,6 +214,6 @@ test('large results are compressed and returned unchanged', async (t) => {
   const got = await world.here.call('one')
   const again = await world.there.call('one')
   assert.equal('text' in again && again.text, 'text' in got && got.text)
-  const { rows } = await world.pool.query('select bytes, length(body) as kept from work.scrape_results')
-  assert.ok(rows[0].kept * 20 < rows[0].bytes, JSON.stringify(rows[0]))
+  const { rows } = await world.pool.query('select bytes, length(body) as stored from work.scrape_results')
+  assert.ok(rows[0].stored * 20 < rows[0].bytes, JSON.stringify(rows[0]))
 })

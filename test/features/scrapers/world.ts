@@ -72,7 +72,7 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
   const { pool } = world
   const { accountId, keyId } = await buyer(world, { scopes: ['scrape'] })
   if (cents > 0) await world.wallets.credit({ accountId, amountCents: cents, reference: 'start' }, cause)
-  const asked = provider(answers)
+  const platform = provider(answers)
   const clock = { aheadMs: 0 }
   const now = () => Date.now() + clock.aheadMs
   const results = createResults({ pool, clock: now, isLogHere: true })
@@ -83,7 +83,7 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
       log,
       results,
       clock: now,
-      scraping: asked.scraping,
+      scraping: platform.scraping,
       hooks: {
         at: (point) => {
           if (point === dies) throw new Error(`it dies at ${point}`)
@@ -130,7 +130,7 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
     clock,
     now,
     results,
-    provider: asked,
+    provider: platform,
     open,
     here: open(world),
     there: open({ runner: world.elsewhere.runner, log: world.log }),

@@ -17,8 +17,8 @@ const world = async (t: TestContext) => {
   await migrate(pool, allMigrations)
   const time = { nowMs: Date.now() }
   const logger = { error: () => undefined }
-  const deps = { pool, clock: () => time.nowMs, keys: { master: masterKey(randomBytes(32)) }, logger }
-  return { pool, time, links: createLinks(deps), codes: createCodes(deps) }
+  const dependencies = { pool, clock: () => time.nowMs, keys: { master: masterKey(randomBytes(32)) }, logger }
+  return { pool, time, links: createLinks(dependencies), codes: createCodes(dependencies) }
 }
 
 test('a code is invalid after five wrong attempts and after its time, whatever its row contains', async (t) => {
@@ -62,7 +62,7 @@ test('a link is valid for ten minutes, even if another one is requested for the 
   assert.equal(
     await links.open(second, own),
     null,
-    'a sign-in ends the other links that its browser asked for',
+    'a sign-in ends the other links that its browser requested',
   )
 
   const third = await ask(own)

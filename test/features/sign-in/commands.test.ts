@@ -22,7 +22,7 @@ test('accounts sign-in-link prints a link to this server, valid once', async (t)
     assert.equal((await pressLink(consoleBrowser(service), pathOf(url))).to, '/console')
     assert.equal((await pressLink(consoleBrowser(service), pathOf(url))).status, 409)
   }
-  const unknown = await operate(['accounts', 'sign-in-link', 'nobody@example.com', '--json'], service.env)
+  const unknown = await operate(['accounts', 'sign-in-link', 'unknown@example.com', '--json'], service.env)
   assert.deepEqual([unknown.code, JSON.parse(unknown.out).code], [2, 'not_found'])
 
   await t.test(

@@ -30,7 +30,7 @@ const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'te
 /** The options of the passkey button of a page. */
 const optionsOf = ({ html }: Page): { readonly challenge: string } => {
   const text = /data-options="([^"]*)"/.exec(html)?.[1]
-  if (text === undefined) throw new Error(`no passkey is asked for in ${html}`)
+  if (text === undefined) throw new Error(`no passkey is requested in ${html}`)
   return JSON.parse(text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
 }
 
@@ -50,12 +50,12 @@ const edited = async (
   edit: (query: (sql: string, values?: readonly unknown[]) => Promise<unknown>) => Promise<unknown>,
   then: () => Promise<void>,
 ): Promise<void> => {
-  await core.pool.query(`create table public.kept as select * from ${table}`)
+  await core.pool.query(`create table public.saved as select * from ${table}`)
   await edit((sql, values = []) => core.pool.query(sql, [...values]))
   await then()
   await core.pool.query(`delete from ${table}`)
-  await core.pool.query(`insert into ${table} select * from public.kept`)
-  await core.pool.query('drop table public.kept')
+  await core.pool.query(`insert into ${table} select * from public.saved`)
+  await core.pool.query('drop table public.saved')
 }
 
 const isSignedIn = async (browser: Browser): Promise<boolean> =>
@@ -287,7 +287,7 @@ test('write access to the database does not allow to act as another person', asy
         const { rows: after } = await pool.query(
           'select count(*) from vault.console_links where subject_id is not null',
         )
-        assert.deepEqual(after, before, 'the link that was made signs nobody in')
+        assert.deepEqual(after, before, 'the link that was made opens no session')
         assert.equal(await accounts.byEmail('thief@example.com', operator), null)
         assert.match(
           (await vaultFindings(service)).join(),

@@ -28,8 +28,8 @@ test('signing in', async (t) => {
       const browser = consoleBrowser(service)
       // The page that was wanted first is the one that comes after.
       const to = hiddenField(await browser.open('/console/orders?limit=5'), 'to')
-      const asked = await browser.post('/console/sign-in', { email: 'ANN@example.com', to })
-      assert.equal(asked.to, '/console/sign-in/sent')
+      const sent = await browser.post('/console/sign-in', { email: 'ANN@example.com', to })
+      assert.equal(sent.to, '/console/sign-in/sent')
       const link = linkIn(await letterTo(service, 'ann@example.com'))
       // Mail scanners open the link first, several times; opening uses nothing up.
       for (let looks = 0; looks < 3; looks += 1)
@@ -82,7 +82,7 @@ test('signing in', async (t) => {
   await t.test('an unknown address gets the same answer, and no e-mail', async () => {
     const { email } = await freshAccount(service, 'dee@example.com')
     const known = await consoleBrowser(service).post('/console/sign-in', { email })
-    const unknown = await consoleBrowser(service).post('/console/sign-in', { email: 'nobody@example.com' })
+    const unknown = await consoleBrowser(service).post('/console/sign-in', { email: 'unknown@example.com' })
     const plain = ({
       headers: { 'set-cookie': cookies, 'x-request-id': _, date: _d, ...rest },
       html,
@@ -100,7 +100,7 @@ test('signing in', async (t) => {
     }
     assert.ok(letter)
     assert.equal(
-      letters.some(({ to }) => to.includes('nobody@example.com')),
+      letters.some(({ to }) => to.includes('unknown@example.com')),
       false,
     )
   })
@@ -193,11 +193,11 @@ test('signing in', async (t) => {
         await signedIn(service, accountId),
         await signedIn(service, accountId),
       ]
-      const stranger = await signedIn(service, (await freshAccount(service, 'jon@example.com')).accountId)
+      const otherBrowser = await signedIn(service, (await freshAccount(service, 'jon@example.com')).accountId)
       const { html } = await one.get('/console/sessions')
       const ids = [...html.matchAll(/name="end" value="(ses_[0-9a-f]+)"/g)].map(([, id = '']) => id)
       assert.equal(ids.length, 3)
-      await stranger.post('/console/sessions', { end: ids[0]! })
+      await otherBrowser.post('/console/sessions', { end: ids[0]! })
       assert.equal((await three.get('/console')).status, 200)
       // The newest one is first.
       await one.post('/console/sessions', { end: ids[0]! })
@@ -254,7 +254,7 @@ test('requests from one source never block another source, also behind a trusted
       .status
   }
   const statuses: number[] = []
-  for (let asked = 0; asked < 6; asked += 1) statuses.push(await askFrom('203.0.113.7'))
+  for (let attempt = 0; attempt < 6; attempt += 1) statuses.push(await askFrom('203.0.113.7'))
   assert.deepEqual(statuses, [303, 303, 303, 303, 303, 429])
   assert.equal(await askFrom('198.51.100.1'), 303)
 })

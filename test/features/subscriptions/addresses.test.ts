@@ -67,8 +67,8 @@ describe('a subscription of addresses, without any read table', () => {
     await year.farebox.projecting.pause()
     year.wait(28 * dayMs)
     const keep = { proxy_ids: proxyIds, period_days: 30 }
-    const kept = await done(year.client.post('/api/v1/proxies/extend', keep, { key: who.key }))
-    assert.equal(kept.body.amountCents, price)
+    const extension = await done(year.client.post('/api/v1/proxies/extend', keep, { key: who.key }))
+    assert.equal(extension.body.amountCents, price)
     // By the read tables they ended a day ago.
     year.wait(3 * dayMs)
     const [first, second] = await periodsPaid(year, subscriptionId, 2)

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
 import { type Customer, operator } from '../../contract/stage.ts'
 import { until } from '../../support/until.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { cliOf } from '../resellers/cli.ts'
 import { dayMs, openYear, path } from './world.ts'
 
 const premium = { product_id: 'residential-premium', quantity: 2, interval: 'month' }
@@ -75,13 +75,13 @@ describe('a subscription', () => {
       [unnamed.body.subscriptionId, subscriptionId],
     )
     assert.equal(list.total, 2)
-    const stranger = await year.customer({ cents: 0 })
-    assert.equal((await client.get(`${path}/${subscriptionId}`, { key: stranger.key })).status, 404)
+    const outsider = await year.customer({ cents: 0 })
+    assert.equal((await client.get(`${path}/${subscriptionId}`, { key: outsider.key })).status, 404)
     assert.equal(
-      (await client.call('DELETE', `${path}/${subscriptionId}`, { key: stranger.key })).status,
+      (await client.call('DELETE', `${path}/${subscriptionId}`, { key: outsider.key })).status,
       404,
     )
-    assert.equal((await client.get(path, { key: stranger.key })).body.total, 0)
+    assert.equal((await client.get(path, { key: outsider.key })).body.total, 0)
   })
 
   test('renews once a month from the wallet for a year, on its plan', async (t) => {
@@ -214,15 +214,15 @@ describe('a subscription', () => {
       'the renewal',
     )
     assert.deepEqual([...two.proxyIds].sort(), [...one.proxyIds].sort())
-    const kept = [
+    const running = [
       ...(await proxies()),
       ...(await year.client.get('/api/v1/proxies?status=expiring', { key: who.key })).body.proxies,
     ]
     assert.deepEqual(
-      new Set(kept.map(({ ip }: { ip: string }) => ip)),
+      new Set(running.map(({ ip }: { ip: string }) => ip)),
       new Set(before.map(({ ip }: { ip: string }) => ip)),
     )
-    assert.ok(kept.every(({ expiresAt }: { expiresAt: string }) => expiresAt === two.currentPeriodEnd))
+    assert.ok(running.every(({ expiresAt }: { expiresAt: string }) => expiresAt === two.currentPeriodEnd))
     const [order] = await year.orders(who)
     assert.deepEqual([order.kind, order.amountCents], ['extension', 560])
 
@@ -290,7 +290,7 @@ describe('a subscription', () => {
 
   test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
     const year = await openYear(t)
-    const run = deskOf(year.farebox, resellerCommands)
+    const run = cliOf(year.farebox, resellerCommands)
     const who = { ...year.demo.reseller, email: '' } as Customer
     const discount = async (percent: string, costCents: number): Promise<void> => {
       const { code, err } = await run('reseller', 'set', '--account', who.accountId, '--discount', percent)

@@ -58,7 +58,7 @@ describe('the orders of a subscription', () => {
       const of = Object.keys(paid).find((id) => paid[id]?.includes(orderId)) ?? null
       assert.equal(subscriptionId, of)
     }
-    const stranger = await year.customer({ cents: 0 })
+    const other = await year.customer({ cents: 0 })
     const list = async (query: string, as = key) =>
       (await done(client.get(`${orders}${query}`, { key: as }))).body
     for (const [id, expected] of Object.entries(paid)) {
@@ -68,7 +68,7 @@ describe('the orders of a subscription', () => {
       const page = await list(`?subscription_id=${id}&limit=2&offset=1&status=completed`)
       assert.deepEqual([idsOf(page.orders), page.total], [expected.slice(1, 3), 5])
       assert.equal((await list(`?subscription_id=${id}&status=refunded`)).total, 0)
-      assert.deepEqual(await list(`?subscription_id=${id}`, stranger.key), {
+      assert.deepEqual(await list(`?subscription_id=${id}`, other.key), {
         orders: [],
         total: 0,
         limit: 50,

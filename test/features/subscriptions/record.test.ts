@@ -24,17 +24,17 @@ const view: SubscriptionView = {
   endedAt: null,
   refusedReason: null,
 }
-const told = (refused: string | null, nowMs: number) => {
+const statusOf = (refused: string | null, nowMs: number) => {
   const record = subscriptionRecord({ ...view, refusedReason: refused }, nowMs)
   return [record.status, record.reason, record.graceEndsAt]
 }
 
 test('a subscription is past due from the end of its period, once its first renewal attempt was refused', () => {
   const active = ['active', null, null]
-  assert.deepEqual(told(null, endMs - 1), active)
-  assert.deepEqual(told(null, endMs), active, 'not tried yet')
-  assert.deepEqual(told('insufficient_balance', endMs - 1), active, 'addresses are tried a day before')
-  assert.deepEqual(told('insufficient_balance', endMs), [
+  assert.deepEqual(statusOf(null, endMs - 1), active)
+  assert.deepEqual(statusOf(null, endMs), active, 'not tried yet')
+  assert.deepEqual(statusOf('insufficient_balance', endMs - 1), active, 'addresses are tried a day before')
+  assert.deepEqual(statusOf('insufficient_balance', endMs), [
     'past_due',
     'insufficient_balance',
     new Date(endMs + graceMs).toISOString(),

@@ -103,8 +103,14 @@ const processOver = (
     market: sold,
     settleTraffic: async () => undefined,
   })
-  const deps = { pool, log, runner, placeOrder, market: sold, subscriptions, clock, logger }
-  return { runner, complete, subscriptions, renewals: createRenewals(deps), end: () => runner.close() }
+  const dependencies = { pool, log, runner, placeOrder, market: sold, subscriptions, clock, logger }
+  return {
+    runner,
+    complete,
+    subscriptions,
+    renewals: createRenewals(dependencies),
+    end: () => runner.close(),
+  }
 }
 
 const openShop = async (t: TestContext, log: EventLog) => {
@@ -331,7 +337,7 @@ test('for any wallet and clock no period is charged twice, and none is skipped w
         if (state.ended?.status === 'expired') {
           assert.ok(Date.parse(state.ended.at) >= end + graceMs, 'it expired within the grace')
         } else if (!state.ended && !state.cancelScheduled) {
-          assert.ok(shop.clock() < end || leftCents < priceCents, 'a full wallet was not asked')
+          assert.ok(shop.clock() < end || leftCents < priceCents, 'a full wallet was not charged')
           assert.ok(shop.clock() < end + graceMs, 'it outlived its grace unpaid')
         } else if (state.cancelScheduled && !state.ended) assert.ok(shop.clock() < end)
       }
@@ -442,7 +448,7 @@ const openRentals = async (t: TestContext) => {
   return { shop, accountId, id, subscription }
 }
 
-test('addresses are kept by processes that know only the log, whichever of them crashes', async (t) => {
+test('addresses are renewed by processes that know only the log, whichever of them crashes', async (t) => {
   const { shop, accountId, id, subscription } = await openRentals(t)
   const renew = async (log: EventLog, died: Promise<unknown> = new Promise(() => undefined)) => {
     const process = shop.start(log)

@@ -39,11 +39,11 @@ test('pings are limited to five a minute per endpoint and ten per account, and r
 
   const rest = await Promise.all(others.map(({ id }) => atOnce(id, 20)))
   assert.equal(taken(rest.flat()), 5, 'the account has ten, whatever its endpoints')
-  const stranger = await hookTo(stage, receiver.url)
-  const foreign = await stage.client.post(`${path}/${hook.id}/test`, undefined, { key: stranger.key })
-  assert.equal(foreign.status, 404, 'nobody spends what is of another account')
+  const other = await hookTo(stage, receiver.url)
+  const foreign = await stage.client.post(`${path}/${hook.id}/test`, undefined, { key: other.key })
+  assert.equal(foreign.status, 404, 'no account spends the allowance of another')
   assert.equal(
-    (await stage.client.post(`${path}/${stranger.id}/test`, undefined, { key: stranger.key })).status,
+    (await stage.client.post(`${path}/${other.id}/test`, undefined, { key: other.key })).status,
     202,
   )
 

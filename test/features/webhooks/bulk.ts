@@ -19,8 +19,8 @@ const perAccount = 10
 export const sameValues =
   (store: WebhookValues['store'], url: string, secret = newSecret()) =>
   async (endpointId: string) => {
-    const [kept, keptSecret] = await store(endpointId, [url, secret])
-    return { urlId: kept!.valueId, secretId: keptSecret!.valueId }
+    const [storedUrl, storedSecret] = await store(endpointId, [url, secret])
+    return { urlId: storedUrl!.valueId, secretId: storedSecret!.valueId }
   }
 
 /** Accounts with a key and ten endpoints each, as facts of the log alone: nothing can be sent to them without values of the vault. */

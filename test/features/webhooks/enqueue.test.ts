@@ -31,13 +31,13 @@ test('an event goes to the endpoints that were subscribed at its log position, h
 
   let reactor = startReactor(t, stage)
   await caughtUp(stage)
-  const told = (id: string) => async () =>
+  const resourcesFor = (id: string) => async () =>
     (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).map(({ resource }) => resource)
-  assert.deepEqual(await told(listens.id)(), [first.orderId, third.orderId])
-  assert.deepEqual(await told(stops.id)(), [first.orderId])
-  assert.deepEqual(await told(late.id)(), [third.orderId])
-  assert.deepEqual(await told(elsewhere.id)(), [])
-  assert.deepEqual(await told(foreign.id)(), [])
+  assert.deepEqual(await resourcesFor(listens.id)(), [first.orderId, third.orderId])
+  assert.deepEqual(await resourcesFor(stops.id)(), [first.orderId])
+  assert.deepEqual(await resourcesFor(late.id)(), [third.orderId])
+  assert.deepEqual(await resourcesFor(elsewhere.id)(), [])
+  assert.deepEqual(await resourcesFor(foreign.id)(), [])
   assert.ok(second.orderId)
 
   await t.test('a refund is sent once nothing of the order is left, with the refunded amount', async () => {
@@ -119,8 +119,8 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
   const { planId } = await buyPlan(stage, customer)
   await done(client.call('PATCH', `/api/v1/plans/${planId}`, { key: customer.key, json: { label: 'acme' } }))
   await meter(stage, planId, 0.95 * gb)
-  const told = await until(() => receiver.received[0])
-  assert.deepEqual(told.json.data, {
+  const delivery = await until(() => receiver.received[0])
+  assert.deepEqual(delivery.json.data, {
     planId,
     label: 'acme',
     product: 'Basic residential',
@@ -184,10 +184,10 @@ test('a reactor that crashes after it enqueued repeats it without effect', async
   projecting.resume()
   await caughtUp(stage)
   assert.deepEqual(await eventsOf(core.log, 'delivery-'), eventsBefore)
-  const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
-  assert.deepEqual(told, hooks.flatMap(({ id }) => bought.map((orderId) => `${id} ${orderId}`)).sort())
+  const pairs = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
+  assert.deepEqual(pairs, hooks.flatMap(({ id }) => bought.map((orderId) => `${id} ${orderId}`)).sort())
   const { rows } = await stage.farebox.core.pool.query(
     'select count(*)::int as queued from work.webhook_deliveries',
   )
-  assert.equal(rows[0].queued, told.length)
+  assert.equal(rows[0].queued, pairs.length)
 })

@@ -44,7 +44,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
 
   // The receiver calls the API before it answers: its read is stored with the received data.
   const receiver = await startReceiver(t)
-  const asked = new Map<Received, Promise<unknown>>()
+  const reads = new Map<Received, Promise<unknown>>()
   const placeOf = ({ json: { event, resource } }: Received): string => {
     const [kind] = event.split('.')
     if (kind === 'order') return `/api/v1/orders/${resource}`
@@ -55,12 +55,12 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   }
   receiver.answer((response, received) => {
     const answer = read(placeOf(received))
-    asked.set(received, answer)
+    reads.set(received, answer)
     void answer.finally(() => response.end('ok'))
   })
   const hook = await hookTo(town, receiver.url, names, customer)
 
-  const told = async (event: string, resource?: string) => {
+  const receivedEvent = async (event: string, resource?: string) => {
     const received = await until(
       () =>
         receiver.received.find(
@@ -80,7 +80,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     // Signed at the service's time, which may be months away from that of the verifying library.
     if (offsetMs === 0) new Webhook(hook.secret).verify(body, headers as Record<string, string>)
     // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
-    return { json, data: json.data, found: (await asked.get(received)) as any }
+    return { json, data: json.data, found: (await reads.get(received)) as any }
   }
   const buy = async (body: object) => (await done(client.post('/api/v1/orders', body, { key }))).body
   // biome-ignore lint/suspicious/noExplicitAny: an order as the API shows it
@@ -96,7 +96,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   })
 
   const bought = await buy({ product_id: 'residential-basic', quantity: 1 })
-  const fulfilled = await told('order.fulfilled', bought.orderId)
+  const fulfilled = await receivedEvent('order.fulfilled', bought.orderId)
   assert.deepEqual(fulfilled.data, ofOrder(bought))
   assert.deepEqual([fulfilled.data.status, fulfilled.found.status], ['completed', 'completed'])
 
@@ -104,7 +104,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   // From half to zero: it is sent once, with the state of that moment.
   for (const reportId of ['half', 'rest'])
     await createMeter(core).reportOnce({ planId: bought.planId as PlanId, reportId, bytes: 0.5 * gb })
-  const low = await told('plan.low_traffic', bought.planId)
+  const low = await receivedEvent('plan.low_traffic', bought.planId)
   assert.deepEqual(low.data, {
     planId: bought.planId,
     label: '',
@@ -122,7 +122,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     { ...core, settleTraffic: createMeter(core).settle },
     { orderId, refundId: refundIdOf(orderId, 'whole'), request: { kind: 'whole' }, ...operator },
   )
-  const refunded = await told('order.refunded', orderId)
+  const refunded = await receivedEvent('order.refunded', orderId)
   const { refundedAt } = refunded.found
   assert.deepEqual(refunded.data, {
     ...ofOrder({ ...returned, status: 'refunded' }),
@@ -139,7 +139,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   assert.ok(await projecting.caughtUp(10_000))
   await until(async () => (await read('/api/v1/products/residential-unlimited')).state === 'parked')
   await town.act(deposits[0].deposit_id, 'pay', awaited.amountCents)
-  const failed = await told('order.failed', awaited.orderId)
+  const failed = await receivedEvent('order.failed', awaited.orderId)
   assert.deepEqual(failed.data, {
     ...ofOrder({ ...awaited, status: 'failed', fulfilledAt: null }),
     failureReason: 'product_unavailable',
@@ -152,7 +152,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     { noticeId, ...notice, body: 'Ten minutes.', expiresAt: null, linkHref: null, linkLabel: null },
     operator,
   )
-  const published = await told('announcement.published', noticeId)
+  const published = await receivedEvent('announcement.published', noticeId)
   assert.deepEqual(published.data, { announcementId: noticeId, ...notice })
   assert.deepEqual(
     published.found.announcements.map(({ id, body }: { id: string; body: string }) => [id, body]),
@@ -160,7 +160,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   )
 
   await done(client.post(`${path}/${hook.id}/test`, undefined, { key }))
-  const ping = await told('ping')
+  const ping = await receivedEvent('ping')
   assert.deepEqual(ping.data, {
     webhookId: hook.id,
     message: 'This is a test of your webhook endpoint.',
@@ -173,7 +173,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
       client.post('/v1/scrape/batch', { platform: 'reddit', operation: 'subreddit', inputs }, { key }),
     )
   ).body
-  const batched = await told('scrape.batch.finished', batch.batchId)
+  const batched = await receivedEvent('scrape.batch.finished', batch.batchId)
   assert.deepEqual(batched.data, {
     batchId: batch.batchId,
     status: 'finished',
@@ -211,7 +211,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     planId,
     currentPeriodEnd,
   })
-  const canceled = await told('subscription.canceled', stopped.subscriptionId)
+  const canceled = await receivedEvent('subscription.canceled', stopped.subscriptionId)
   assert.deepEqual(canceled.data, {
     ...ofSubscription(stopped),
     status: 'canceled',
@@ -223,7 +223,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   )
 
   offsetMs += 3 * dayMs
-  const expired = await told('subscription.expired', lapsing.subscriptionId)
+  const expired = await receivedEvent('subscription.expired', lapsing.subscriptionId)
   assert.deepEqual(expired.data, {
     ...ofSubscription(lapsing),
     status: 'expired',

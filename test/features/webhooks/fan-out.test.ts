@@ -9,7 +9,7 @@ import { eventsOf, openHooks, publish, startReactor, valuesOf } from './world.ts
 
 const size = process.env.FAREBOX_SOAK ? 100_000 : 1_200
 
-const toldOf = async (log: EventLog, noticeId: string): Promise<string[]> => {
+const notifiedOf = async (log: EventLog, noticeId: string): Promise<string[]> => {
   const events = await eventsOf(log, 'delivery-')
   return events
     .filter(
@@ -87,8 +87,8 @@ test('a notice reaches every endpoint of its audience, enqueued once, even if pr
     what: 'the sending',
   })
 
-  assert.deepEqual(await toldOf(log, noticeId), [...customers, ...partners].sort())
-  assert.deepEqual(await toldOf(log, forPartners), [...partners].sort())
+  assert.deepEqual(await notifiedOf(log, noticeId), [...customers, ...partners].sort())
+  assert.deepEqual(await notifiedOf(log, forPartners), [...partners].sort())
   const arrived = new Set(receiver.received.map(({ headers }) => headers['webhook-id']))
   assert.equal(arrived.size, all, 'each arrived')
   await until(
@@ -103,9 +103,9 @@ test('a notice reaches every endpoint of its audience, enqueued once, even if pr
   )
   t.diagnostic(`${receiver.received.length} requests for ${all} deliveries; killed at ${half}`)
 
-  const told = receiver.received.find(({ json }) => json.resource === noticeId)!.json
-  assert.equal(told.event, 'announcement.published')
-  assert.deepEqual(told.data, {
+  const notice = receiver.received.find(({ json }) => json.resource === noticeId)!.json
+  assert.equal(notice.event, 'announcement.published')
+  assert.deepEqual(notice.data, {
     announcementId: noticeId,
     title: 'Maintenance',
     kind: 'MAINTENANCE',

@@ -59,8 +59,8 @@ test('a receiver gets what the log enqueued, whatever the queue contains', async
     [first, second].sort(),
   )
   for (const { body } of receiver.received) assert.ok(!body.toString().includes('forged'), body.toString())
-  const told = receiver.received.find(({ headers }) => headers['webhook-id'] === first)!
-  assert.ok(told.body.toString().endsWith(`"data":${before.rows[0].data}}`), told.body.toString())
+  const delivered = receiver.received.find(({ headers }) => headers['webhook-id'] === first)!
+  assert.ok(delivered.body.toString().endsWith(`"data":${before.rows[0].data}}`), delivered.body.toString())
 })
 
 test('a URL and a secret come from the log, whatever the read table and the vault contain', async (t) => {

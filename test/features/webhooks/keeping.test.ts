@@ -78,7 +78,7 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
        from work.webhook_deliveries d, generate_series(1, 2500) n where d.delivery_id = $1::text`,
     [old],
   )
-  const kept = async () => {
+  const remaining = async () => {
     const { rows } = await pool.query<{ deliveries: number; attempts: number }>(
       `select (select count(*) from work.webhook_deliveries) as deliveries,
               (select count(distinct delivery_id) from work.webhook_attempts) as attempts`,
@@ -87,9 +87,9 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
   }
 
   await deleteOldDeliveries(pool, oldEndMs + retentionMs)
-  assert.deepEqual(await kept(), { deliveries: 2_503, attempts: 3 })
+  assert.deepEqual(await remaining(), { deliveries: 2_503, attempts: 3 })
   await deleteOldDeliveries(pool, oldEndMs + retentionMs + 1)
-  assert.deepEqual(await kept(), { deliveries: 2, attempts: 2 })
+  assert.deepEqual(await remaining(), { deliveries: 2, attempts: 2 })
   assert.deepEqual(
     (await deliveriesOf(stage, hook)).map(({ id }) => id),
     [young],
@@ -112,11 +112,11 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
 })
 
 const valuesOf = async (stage: Stage, endpointId: string): Promise<number> => {
-  const { rows } = await stage.farebox.core.pool.query<{ kept: number }>(
-    'select count(*) as kept from vault.webhook_values where endpoint_id = $1::text',
+  const { rows } = await stage.farebox.core.pool.query<{ stored: number }>(
+    'select count(*) as stored from vault.webhook_values where endpoint_id = $1::text',
     [endpointId],
   )
-  return rows[0]!.kept
+  return rows[0]!.stored
 }
 
 test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the others still sign', async (t) => {

@@ -108,14 +108,14 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
   for (const { key } of customers)
     await done(stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key }))
   await until(() => receiver.received.length === 4)
-  const kept = await until(async () => {
+  const retries = await until(async () => {
     const { rows } = await pool.query(
       "select endpoint_id, event, attempts from work.webhook_enqueue_retries where status = 'pending' order by event",
     )
     return rows.length === 2 ? rows : null
   })
   assert.deepEqual(
-    kept,
+    retries,
     events.map((event) => ({ endpoint_id: bad!.id, event, attempts: 0 })),
   )
   const tryAgain = () => pool.query('update work.webhook_enqueue_retries set due_at = clock_timestamp()')

@@ -45,8 +45,8 @@ test('a plan that becomes low while endpoints register in another process is sen
   await caughtUp(stage) // deliveries enqueued meanwhile
   const expected = pairs.map(({ endpointId, planId }) => `${endpointId} ${planId}`).sort()
   assert.equal(expected.length, plans * perAccount)
-  const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
-  assert.deepEqual(told, expected)
+  const queued = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
+  assert.deepEqual(queued, expected)
 
   const registered = new Map<string, number>()
   const low = new Map<string, number>()

@@ -178,9 +178,9 @@ test('misbehaving receivers cost one attempt and nothing else', async (t) => {
 
 test('a name that resolves after the time-out costs its attempt, and nothing is sent', async (t) => {
   const receiver = await startReceiver(t)
-  const asked = Promise.withResolvers<readonly string[]>()
+  const lookup = Promise.withResolvers<readonly string[]>()
   const sender = createSender({
-    resolve: () => asked.promise,
+    resolve: () => lookup.promise,
     rules: { allowLoopback: true },
     timeoutMs: 50,
   })
@@ -193,7 +193,7 @@ test('a name that resolves after the time-out costs its attempt, and nothing is 
     retryAfter: undefined,
     error: 'timed out',
   })
-  asked.resolve(['127.0.0.1'])
+  lookup.resolve(['127.0.0.1'])
   await until(() => receiver.connections() === 1, { timeoutMs: 5_000, what: 'the late connection' })
   // What comes after it is sent.
   assert.equal((await sender.send(url, request)).status, 200)

@@ -27,10 +27,10 @@ test('a delivery that waits for its next attempt is sent at once when it is rede
   const waiting = await untilDelivery(stage, hook, id, (one) => one.attempts.length === 1)
   assert.ok(Date.parse(waiting.nextAttemptAt!) > Date.now() + 20_000, 'it waits')
   receiver.answer((response) => response.end('back'))
-  const asked = await stage.client.post(`${path}/${hook.id}/deliveries/${id}/redeliver`, undefined, {
+  const accepted = await stage.client.post(`${path}/${hook.id}/deliveries/${id}/redeliver`, undefined, {
     key: hook.key,
   })
-  assert.equal(asked.status, 202, asked.text)
+  assert.equal(accepted.status, 202, accepted.text)
   // The outcome may be folded from the log before its attempt is put down.
   const sent = await untilDelivery(
     stage,
@@ -82,7 +82,7 @@ test('after an outage an endpoint gets everything that it missed since an instan
   receiver.answer((response) => response.end('back'))
   const [first, second] = await Promise.all([redeliver(since), redeliver(since)])
   assert.deepEqual([first.status, second.status], [202, 202], `${first.text} ${second.text}`)
-  assert.equal(first.body.count + second.body.count, 4, 'asked twice at once, each is counted once')
+  assert.equal(first.body.count + second.body.count, 4, 'requested twice at once, each is counted once')
   assert.equal(first.body.more, false)
   await until(async () =>
     (await deliveriesOf(stage, hook)).every(({ status: state }) => state === 'succeeded'),
@@ -92,9 +92,9 @@ test('after an outage an endpoint gets everything that it missed since an instan
   assert.ok(!sent.includes(before))
   assert.deepEqual((await redeliver(since)).body, { id: hook.id, count: 0, more: false })
 
-  const stranger = await stage.customer({ cents: 0 })
+  const other = await stage.customer({ cents: 0 })
   const foreign = await stage.client.post(`${path}/${hook.id}/redeliver?since=${since}`, undefined, {
-    key: stranger.key,
+    key: other.key,
   })
   assert.deepEqual([foreign.status, foreign.body.code], [404, 'not_found'])
   const wrong = await redeliver('yesterday')

@@ -153,14 +153,14 @@ test('webhook endpoints over HTTP', async (t) => {
     const redeliver = (deliveryId: string) =>
       client.post(`${path}/${mine}/deliveries/${deliveryId}/redeliver`, undefined, { key: own.key })
     const absent = `dlv_${'0'.repeat(32)}`
-    const told = ({ status, body: { requestId: _, ...body } }: Awaited<ReturnType<typeof redeliver>>) => ({
+    const plain = ({ status, body: { requestId: _, ...body } }: Awaited<ReturnType<typeof redeliver>>) => ({
       status,
       body,
     })
-    const none = told(await redeliver(absent))
+    const none = plain(await redeliver(absent))
     assert.deepEqual([none.status, none.body.code], [404, 'not_found'])
     for (const deliveryId of [await sent(owner.key, foreign), await sent(own.key, sibling)])
-      assert.deepEqual(told(await redeliver(deliveryId)), none)
+      assert.deepEqual(plain(await redeliver(deliveryId)), none)
     assert.deepEqual((await client.get(`${path}/${mine}/deliveries`, { key: own.key })).body.deliveries, [])
   })
 
@@ -209,9 +209,9 @@ test('webhook endpoints over HTTP', async (t) => {
     const order = (
       await done(client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key }))
     ).body
-    const told = await until(() => receiver.received.find(({ json }) => json.resource === order.orderId))
+    const delivered = await until(() => receiver.received.find(({ json }) => json.resource === order.orderId))
     const { orderId, status, productId, quantity, amountCents, currency, createdAt, fulfilledAt } = order
-    assert.deepEqual(told.json.data, {
+    assert.deepEqual(delivered.json.data, {
       orderId,
       status,
       productId,

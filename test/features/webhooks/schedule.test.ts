@@ -110,7 +110,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
   const created = failing.received.map(({ json }) => Date.parse(json.created))
   assert.ok(
     created.every((at, index) => index === 0 || at > created[index - 1]! + 25_000),
-    'the time is signed anew',
+    'the time is signed again',
   )
   assert.equal(new Set(failing.received.map(({ headers }) => headers['webhook-id'])).size, 1)
   for (const { body, headers, json } of failing.received) {

@@ -78,14 +78,14 @@ test('no form of a private address gets a TCP connection, over http or https', a
 test('a name that resolves to a private address is refused when it is dialled, whatever it resolved to before', async (t) => {
   const listener = await privateListener(t)
   const answers: (readonly string[])[] = [['93.184.215.14'], ['127.0.0.1']]
-  let asked = 0
-  const changing = async () => answers[Math.min(asked++, answers.length - 1)]!
+  let lookups = 0
+  const changing = async () => answers[Math.min(lookups++, answers.length - 1)]!
   const url = `https://rebind.example.com:${listener.port}/hook`
   await checkTarget(url, { resolve: changing, rules: strict })
   const sender = createSender({ resolve: changing, rules: strict, timeoutMs: 2_000 })
   t.after(() => sender.close())
   const { status, error } = await sender.send(url, request)
-  assert.deepEqual([status, asked], [null, 2])
+  assert.deepEqual([status, lookups], [null, 2])
   assert.match(error ?? '', /^refused: /)
 
   for (const mixed of [
@@ -114,10 +114,10 @@ test('a registration does not wait for a hanging name server: its name is resolv
 
 test('the name is resolved once per connection, so that the checked address is the dialled one', async (t) => {
   const listener = await privateListener(t)
-  let asked = 0
+  let lookups = 0
   const sender = createSender({
     resolve: async () => {
-      asked += 1
+      lookups += 1
       return ['127.0.0.1']
     },
     rules: { allowLoopback: true },
@@ -125,7 +125,7 @@ test('the name is resolved once per connection, so that the checked address is t
   })
   t.after(() => sender.close())
   await sender.send(`http://hooks.example.com:${listener.port}/`, request)
-  assert.deepEqual([asked, listener.connections()], [1, 1])
+  assert.deepEqual([lookups, listener.connections()], [1, 1])
 })
 
 test('one rule covers every range that is not public', () => {

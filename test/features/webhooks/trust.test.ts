@@ -74,16 +74,16 @@ test('after one success an endpoint gets the rest at once, and a new URL must su
   await until(async () => (await deliveriesOf(stage, hook)).every((one) => one.status === 'succeeded'))
   assert.equal(most(), 4, 'as many at once as any endpoint')
 
-  const stranger = await startReceiver(t)
-  const mostThere = countOpen(stranger, 403)
+  const newReceiver = await startReceiver(t)
+  const mostThere = countOpen(newReceiver, 403)
   const moved = await stage.client.call('PATCH', `${path}/${hook.id}`, {
     key: hook.key,
-    json: { url: stranger.url },
+    json: { url: newReceiver.url },
   })
   assert.equal(moved.status, 200, moved.text)
   await Promise.all(Array.from({ length: 20 }, () => ping(stage, hook)))
-  await until(() => stranger.received.length >= 3, { what: 'three attempts at the new URL' })
-  const [first, second, third] = stranger.received.map(({ atMs }) => atMs) as [number, number, number]
+  await until(() => newReceiver.received.length >= 3, { what: 'three attempts at the new URL' })
+  const [first, second, third] = newReceiver.received.map(({ atMs }) => atMs) as [number, number, number]
   assert.ok(second - first >= 950 && third - second >= 1_950, 'it is left alone after each failure')
   assert.equal(mostThere(), 1)
 })
@@ -155,7 +155,7 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   const owner = await stage.customer({ cents: 0 })
   const failing = await hookTo(stage, nowhere, [event], owner)
   const sibling = await hookTo(stage, nowhere, [event], owner)
-  const stranger = await hookTo(stage, nowhere, [event])
+  const unrelated = await hookTo(stage, nowhere, [event])
   const gone = await hookTo(stage, nowhere, [event])
   const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(stage) })
   const disable = (hook: Hook, why: DisablingReason) =>
@@ -180,10 +180,10 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   ])
     assert.ok(notice.body.includes(part), `${part} in: ${notice.body}`)
   assert.ok(!notice.body.includes(nowhere), 'the URL is the account’s secret')
-  for (const { key } of [stranger, gone]) assert.deepEqual(await feedOf(stage, key), [])
-  const told = async () =>
+  for (const { key } of [unrelated, gone]) assert.deepEqual(await feedOf(stage, key), [])
+  const queued = async () =>
     (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
-  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+  assert.deepEqual(await queued(), [[sibling.id, event, notice.id]])
 
   // A restarted reactor reads the event again.
   await reactor.stop()
@@ -192,7 +192,7 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   startReactor(t, stage)
   await caughtUp(stage)
   assert.equal((await feedOf(stage, owner.key)).length, 1)
-  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+  assert.deepEqual(await queued(), [[sibling.id, event, notice.id]])
 
   // A second disabling has its own notice.
   const enabled = { key: owner.key, json: { status: 'active' } }
@@ -200,5 +200,5 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   await disable(failing, { reason: 'failing', failingSince })
   await caughtUp(stage)
   assert.equal((await feedOf(stage, owner.key)).length, 2)
-  assert.deepEqual(await feedOf(stage, stranger.key), [])
+  assert.deepEqual(await feedOf(stage, unrelated.key), [])
 })

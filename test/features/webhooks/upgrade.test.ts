@@ -49,7 +49,7 @@ test("a database of the previous release continues at its reactor's position: no
   const customer = await stage.customer({ cents: 100_000 })
   await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
   const notices = await hookTo(stage, receiver.url, ['announcement.published'])
-  const told = await hookTo(stage, receiver.url, ['announcement.published'])
+  const notified = await hookTo(stage, receiver.url, ['announcement.published'])
   const publish = async (title: string) => {
     const noticeId = newId<string>('ntc')
     const words = { title, body: 'On Sunday.', kind: 'MAINTENANCE', audience: 'ALL' } as const
@@ -67,7 +67,7 @@ test("a database of the previous release continues at its reactor's position: no
   // Passed by the former reactor, which did not find it due.
   const passed = await buyPlan(stage, customer)
   const oldNotice = await publish('passed')
-  const halfTold = await publish('half told')
+  const halfSent = await publish('half sent')
   const placeAt = await log.head()
   const place = (await log.eventAt(placeAt))!
   // After its position: enqueued events, and others.
@@ -85,11 +85,17 @@ test("a database of the previous release continues at its reactor's position: no
     rows: [list],
   } = await pool.query(
     'select cause_id, position from read.webhook_announcements where resource = $1::text',
-    [halfTold],
+    [halfSent],
   )
   const logId = await log.logId()
-  const already = { ...rows[0]!, ...list, endpoint_id: told.id, account_id: told.accountId, data: '{}' }
-  await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfTold }], clock())
+  const already = {
+    ...rows[0]!,
+    ...list,
+    endpoint_id: notified.id,
+    account_id: notified.accountId,
+    data: '{}',
+  }
+  await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfSent }], clock())
 
   await pool.query(formerTables)
   await pool.query(
@@ -99,7 +105,7 @@ test("a database of the previous release continues at its reactor's position: no
   )
   await pool.query(
     `insert into work.webhook_fan_outs values ($1::uuid, 'announcement.published', $2::text, '{}', 'test')`,
-    [list.cause_id, halfTold],
+    [list.cause_id, halfSent],
   )
   await pool.query('insert into work.webhook_fan_out_targets values ($1::uuid, $2::text, $3::text)', [
     list.cause_id,
@@ -113,7 +119,7 @@ test("a database of the previous release continues at its reactor's position: no
     FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
     FAREBOX_DEMO: 'off',
   })
-  const expected = [queued.orderId, enqueued.orderId, due.orderId, halfTold, halfTold, newNotice, newNotice]
+  const expected = [queued.orderId, enqueued.orderId, due.orderId, halfSent, halfSent, newNotice, newNotice]
   await until(() => receiver.received.length >= expected.length, { what: 'all deliveries' })
   // A late delivery would arrive before this one.
   const body = { product_id: 'residential-basic', quantity: 1 }

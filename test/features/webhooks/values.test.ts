@@ -7,11 +7,11 @@ import { createVault, SealBroken } from '../../../src/platform/vault/seal.ts'
 const vault = createVault(masterKey(Buffer.alloc(32, 7)))
 
 test('the URL or secret of a webhook opens for its endpoint only, and one of an older release as before', async () => {
-  const kept: { values: readonly [string, readonly string[], readonly Buffer[]] }[] = []
-  const pool = { query: async (query: (typeof kept)[number]) => kept.push(query) }
+  const queries: { values: readonly [string, readonly string[], readonly Buffer[]] }[] = []
+  const pool = { query: async (query: (typeof queries)[number]) => queries.push(query) }
   const values = createWebhookValues({ pool: pool as never, vault })
   const [stored] = await values.store('whs_one', ['https://one.example'])
-  const [sealed] = kept[0]!.values[2]
+  const [sealed] = queries[0]!.values[2]
   const { valueId } = stored!
   assert.equal(values.open(valueId, 'whs_one', sealed!), 'https://one.example')
   assert.throws(() => values.open(valueId, 'whs_other', sealed!), SealBroken)

@@ -131,17 +131,17 @@ test('a worker in its own process', async (t) => {
   }
 
   await t.test('opens no more connections of a plan than allowed, also when all arrive at once', async () => {
-    const asked = await Promise.all(Array.from({ length: 8 }, ask))
-    const letIn = asked.filter(({ head }) => head.startsWith('HTTP/1.1 200 '))
+    const opened = await Promise.all(Array.from({ length: 8 }, ask))
+    const letIn = opened.filter(({ head }) => head.startsWith('HTTP/1.1 200 '))
     assert.equal(letIn.length, 3)
-    for (const { head } of asked.filter((each) => !letIn.includes(each))) {
+    for (const { head } of opened.filter((each) => !letIn.includes(each))) {
       assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/)
       assert.match(head, /\r\nX-Proxy-Error: too_many_connections\r\n/)
       assert.match(head, /\r\nRetry-After: 1\r\n/)
     }
     const login = { user: username as string, word: password as string }
     assert.equal((await socksTo(worker.port, '127.0.0.1', target, login)).reply, 1)
-    for (const { talk } of asked) talk.socket.destroy()
+    for (const { talk } of opened) talk.socket.destroy()
     await until(async () => {
       const { talk, reply } = await socksTo(worker.port, '127.0.0.1', target, login)
       talk.socket.destroy()
@@ -151,8 +151,8 @@ test('a worker in its own process', async (t) => {
 
   await t.test('lets running connections end at SIGTERM, accepts no more, and exits with 0', async () => {
     const talk = await until(async () => {
-      const asked = await ask()
-      return asked.head.startsWith('HTTP/1.1 200 ') ? asked.talk : null
+      const connection = await ask()
+      return connection.head.startsWith('HTTP/1.1 200 ') ? connection.talk : null
     })
     const idle = await talkTo(worker.port)
     const running = unread(talk)

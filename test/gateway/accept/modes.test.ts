@@ -143,7 +143,7 @@ describe('one port detects the protocol by the first byte:', () => {
     await echoes(http)
   })
 
-  test('a SOCKS5 client that offers both methods is asked for its credentials: they select the line', async (t) => {
+  test('a SOCKS5 client that offers both methods must send its credentials: they select the line', async (t) => {
     const { port } = await startGateway(t)
     const talk = await talkTo(port)
     talk.write(Buffer.of(5, 2, 0, 2))

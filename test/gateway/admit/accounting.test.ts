@@ -148,7 +148,7 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
   await Promise.all(Object.values(troubles))
   await allReported(world)
 
-  const told: string[] = []
+  const lines: string[] = []
   for (const plan of plans) {
     const { planId, usedBefore, total, lost, carried, customer } = plan
     await createMeter(stage.farebox.core).settle(planId)
@@ -161,12 +161,12 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
     const seen = carried.reduce((sum, { down, up }) => sum + down + up(), 0)
     const broken = carried.filter(({ whole }) => !whole()).length
     const line = `counted ${counted}, seen ${seen}, lost ${lost}, ${carried.length} tunnels, ${broken} broken`
-    told.push(line)
+    lines.push(line)
 
     assert.ok(used <= total, `more was counted than there is: ${line}`)
     assert.ok(seen <= total - usedBefore + lost + overshoot * broken, `bytes were sold twice: ${line}`)
-    assert.ok(seen <= counted + lost + overshoot * broken, `bytes passed that nobody counted: ${line}`)
-    assert.ok(counted <= seen + onItsWay * broken, `bytes were counted that nobody saw: ${line}`)
+    assert.ok(seen <= counted + lost + overshoot * broken, `bytes passed uncounted: ${line}`)
+    assert.ok(counted <= seen + onItsWay * broken, `bytes were counted that did not pass: ${line}`)
 
     const { body } = await done(stage.client.get(`/api/v1/plans/${planId}`, { key: customer.key }))
     assert.equal(body.bytesUsed, used, 'bytesUsed is the counter')
@@ -176,7 +176,7 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
       .reduce((sum, { data }) => sum + (data as { bytes: number }).bytes, 0)
     assert.equal(metered, used, 'TrafficMetered is the counter')
   }
-  return told.join('\n  ')
+  return lines.join('\n  ')
 }
 
 test("after any crash the clients' bytes, counters, TrafficMetered and bytesUsed agree, and no byte is charged twice", async (t) => {

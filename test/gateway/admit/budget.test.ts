@@ -94,9 +94,9 @@ describe('a plan sold by traffic', () => {
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     offsetMs = 31_000
     assert.equal(entered.spending.take(1_000, 'up'), 0)
-    const told = entered.spending.more()
+    const grant = entered.spending.more()
     offsetMs = 42_000
-    const denied = await told
+    const denied = await grant
     assert.equal(denied?.status, 503)
     worker.revive()
     assert.equal(await entered.spending.more(), null)

@@ -100,7 +100,7 @@ describe('who may use the gateway', () => {
     assert.ok(sold.length > 1, `${sold}`)
     const tries: Promise<unknown>[] = []
     for (const [n, productId] of sold.entries()) {
-      tries.push(attempt({ username: `nobody${n}`, password }, { source: `198.51.100.${n}` }))
+      tries.push(attempt({ username: `unknown${n}`, password }, { source: `198.51.100.${n}` }))
       const { status, body } = await service.buyer.post(
         '/api/v1/orders',
         { product_id: productId, quantity: 5 },
@@ -219,10 +219,10 @@ describe('who may use the gateway', () => {
     await Promise.all(
       Array.from({ length: 20 }, (_, n) => attempt({ username, password: `guess${n}` }, { source })),
     )
-    const [startedMs, askedMs] = [performance.now(), machineMs()]
+    const [startedMs, requestedMs] = [performance.now(), machineMs()]
     const slowed = attempt({ username, password: 'guess' }, { source })
     admitted(await attempt({ username, password }, { source })).close({ error: null, host: null })
-    assert.ok(machineMs() - askedMs < 500)
+    assert.ok(machineMs() - requestedMs < 500)
     await slowed
     // The rate gave back a part of one attempt meanwhile.
     assert.ok(performance.now() - startedMs >= 600)

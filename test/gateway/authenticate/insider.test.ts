@@ -87,7 +87,7 @@ describe('a row of a read table that was changed with SQL', () => {
   const ownerOf = async (planId: PlanId): Promise<AccountId> =>
     (await sql('select account_id from read.plans where plan_id = $1', planId)).rows[0].account_id
 
-  const knock = async ({ username, password }: Login, target: string) => {
+  const connect = async ({ username, password }: Login, target: string) => {
     const talk = await talkTo(worker.port)
     const login = basic(username, password)
     talk.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: ${login}\r\n\r\n`)
@@ -95,7 +95,7 @@ describe('a row of a read table that was changed with SQL', () => {
   }
   /** `200`, or `status error` of a refusal. */
   const answerTo = async (login: Login): Promise<string> => {
-    const { talk, head } = await knock(login, 'whoami.sandbox:80')
+    const { talk, head } = await connect(login, 'whoami.sandbox:80')
     talk.socket.destroy()
     const [, status] = /^HTTP\/1\.1 (\d+)/.exec(head) ?? []
     const [, error] = /X-Proxy-Error: (\w+)/.exec(head) ?? []
@@ -158,7 +158,7 @@ describe('a row of a read table that was changed with SQL', () => {
     assert.deepEqual(reported(), [`${planId}: blocked`])
     await edit('update read.plans set account_id = $2 where plan_id = $1', planId, reseller)
     assert.equal(await answerTo(login), '407 account_blocked')
-    await edit(`update read.plans set account_id = 'acc_nobody' where plan_id = $1`, planId)
+    await edit(`update read.plans set account_id = 'acc_unknown' where plan_id = $1`, planId)
     assert.equal(await answerTo(login), '407 account_blocked')
     await edit('update read.plans set account_id = $2 where plan_id = $1', planId, accountId)
     await accounts.unblock(accountId, cause)
@@ -211,7 +211,7 @@ describe('a row of a read table that was changed with SQL', () => {
     })
     /** Bytes until the tunnel is cut. */
     const passed = async (): Promise<number> => {
-      const { talk, head } = await knock(login, `127.0.0.1:${target}`)
+      const { talk, head } = await connect(login, `127.0.0.1:${target}`)
       if (/ 466 /.test(head)) return 0
       assert.match(head, /^HTTP\/1\.1 200 /)
       return (await talk.rest()).length

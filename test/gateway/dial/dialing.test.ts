@@ -124,7 +124,7 @@ describe('an exit that is', () => {
     const { port, access, exits } = await startGateway(t)
     const target = await echoTarget(t)
     access.dedicated = { ...directExit, via: { kind: 'direct', localAddress: '127.0.0.7' } }
-    exits.next = () => assert.fail('the pool was asked')
+    exits.next = () => assert.fail('the pool was used')
     await connectBy(port, `127.0.0.1:${target}`)
   })
 })
@@ -191,32 +191,32 @@ describe('addresses of one name', () => {
 
 describe('names', () => {
   test('are resolved once for all waiting clients, and again after their time to live', async () => {
-    let asked = 0
+    let lookups = 0
     let nowMs = 0
     const resolve = cachedResolve(
       async () => {
-        asked += 1
+        lookups += 1
         return { addresses: ['192.0.2.1'], ttlSeconds: 10 }
       },
       () => nowMs,
     )
     await Promise.all(Array.from({ length: 20 }, () => resolve('a.example')))
-    assert.equal(asked, 1)
+    assert.equal(lookups, 1)
     nowMs = 9_999
     await resolve('a.example')
-    assert.equal(asked, 1)
+    assert.equal(lookups, 1)
     nowMs = 10_001
     await resolve('a.example')
-    assert.equal(asked, 2)
+    assert.equal(lookups, 2)
   })
 
   test('that do not exist are cached for 5 seconds, and a failure is not cached', async () => {
-    let asked = 0
+    let lookups = 0
     let nowMs = 0
     let code = 'ENOTFOUND'
     const resolve = cachedResolve(
       async () => {
-        asked += 1
+        lookups += 1
         throw Object.assign(new Error('no'), { code })
       },
       () => nowMs,
@@ -224,13 +224,13 @@ describe('names', () => {
     await assert.rejects(resolve('a.example'))
     nowMs = 4_999
     await assert.rejects(resolve('a.example'))
-    assert.equal(asked, 1)
+    assert.equal(lookups, 1)
     nowMs = 5_001
     code = 'ETIMEOUT'
     await assert.rejects(resolve('a.example'))
     nowMs += 1
     await assert.rejects(resolve('a.example'))
-    assert.equal(asked, 3)
+    assert.equal(lookups, 3)
   })
 })
 

@@ -8,7 +8,7 @@ import { commands as stockCommands } from '../../../src/features/stock/commands.
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { startWhoami } from '../../../src/sandbox/exit-dial.ts'
 import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
-import { deskOf } from '../../features/resellers/desk.ts'
+import { cliOf } from '../../features/resellers/cli.ts'
 import { ownPort } from '../../support/own-port.ts'
 import { logInPostgres, type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -74,7 +74,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   const stockAdd = async (lines: readonly object[]) => {
     const file = join(folder, 'acme.jsonl')
     await writeFile(file, lines.map((line) => JSON.stringify(line)).join('\n'))
-    return deskOf(service.farebox, stockCommands)('stock', 'add', '--file', file)
+    return cliOf(service.farebox, stockCommands)('stock', 'add', '--file', file)
   }
   const address = (last: number, over: object = {}) => ({
     product: 'isp-static',
@@ -160,7 +160,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     assert.deepEqual(rentals.map(({ ip }) => ip).sort(), ['198.18.66.1', '198.18.66.2'])
     for (const rental of rentals) {
       assert.equal(rental.host, '127.0.0.1')
-      assert.doesNotMatch(JSON.stringify(rental), /acme|66\.0\.1/, 'the supplier is nobody’s business')
+      assert.doesNotMatch(JSON.stringify(rental), /acme|66\.0\.1/, 'the supplier is not shown')
       // At once: the gateway knows recent sales.
       await works(rental)
     }

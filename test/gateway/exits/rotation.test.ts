@@ -71,7 +71,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     const states = { accountOf: stateOf, stockOf: stateOf }
     const rentals = createRentals({ pool, ...states, logins, monotonicMs: () => performance.now(), logger })
     const rental = await rentals.at(ip)
-    return rental ?? assert.fail(`nobody rents ${ip}`)
+    return rental ?? assert.fail(`no account rents ${ip}`)
   }
   const own: Exit = {
     exitId: 'own',

@@ -36,7 +36,7 @@ const exchange = fc.record({
   method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH'),
   path: fc.stringMatching(/^\/[a-z0-9/?&=%.~-]{0,30}$/),
   status: fc.constantFrom(200, 201, 204, 206, 301, 304, 401, 404, 418, 500, 503),
-  asked: message,
+  sent: message,
   answered: message,
 })
 type Exchange = typeof exchange extends fc.Arbitrary<infer Value> ? Value : never
@@ -73,7 +73,7 @@ const headersOf = ({ fields, body: given }: Message): [string, string][] => [
 /** About one connection only, or another one each time. */
 const notCompared = /^(?:connection|keep-alive|date|host|proxy-.*)$/i
 
-const told = async (from: IncomingMessage) => {
+const received = async (from: IncomingMessage) => {
   const chunks: Buffer[] = []
   for await (const chunk of from) chunks.push(chunk as Buffer)
   const raw = from.rawHeaders
@@ -91,7 +91,7 @@ test('random requests and answers are the same with and without the gateway', as
   let expected: Exchange
   let seen: unknown
   const { port: target } = await httpTarget(t, async (request, response) => {
-    seen = { method: request.method, url: request.url, ...(await told(request)) }
+    seen = { method: request.method, url: request.url, ...(await received(request)) }
     const { answered, status } = expected
     const bodyless = request.method === 'HEAD' || status === 204 || status === 304
     // Node itself announces no trailers without a body.
@@ -100,7 +100,7 @@ test('random requests and answers are the same with and without the gateway', as
     writeBody(response, given.body)
   })
   const ask = async (by: 'gateway' | 'alone'): Promise<unknown> => {
-    const { method, path, asked } = expected
+    const { method, path, sent } = expected
     const host = `127.0.0.1:${target}`
     const request: ClientRequest = httpRequest({
       host: '127.0.0.1',
@@ -111,12 +111,17 @@ test('random requests and answers are the same with and without the gateway', as
         'host',
         host,
         ...(by === 'gateway' ? ['proxy-authorization', basic()] : []),
-        ...headersOf(asked).flat(),
+        ...headersOf(sent).flat(),
       ],
     })
-    writeBody(request, asked.body)
+    writeBody(request, sent.body)
     const [response] = (await once(request, 'response')) as [IncomingMessage]
-    return { status: response.statusCode, reason: response.statusMessage, ...(await told(response)), seen }
+    return {
+      status: response.statusCode,
+      reason: response.statusMessage,
+      ...(await received(response)),
+      seen,
+    }
   }
   await fc.assert(
     fc.asyncProperty(exchange, async (one) => {
@@ -278,18 +283,18 @@ describe('the forwarder', () => {
 
   test('reads no more requests while the client does not read its answers', async (t) => {
     const { port } = await startGateway(t)
-    let asked = 0
+    let count = 0
     const { port: target } = await httpTarget(t, (_, response) => {
-      asked += 1
+      count += 1
       response.end(Buffer.alloc(500_000))
     })
     const talk = await talkTo(port)
     talk.socket.pause()
     const request = `GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`
     talk.write(request.repeat(200))
-    await until(() => asked > 3)
+    await until(() => count > 3)
     await new Promise((resolve) => setTimeout(resolve, 300))
-    assert.ok(asked < 60, `${asked} requests were answered into a socket that nobody reads`)
+    assert.ok(count < 60, `${count} requests were answered into a socket without a reader`)
     talk.socket.destroy()
   })
 })

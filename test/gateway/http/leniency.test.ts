@@ -228,10 +228,7 @@ const refused: readonly (readonly [string, string])[] = [
   ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n'],
   ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
   ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
-  [
-    '101 without being asked',
-    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
-  ],
+  ['101 without a request', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
   ['a head of more than 256 KiB', `HTTP/1.1 200 OK\r\nA: ${'a'.repeat(270_000)}\r\n\r\n`],
 ]
 

@@ -48,9 +48,9 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
       await until(() => access.open === 0, { timeoutMs: 3_000, what: 'the end of what was let in' })
       await until(() => gateway.exits.open === 0, { timeoutMs: 3_000, what: 'the end of the way' })
       armed = false
-      const told = lines.filter((line) => line.startsWith('a fault of the gateway'))
-      assert.deepEqual([told.length, faults.length], [1, 1], lines.join('\n'))
-      assert.match(told[0]!, /"fault":"RangeError".*faults\.test\.ts/)
+      const faultLines = lines.filter((line) => line.startsWith('a fault of the gateway'))
+      assert.deepEqual([faultLines.length, faults.length], [1, 1], lines.join('\n'))
+      assert.match(faultLines[0]!, /"fault":"RangeError".*faults\.test\.ts/)
       assert.ok(!lines.join('\n').includes(secret))
       const next = await connectBy(gateway.port, `127.0.0.1:${echo}`)
       next.write('next')

@@ -182,7 +182,7 @@ describe('the end of one side', () => {
       socket.write('go')
       const { bytes, whole } = await drink(socket, round % 2 === 0 ? null : slowly)
       assert.ok(bytes <= upTo)
-      assert.equal(whole, false, 'nobody takes the part for the whole')
+      assert.equal(whole, false, 'a part is not taken for the whole')
     }
     for (let round = 0; round < rounds; round++) {
       const upTo = Math.floor(Math.random() * 2_000_000)

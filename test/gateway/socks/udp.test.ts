@@ -67,9 +67,9 @@ describe('UDP ASSOCIATE', () => {
     const world = await startUdp(t)
     const target = await udpTarget(t)
     const { relay, client } = await associate(t, world)
-    const stranger = await udpClient(t, relay, '127.0.0.2')
+    const intruder = await udpClient(t, relay, '127.0.0.2')
     // Before the client has sent anything: it does not take the relay over.
-    stranger.send(wrapped('127.0.0.1', target, 'strange'))
+    intruder.send(wrapped('127.0.0.1', target, 'strange'))
     client.send(wrapped('127.0.0.1', target, 'part', 1))
     client.send(Buffer.of(0, 0))
     client.send(wrapped('127.0.0.1', target, 'whole'))
@@ -79,7 +79,7 @@ describe('UDP ASSOCIATE', () => {
     client.send(wrapped('127.0.0.1', target, 'again'))
     assert.equal(String(await client.next()), 'again')
     assert.deepEqual(world.spending.taken, { up: 10, down: 10 })
-    assert.deepEqual([stranger.came.length, other.came.length], [0, 0])
+    assert.deepEqual([intruder.came.length, other.came.length], [0, 0])
   })
 
   test('charges nothing for an answer that is too long with its header', async (t) => {
@@ -223,10 +223,10 @@ describe('no datagram', () => {
   })
 
   test('of a flood uses more than bounded memory while names are resolved', async (t) => {
-    let asked = 0
+    let lookups = 0
     const world = await startUdp(t, {
       lookup: () => {
-        asked += 1
+        lookups += 1
         return new Promise(() => undefined)
       },
     })
@@ -240,7 +240,7 @@ describe('no datagram', () => {
       client.send(wrapped('127.0.0.1', target, 'still there'))
       await client.next()
     }
-    assert.equal(asked, 64)
+    assert.equal(lookups, 64)
     assert.deepEqual(world.spending.taken, { up: 60 * 11, down: 60 * 11 })
     await holdsAtMost(before + 100 * payload.length, 'arrayBuffers')
   })

@@ -21,7 +21,7 @@ export type Ran = {
 }
 
 /** Runs command lines as `npm run farebox -- …` does, inside this process, with `--json`. */
-export const deskOf = (
+export const cliOf = (
   { core, config }: Pick<Farebox, 'core' | 'config'>,
   rooms: readonly Register<Config>[] = resellerCommands,
   actor: CliContext['actor'] = operator,

@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts'
 import { openStore } from './store.ts'
 
 /** A customer's order without enough credit awaits its invoice; here it is repeated after a credit. */
-const openAsked = async (t: import('node:test').TestContext) => {
+const openUnpaidOrders = async (t: import('node:test').TestContext) => {
   const store = await openStore(t)
   const { accountId } = store.reseller
   await store.credit(accountId, 1_000_000)
@@ -27,7 +27,7 @@ const openAsked = async (t: import('node:test').TestContext) => {
 }
 
 test('an order that is repeated with another key is spent by that key, under its cap', async (t) => {
-  const store = await openAsked(t)
+  const store = await openUnpaidOrders(t)
   const { yourCostCents: cost } = store.quote
   const capped = await store.issueKey(store.accountId, cost)
   const free = await store.issueKey(store.accountId, null)
@@ -47,14 +47,14 @@ test('an order that is repeated with another key is spent by that key, under its
   assert.deepEqual(
     [beyond.status, code, capCents, spentCents],
     [402, 'spend_cap_reached', cost, cost],
-    'its cap is spent, whoever asked first',
+    'its cap is spent, whichever key was first',
   )
   assert.equal((await store.ask('dave', free)).status, 200)
   await store.sound()
 })
 
 test('an order whose product is parked meanwhile is refused, charged nothing, and placed once the product is active again', async (t) => {
-  const store = await openAsked(t)
+  const store = await openUnpaidOrders(t)
   assert.equal((await store.ask('alice')).status, 402)
   await store.creditInCash('alice')
   const credit = await store.creditOf('alice')

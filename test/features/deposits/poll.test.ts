@@ -149,7 +149,7 @@ test('a hanging gateway does not delay deposits of others, however many of its o
   )
   const running = round()
   await until(() => looked.includes(other!))
-  assert.ok(looked.length <= 11, 'of the gateway that hangs no more are asked for than ten at once')
+  assert.ok(looked.length <= 11, 'of the hanging gateway at most ten are polled at once')
   answered.resolve()
   await running
   assert.deepEqual([...looked].sort(), [...hanging, other].sort())

@@ -12,21 +12,21 @@ import { addresses, openStore } from './store.ts'
  */
 const openWatched = async (t: TestContext) => {
   const shop = await openShop(t)
-  const atDesk = async (...args: readonly string[]) => {
+  const operate = async (...args: readonly string[]) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], shop.env)
     assert.equal(code, 0, err)
     return JSON.parse(out)
   }
-  return { ...shop, atDesk }
+  return { ...shop, operate }
 }
 type Watched = Awaited<ReturnType<typeof openWatched>>
 
 const gigabytes = { product_id: 'residential-premium', quantity: 2, method: 'card' }
 
 /** An account that this process has never written to, as the command line makes it. */
-const customerFromDesk = async ({ atDesk, client }: Watched) => {
-  const { accountId } = await atDesk('accounts', 'create', '--email', 'ann@example.com')
-  const { key } = await atDesk('keys', 'create', '--account', accountId, '--scopes', 'buy')
+const customerByCli = async ({ operate, client }: Watched) => {
+  const { accountId } = await operate('accounts', 'create', '--email', 'ann@example.com')
+  const { key } = await operate('keys', 'create', '--account', accountId, '--scopes', 'buy')
   await until(async () => (await client.get('/api/v1/wallet', { key })).status === 200)
   return { accountId, key } as { accountId: string; key: string }
 }
@@ -54,20 +54,20 @@ const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof or
 
 test('an order paid after its account was blocked fails, though an earlier one was placed', async (t) => {
   const shop = await openWatched(t)
-  const { key, accountId } = await customerFromDesk(shop)
+  const { key, accountId } = await customerByCli(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
   assert.deepEqual(await paid(shop, key, before), ['completed', null])
-  await shop.atDesk('accounts', 'block', accountId)
+  await shop.operate('accounts', 'block', accountId)
   assert.deepEqual(await paid(shop, key, after), ['failed', 'account_blocked'])
 })
 
 test('an order paid after its account was unblocked is placed, though an earlier one failed', async (t) => {
   const shop = await openWatched(t)
-  const { key, accountId } = await customerFromDesk(shop)
+  const { key, accountId } = await customerByCli(shop)
   const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
-  await shop.atDesk('accounts', 'block', accountId)
+  await shop.operate('accounts', 'block', accountId)
   assert.deepEqual(await paid(shop, key, before), ['failed', 'account_blocked'])
-  await shop.atDesk('accounts', 'unblock', accountId)
+  await shop.operate('accounts', 'unblock', accountId)
   assert.deepEqual(await paid(shop, key, after), ['completed', null])
 })
 
@@ -86,7 +86,7 @@ test('an order of addresses that is paid after the operator stocked them is plac
     if (status !== 201) quantity = Math.floor(quantity / 2)
   }
   const where = ['--product', 'isp-static', '--country', 'USA']
-  await shop.atDesk('stock', 'add', ...where, '--addresses', '203.0.113.7')
+  await shop.operate('stock', 'add', ...where, '--addresses', '203.0.113.7')
   assert.deepEqual(await paid(shop, key, order), ['completed', null])
 })
 
@@ -100,11 +100,11 @@ test('a chargeback blocks its account again if the operator unblocked it after a
     return id as string
   }
   const [first, second] = [await deposit(), await deposit()]
-  const isBlocked = async () => (await shop.atDesk('accounts', 'show', accountId)).blocked
+  const isBlocked = async () => (await shop.operate('accounts', 'show', accountId)).blocked
   await shop.act(first, 'dispute')
   await shop.untilBalance(key, 2_000)
   assert.equal(await isBlocked(), true)
-  await shop.atDesk('accounts', 'unblock', accountId)
+  await shop.operate('accounts', 'unblock', accountId)
   await shop.act(second, 'dispute')
   await shop.untilBalance(key, 0)
   assert.equal(await isBlocked(), true)
