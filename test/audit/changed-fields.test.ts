@@ -31,7 +31,7 @@ const listed = (): ReadonlySet<string> => {
 const counted = (tried: readonly Tried[]): string => {
   const found = tried.filter((one) => one.found !== null)
   const itself = found.filter((one) => one.found?.itself).length
-  return `${tried.length} tried, ${found.length} found (${itself} at the changed event, ${found.length - itself} at one that contradicts it), ${tried.length - found.length} told by no law`
+  return `${tried.length} tried, ${found.length} found (${itself} at the changed event, ${found.length - itself} at one that contradicts it), ${tried.length - found.length} detected by no invariant`
 }
 
 /** The figures that a soak prints at its end. */
@@ -56,15 +56,15 @@ test('each field of each kind of event in an unsealed log is covered by an invar
   assert.deepEqual(
     [...silent].filter((name) => !outside.has(name)),
     [],
-    'no law tells of a change: write a law, or say why not in docs/no-law.md',
+    'no invariant detects the change: write one, or give the reason in docs/no-law.md',
   )
   // A new invariant finds more: shorten the list then.
-  const told = [...outside].filter((name) => !silent.has(name))
-  t.diagnostic(`listed, and found after all: ${told.join(', ') || 'none'}`)
+  const outdated = [...outside].filter((name) => !silent.has(name))
+  t.diagnostic(`listed, and found after all: ${outdated.join(', ') || 'none'}`)
   if (!soak) return
   for (const [change, all] of Map.groupBy(tried, (one) => one.change))
     print(`fields of unsealed events, ${change}: ${counted(all)}`)
   for (const [type, all] of Map.groupBy(tried, ({ type }) => type))
     print(`fields of ${type}: ${counted(all)}`)
-  assert.deepEqual(told, [], 'listed in docs/no-law.md, and a law tells of it')
+  assert.deepEqual(outdated, [], 'listed in docs/no-law.md, but an invariant detects it')
 })

@@ -2,7 +2,7 @@ import { createEventReader } from '../../src/audit/checks/event-reader.ts'
 import type { ViolationRow } from '../../src/audit/invariants/invariant.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { memoryLaws } from './memory-invariants.ts'
+import { memoryInvariants } from './memory-invariants.ts'
 
 type Path = readonly (string | number)[]
 type Leaf = { readonly path: Path; readonly value: unknown }
@@ -107,10 +107,10 @@ export const tryChanges = (
       values.set(key, [...(values.get(key) ?? []), value])
     }
 
-  const state = memoryLaws()
+  const state = memoryInvariants()
   const tried: Tried[] = []
   const seen = new Map<string, number>()
-  const told = new Set<string>()
+  const detected = new Set<string>()
   const goOn = (rest: readonly RecordedEvent[]): ViolationRow | null => {
     const mark = state.mark()
     try {
@@ -134,11 +134,11 @@ export const tryChanges = (
         rest: () => readonly RecordedEvent[],
         changedId: string = event.id,
       ): void => {
-        if (!all && told.has(nameOf({ type, field, change }))) return
+        if (!all && detected.has(nameOf({ type, field, change }))) return
         const broken = goOn(rest())
         const found = broken && { rule: broken.rule, itself: broken.event_id === changedId }
         const one = { type, field, change, found }
-        if (found !== null) told.add(nameOf(one))
+        if (found !== null) detected.add(nameOf(one))
         tried.push(one)
       }
       const after = events.slice(at + 1)

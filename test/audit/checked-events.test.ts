@@ -72,7 +72,7 @@ test('adjacent and overlapping ranges of positions are merged', () => {
 test('what one process checked and found counts in another process', async (t) => {
   const { start } = await processes(t)
   const first = start()
-  assert.equal(await first.covers({ after: 5, through: 6 }), false, 'nobody checked anything')
+  assert.equal(await first.covers({ after: 5, through: 6 }), false, 'nothing is checked')
   assert.equal(await first.covers({ after: 5, through: 5 }), true, 'there is nothing to check')
   await first.beforeWrite(batch(0, 10, found(7)))
   await first.beforeWrite(batch(10, 20))
@@ -92,7 +92,7 @@ test('what one process checked and found counts in another process', async (t) =
   }
   await second.beforeWrite(batch(35, 40))
   for (const checked of [first, second, start()]) {
-    assert.equal(await checked.covers({ after: 28, through: 40 }), false, 'nobody checked events 31 to 35')
+    assert.equal(await checked.covers({ after: 28, through: 40 }), false, 'events 31 to 35 are not checked')
     assert.equal(await checked.covers({ after: 35, through: 40 }), true)
     assert.equal(await checked.covers({ after: 0, through: 30 }), true)
   }
@@ -128,7 +128,7 @@ test('a changed, deleted or set-back record marks no event as checked, and a pro
   assert.equal(
     await restarted.covers({ after: 8, through: 30 }),
     false,
-    'nobody is known to have checked 11 to 20',
+    'no process is known to have checked 11 to 20',
   )
 })
 
@@ -155,7 +155,7 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   const { farebox, env } = service
   const { pool, log } = farebox.core
   const since = new Date().toISOString()
-  const lawsAt = async (baseUrl: string): Promise<string> => {
+  const invariantNoteAt = async (baseUrl: string): Promise<string> => {
     const answer = await fetch(`${baseUrl}/readyz`, asOperator)
     return ((await answer.json()) as { notes?: { laws?: string } }).notes?.laws ?? 'none'
   }
@@ -166,13 +166,13 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   const id = newEventId()
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
   await log.append(stream, revision, [{ id, type, data, metadata }])
-  await until(async () => (await lawsAt(service.baseUrl)).includes(id), {
+  await until(async () => (await invariantNoteAt(service.baseUrl)).includes(id), {
     timeoutMs: 20_000,
     what: 'an alarm',
   })
 
   await pool.query('delete from read.violations')
-  assert.match(await lawsAt(service.baseUrl), new RegExp(`${id} breaks .*they were changed`))
+  assert.match(await invariantNoteAt(service.baseUrl), new RegExp(`${id} breaks .*they were changed`))
   const ordinal = (await allEvents(log)).findIndex((event) => event.id === id) + 1
   await farebox.close()
   const doctor = await operate(['doctor', '--json'], env)
@@ -181,7 +181,7 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   assert.equal(JSON.parse(byHand.out).code, 'law_broken', byHand.out)
 
   const restarted = await startFarebox(t, env)
-  await until(async () => (await lawsAt(restarted.baseUrl)).includes(id), {
+  await until(async () => (await invariantNoteAt(restarted.baseUrl)).includes(id), {
     timeoutMs: 20_000,
     what: 'an alarm',
   })
@@ -320,10 +320,10 @@ test('a forged event is not sealed after all process keys and signatures are del
     { what: 'keys replaced, and a seal forged', sql: replaceKeys, forge: forgeSeal },
   ]
   const { rows: tables } = await insider.query<{ name: string; copy: string }>(
-    `select schemaname || '.' || tablename as name, 'kept.' || schemaname || '_' || tablename as copy
+    `select schemaname || '.' || tablename as name, 'saved.' || schemaname || '_' || tablename as copy
        from pg_tables where schemaname in ('log', 'work', 'read', 'engine')`,
   )
-  await insider.query('create schema kept')
+  await insider.query('create schema saved')
   for (const { name, copy } of tables) await insider.query(`create table ${copy} as select * from ${name}`)
   for (const { what, sql, forge } of changes) {
     await tamper(insider, [sql], ['delete from log.signatures'], ['delete from work.signatures_checked'])

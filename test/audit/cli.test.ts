@@ -96,7 +96,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(good.code, 0, good.err)
     assert.equal(good.json().chain.links, 3)
     assert.match((await run('ledger', 'verifications')).out, /\n3 runs chained, digest [0-9a-f]{64}$/)
-    await pool.query('create table work.kept as select * from work.verifications')
+    await pool.query('create table work.saved as select * from work.verifications')
     const insert = (id: string, link: string) => `insert into work.verifications
       select '${id}', log_id, actor, started_at, finished_at, outcome, result, ${link}, link_digest
         from work.verifications where run_id = '${ids[2]}'`
@@ -106,7 +106,7 @@ describe('farebox ledger seal, seals and verify', () => {
         new RegExp(`^run ${ids[1]} \\(link 2\\) does not fit`),
       ],
       [
-        `update work.verifications set actor = 'operator:nobody' where run_id = '${ids[2]}'`,
+        `update work.verifications set actor = 'operator:forged' where run_id = '${ids[2]}'`,
         new RegExp(`^run ${ids[2]} \\(link 3\\) does not fit`),
       ],
       [
@@ -129,7 +129,7 @@ describe('farebox ledger seal, seals and verify', () => {
       assert.equal(verified.code, 1, change)
       assert.ok(verified.err.includes(`DIFFERENT verifications: ${chain.findings[0]}`), verified.err)
       await pool.query('delete from work.verifications')
-      await pool.query('insert into work.verifications select * from work.kept')
+      await pool.query('insert into work.verifications select * from work.saved')
     }
     assert.equal((await listed()).code, 0)
   })
@@ -213,7 +213,7 @@ describe('farebox ledger seal, seals and verify', () => {
       [`delete from log.events where stream = 'seal'`],
       ['update log.head set last_position = (select max(position) from log.events)'],
       ['delete from work.event_digests'],
-      [`update log.events set metadata = replace(metadata, '"golden"', '"somebody"')`],
+      [`update log.events set metadata = replace(metadata, '"golden"', '"forged"')`],
       [`delete from vault.key_fingerprint where name = 'seal'`],
     )
     const forger = { FAREBOX_SEAL_KEY: secret() }

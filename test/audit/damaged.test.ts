@@ -52,7 +52,7 @@ test('verification ends and finds every arbitrary value in any field of any even
   const engine = await startEngine(t, pool, log, groups)
   await caughtUp(engine, log)
   await engine.stop()
-  await pool.query('create table public.kept as select * from log.events')
+  await pool.query('create table public.saved as select * from log.events')
   const verified = () =>
     verifyLog(
       { pool, log, groups, logInPostgres: true },
@@ -72,7 +72,7 @@ test('verification ends and finds every arbitrary value in any field of any even
     await tamper(
       pool,
       [
-        'update log.events e set data = k.data from public.kept k where k.position = e.position and k.data <> e.data',
+        'update log.events e set data = k.data from public.saved k where k.position = e.position and k.data <> e.data',
       ],
       ...damaged.map(
         ({ ordinal, data }) =>

@@ -49,7 +49,7 @@ const verified = async ({ pool, log }: World): Promise<readonly string[]> => {
 
 const restore = [
   ['delete from log.events'],
-  ['insert into log.events select * from public.kept'],
+  ['insert into log.events select * from public.saved'],
   ['update log.head set last_position = (select max(position) from log.events)'],
 ] as const
 
@@ -81,7 +81,7 @@ const statementOf = (deed: Deed): readonly [string, unknown[]] => {
 export const findsEach = async (t: TestContext, cases: Cases): Promise<void> => {
   const world = await auditWorld(t)
   await appendEach(world.log, await everyKind())
-  await world.pool.query('create table public.kept as select * from log.events')
+  await world.pool.query('create table public.saved as select * from log.events')
   assert.deepEqual(await verified(world), [])
   const events = await allEvents(world.log)
   const found = (event: StoredEvent | undefined): StoredEvent => event ?? assert.fail('no such event')

@@ -6,7 +6,7 @@ import type { Rows, Table } from '../../src/platform/projections/read-model.ts'
 
 const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
 
-export type MemoryLaws = {
+export type MemoryInvariants = {
   /** Checks one more event against the invariants; returns the first violation, or null. */
   take(event: RecordedEvent): ViolationRow | null
   /** A mark to come back to. */
@@ -19,7 +19,7 @@ export type MemoryLaws = {
  * The invariants over an event list in memory: thousands of changed logs a minute, each checked from the
  * changed event on.
  */
-export const memoryLaws = (): MemoryLaws => {
+export const memoryInvariants = (): MemoryInvariants => {
   const found = new Map<string, Row>()
   let journal: { readonly text: string; readonly former: Row | undefined }[] = []
   const set = (text: string, row: Row | undefined): void => {

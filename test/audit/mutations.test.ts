@@ -22,14 +22,14 @@ import { type Audited, allEvents, appendEach, auditWorld, sealedHistory, tamper,
 
 const restore = [
   ['delete from log.events'],
-  ['insert into log.events select * from public.kept'],
+  ['insert into log.events select * from public.saved'],
   ['update log.head set last_position = (select max(position) from log.events)'],
 ] as const
 
 const sealedLog = async (t: TestContext): Promise<Audited & { readonly events: readonly StoredEvent[] }> => {
   const world = await auditWorld(t)
   await sealedHistory(world)
-  await world.pool.query('create table public.kept as select * from log.events')
+  await world.pool.query('create table public.saved as select * from log.events')
   return { ...world, events: await allEvents(world.log) }
 }
 
@@ -201,7 +201,7 @@ describe('in a sealed log', () => {
         ['update log.events set position = -position where position < 0'],
         [
           `insert into log.events select $1::bigint, stream, 1000, $2::uuid, type, data, metadata
-             from public.kept where type = 'WalletCredited' order by position limit 1`,
+             from public.saved where type = 'WalletCredited' order by position limit 1`,
           [ordinal, newEventId()],
         ],
         ['update log.head set last_position = last_position + 1'],
@@ -430,7 +430,7 @@ describe('in the read tables', () => {
     const changed: Table[] = []
     for (const table of tables)
       await pool.query(
-        `delete from read.${table.name}; insert into read.${table.name} select * from public.kept_${table.name}`,
+        `delete from read.${table.name}; insert into read.${table.name} select * from public.saved_${table.name}`,
       )
     for (const table of some) {
       const statement = statementOf(table)
@@ -455,7 +455,7 @@ describe('in the read tables', () => {
     for (const table of tables) {
       const { rowCount } = await pool.query(`select 1 from read.${table.name} limit 1`)
       if (rowCount && !done.has(table.name)) filled.push(table)
-      await pool.query(`create table public.kept_${table.name} as select * from read.${table.name}`)
+      await pool.query(`create table public.saved_${table.name} as select * from read.${table.name}`)
     }
     const one = (table: Table): string => `ctid = (select max(ctid) from read.${table.name})`
     const widest = Math.max(...filled.map(({ columns: of }) => Object.keys(of).length))

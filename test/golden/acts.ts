@@ -29,8 +29,8 @@ export const createActs = (history: History) => {
       }
       write(decideManual(found, movement).appends, limit)
     },
-    place: (asked: OrderDetails, limit?: number): void => {
-      const order = priced(history, asked)
+    place: (details: OrderDetails, limit?: number): void => {
+      const order = priced(history, details)
       const { createdAt: _, ...draft } = order
       const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
       if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)

@@ -19,7 +19,7 @@ import { type GoldenTables, replay } from './replay.ts'
 const root = join(import.meta.dirname, '../..')
 const here = import.meta.dirname
 const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
-const asked = process.env.FAREBOX_GOLDEN
+const mode = process.env.FAREBOX_GOLDEN
 
 const lines = (events: readonly GoldenEvent[]): string =>
   events.map((event) => `${JSON.stringify(event)}\n`).join('')
@@ -35,7 +35,7 @@ const eventsOf = async (release: string): Promise<GoldenEvent[]> =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-if (asked === 'make') {
+if (mode === 'make') {
   await mkdir(join(here, version))
   await writeFile(join(here, version, 'events.jsonl'), lines(await makeEvents()), { flag: 'wx' })
 }
@@ -49,13 +49,12 @@ describe('events of every release', () => {
     test(`of ${release} fold into the same read tables as before`, async (t) => {
       const tables = await replay(t, await eventsOf(release))
       const file = join(here, release, 'read-models.json')
-      if (asked === 'fold' || (asked === 'make' && release === version))
-        await writeFile(file, rowLines(tables))
-      const kept = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
+      if (mode === 'fold' || (mode === 'make' && release === version)) await writeFile(file, rowLines(tables))
+      const stored = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
       // Tables newer than the release are built from its events too, and are stored with the next one.
-      const missing = Object.keys(kept).filter((name) => !Object.hasOwn(tables, name))
+      const missing = Object.keys(stored).filter((name) => !Object.hasOwn(tables, name))
       assert.deepEqual(missing, [], 'tables of the release that are gone')
-      for (const [name, rows] of Object.entries(kept)) {
+      for (const [name, rows] of Object.entries(stored)) {
         assert.ok(rows.length > 0 || name.startsWith('open_'), `the events leave no row in ${name}`)
         assert.deepEqual(tables[name], rows, name)
       }
@@ -70,8 +69,8 @@ describe('events of every release', () => {
   test('cover every event type in the code', async () => {
     const named = declaredKinds()
     assert.ok(named.size > 80, `${named.size} types are found`)
-    const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
-    const missing = [...named].filter((type) => !kept.has(type)).sort()
+    const covered = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
+    const missing = [...named].filter((type) => !covered.has(type)).sort()
     assert.deepEqual(missing, [], 'events that no golden file has: add them to make.ts and make the folder')
   })
 
@@ -80,7 +79,7 @@ describe('events of every release', () => {
     assert.deepEqual(
       JSON.parse(JSON.stringify(await makeEvents())),
       await eventsOf(version),
-      `what is written has changed: it needs a new version, or, while ${version} is not out, its folder made anew`,
+      `what is written has changed: it needs a new version, or, while ${version} is not out, its folder regenerated`,
     )
   })
 })

@@ -51,9 +51,9 @@ export const createHistory = (startMs: number) => {
     state: <State>(stream: StreamName, fold: Fold<State, any>): State => stateOf(world, stream, fold),
     states: (order: OrderDetails) => statesFor(world, order),
     /** Every event in `act` is caused by another actor. */
-    by: (somebody: Actor, act: () => void): void => {
+    by: (other: Actor, act: () => void): void => {
       const before = actor
-      actor = somebody
+      actor = other
       act()
       actor = before
     },

@@ -151,13 +151,13 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   refund('ord_golden_won', { kind: 'proxies', proxyIds: rentals().slice(-1) })
 
   stockUp(['198.18.0.5'])
-  const asked = {
+  const request = {
     proxyId: rentals()[0]!,
     accountId: buyer,
     reason: 'not_working',
     requestId: 'rpl_golden',
   } as const
-  fact(isp, ...factsOf(decideReplacement(state(isp, stockFold), asked, now())))
+  fact(isp, ...factsOf(decideReplacement(state(isp, stockFold), request, now())))
   const supplier = { protocol: 'socks5', host: 'gw.acme.example', port: 1080, udp: false } as const
   stockUp(['198.18.0.5', '198.18.0.6'], { endpoint: { ...supplier, credentialId: 'stl_golden' } })
 

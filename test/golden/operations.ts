@@ -58,8 +58,12 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
 
   const [first] = written
   if (first) {
-    const breach = { eventId: first.id, rule: 'movement-unrecorded', reason: 'moved by hand, see ticket 12' }
-    fact(violationStream(first.id), { type: 'LawBreachDecided', data: breach })
+    const decision = {
+      eventId: first.id,
+      rule: 'movement-unrecorded',
+      reason: 'moved by hand, see ticket 12',
+    }
+    fact(violationStream(first.id), { type: 'LawBreachDecided', data: decision })
   }
 
   const tokens = () => state(financeStream, financeTokenFold)

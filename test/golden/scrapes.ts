@@ -48,7 +48,7 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
   const body = { hash: 'ab'.repeat(32), bytes: 1_234 }
   scrape('found', { outcome: 'found', body, cached: false, creditsCharged: 1 })
   const batchId = scrapeBatchIdOf(accountId, 'many')
-  const asked = {
+  const batchRequest = {
     batchId,
     accountId,
     keyId: 'key_golden' as KeyId,
@@ -60,9 +60,9 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
   }
   const stream = scrapeBatchStream(batchId)
   const batch = () => state(stream, scrapeBatchRef(batchId).fold)
-  const taken = decideAccept(batch(), asked)
+  const taken = decideAccept(batch(), batchRequest)
   if (taken.outcome === 'decided') write([{ stream, events: taken.events }])
   const tally = { found: 1, empty: 0, notFound: 1, restricted: 0, failed: 0, chargedMicros: 6_000 }
-  write([{ stream, events: decideFinish(batch(), asked, tally, false).events }])
+  write([{ stream, events: decideFinish(batch(), batchRequest, tally, false).events }])
   scrape('absent', { ...none, outcome: 'provider_failed' }, { ...none, outcome: 'empty', body })
 }

@@ -75,7 +75,7 @@ const after = (before: Version, taken: Step, newFact: (atMs: number) => Fact): V
   return { remembered, facts, nowMs }
 }
 
-test('law: every version of the set stays unchanged, whatever is added to any other', () => {
+test('invariant: every version of the set stays unchanged, whatever is added to any other', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ on: fc.nat(), taken: step }), { minLength: 1, maxLength: 40, size: 'max' }),

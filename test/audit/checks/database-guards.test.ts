@@ -81,7 +81,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     'create table read.found (id text); create unique index mute on read.found ((true))',
     /^guards: table read\.found: expected none, found "index mute CREATE UNIQUE INDEX .*"$/,
   ],
-  ['create table log.kept as select * from log.events', /^guards: table log\.kept: expected none, found /],
+  ['create table log.saved as select * from log.events', /^guards: table log\.saved: expected none, found /],
   [
     'drop index work.verifications_started_at_run_id_idx',
     /^guards: table work\.verifications, index verifications_started_at_run_id_idx: expected "CREATE INDEX .*", found none$/,

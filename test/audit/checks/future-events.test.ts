@@ -13,7 +13,7 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 const openWorld = async (t: TestContext) => {
   const { pool, ...world } = await auditWorld(t)
   await sealedHistory({ ...world })
-  await pool.query('create table public.kept as select * from log.events')
+  await pool.query('create table public.saved as select * from log.events')
   const events = await allEvents(world.log)
   const verified = async (nowMs: number) => {
     const { findings } = await verifyLog(
@@ -26,7 +26,7 @@ const openWorld = async (t: TestContext) => {
     tamper(
       pool,
       ['delete from log.events'],
-      ['insert into log.events select * from public.kept'],
+      ['insert into log.events select * from public.saved'],
       [
         `update log.events set ${column} = (${column}::jsonb || $2::jsonb)::text where position = $1`,
         [position, JSON.stringify(patch)],
@@ -53,13 +53,13 @@ describe('events of the future', () => {
       [[iso(startMs + 5_001), iso(startMs)]],
     )
     // Years later no clock finds it, but the seal does.
-    const told = await verified(startMs + 10 * day)
-    assert.equal(told.length, 1)
+    const problems = await verified(startMs + 10 * day)
+    assert.equal(problems.length, 1)
     assert.match(
-      told[0]!,
+      problems[0]!,
       /recorded at 2026-10-27T00:00:05.001Z, and the seal of the events up to \d+ was made at 2026-10-27T00:00:00/,
     )
-    assert.match(told[0]!, new RegExp(last.stream))
+    assert.match(problems[0]!, new RegExp(last.stream))
     await change('metadata', last, { recordedAt: iso(startMs + 4_999) })
     assert.deepEqual(await verified(startMs), [], 'within the bound of clocks')
 

@@ -121,7 +121,7 @@ const cases: Cases = {
     (log) => ({ add: batchOver(log), data: dataOf(batchOver(log)) }),
     /batch scb_\w+ was over before/,
   ],
-  'a batch that nobody took on': [
+  'a batch that was never accepted': [
     (log) => ({ remove: log.first('ScrapeBatchAccepted') }),
     /batch scb_\w+ was never taken on/,
   ],
@@ -156,12 +156,12 @@ describe('work that began long ago is finished', () => {
     await appendEach(log, events)
     await tamper(pool, ["delete from log.events where type = 'OrderCompleted'"])
     const lastMs = Math.max(...events.map(({ metadata }) => Date.parse(JSON.parse(metadata).recordedAt)))
-    const told = async (): Promise<readonly string[]> => {
+    const findingTexts = async (): Promise<readonly string[]> => {
       const options = { runId: newId<string>('vrf'), publicKey: '', exported: null }
       const { findings } = await verifyLog({ pool, log, groups: [], logInPostgres: true }, options)
       return findings.map(findingText).filter((text) => text.includes('order ord_golden_plan was fulfilled'))
     }
-    assert.notDeepEqual(await told(), [])
+    assert.notDeepEqual(await findingTexts(), [])
     const hourMs = 3_600_000
     // Only the open order and the events after the outage remain.
     await tamper(pool, [
@@ -169,7 +169,7 @@ describe('work that began long ago is finished', () => {
         (select (metadata::jsonb ->> 'recordedAt')::timestamptz from log.events
           where type = 'PlanActivated' and data::jsonb ->> 'orderId' = 'ord_golden_plan')`,
     ])
-    assert.deepEqual(await told(), [], 'it stopped right after')
+    assert.deepEqual(await findingTexts(), [], 'it stopped right after')
     const back = async (name: string, afterMs: number): Promise<void> => {
       const [event] = events
       assert.ok(event)
@@ -182,8 +182,8 @@ describe('work that began long ago is finished', () => {
     }
     await back('ntc_first', 72 * hourMs)
     await back('ntc_next', 72 * hourMs + 9 * 60_000)
-    assert.deepEqual(await told(), [], 'nine minutes after it came back')
+    assert.deepEqual(await findingTexts(), [], 'nine minutes after it came back')
     await back('ntc_later', 72 * hourMs + 11 * 60_000)
-    assert.notDeepEqual(await told(), [], 'eleven minutes after it came back')
+    assert.notDeepEqual(await findingTexts(), [], 'eleven minutes after it came back')
   })
 })

@@ -58,10 +58,10 @@ test('a verification prints which session it waits for before it removes the rem
     if (state === 'idle') await pool.query('select pg_terminate_backend($1)', [pid])
   const looking = await connected(t, url, 'psql')
   await looking.query(`begin; select from ${scratch.schema}.some`)
-  const told: string[] = []
-  const opening = openScratch(pool, newId('vrf'), (text) => told.push(text))
+  const messages: string[] = []
+  const opening = openScratch(pool, newId('vrf'), (text) => messages.push(text))
   await until(() =>
-    told.some((text) => /^waiting for process \d+ of Postgres \(psql\): it uses verify_/.test(text)),
+    messages.some((text) => /^waiting for process \d+ of Postgres \(psql\): it uses verify_/.test(text)),
   )
   await looking.query('commit')
   const next = await opening

@@ -52,11 +52,11 @@ const mutated = async (
   customerIdOf?: CustomerIdOf,
 ): Promise<readonly string[]> => {
   const { pool } = world
-  await pool.query(`create table if not exists public.kept as select * from ${table}`)
+  await pool.query(`create table if not exists public.saved as select * from ${table}`)
   await pool.query(change, [...values])
   const { findings } = await verified(world, customerIdOf)
   await pool.query(`delete from ${table}`)
-  await pool.query(`insert into ${table} select * from public.kept`)
+  await pool.query(`insert into ${table} select * from public.saved`)
   return findings.map(findingText)
 }
 
@@ -161,7 +161,7 @@ describe('traffic counters', () => {
         set('counted_since = null'),
         /^traffic: .* 2000000000 bytes of plan pln_half, the log has 1000000000, and no report/,
       ],
-      [set("plan_id = 'pln_nobody'"), /^traffic: .* the plan pln_nobody, which the log does not have$/],
+      [set("plan_id = 'pln_unknown'"), /^traffic: .* the plan pln_unknown, which the log does not have$/],
     ]
     for (const [change, says] of changes) {
       const found = trafficIn(await mutated({ pool, log }, table, change, [half]))
@@ -281,7 +281,7 @@ describe('values that resellers and receivers left in the vault', () => {
       const said = await mutated(world, table, change, [], customerIdOf)
       assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
       assert.match(said[0]!, says, change)
-      await world.pool.query('drop table public.kept')
+      await world.pool.query('drop table public.saved')
     }
     // An erased row is not a finding, and its data is not printed.
     await world.pool.query(`update ${customers} set ref = null; delete from vault.webhook_values`)
@@ -326,14 +326,14 @@ describe('whitelists of plans', () => {
       const said = await mutated(world, table, `update ${table} set ${change} where entry_id = ${one}`)
       assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
       assert.match(said[0]!, /^vault: vault.whitelist holds wle_.* do not allow it so, or no longer$/, change)
-      await pool.query('drop table public.kept')
+      await pool.query('drop table public.saved')
     }
     // A label gives no rights, and neither does the time of the last use.
     const harmless = `update ${table} set label = 'home', last_used_at = now()`
     assert.deepEqual(await mutated(world, table, harmless), [])
 
     const [{ id }] = added.entries as readonly [WhitelistEntry]
-    await pool.query(`drop table public.kept; create table public.removed as select * from ${table}`)
+    await pool.query(`drop table public.saved; create table public.removed as select * from ${table}`)
     await whitelist.remove(plan, id, cause)
     assert.deepEqual((await verified(world)).findings.map(findingText), [])
     await pool.query(`insert into ${table} select * from public.removed where entry_id = $1`, [id])
@@ -378,7 +378,7 @@ describe('signed rows of the vault', () => {
       const said = await mutated(world, table, `update ${table} set ${change} where customer_id = ${one}`)
       assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
       assert.match(said[0]!, /^vault: vault.customers.* than the service has written/, change)
-      await pool.query('drop table public.kept')
+      await pool.query('drop table public.saved')
     }
   })
 
@@ -388,7 +388,7 @@ describe('signed rows of the vault', () => {
     const exits = createExitLogins({ pool, vault: createVault(master) })
     const login = { username: 'farebox', password: 'secret' }
     const place = 'http proxy.example:8080'
-    const [kept, moved] = await exits.store(['one', 'two'].map((owner) => ({ owner, place, login })))
+    const [unchanged, moved] = await exits.store(['one', 'two'].map((owner) => ({ owner, place, login })))
     const stocked = {
       productId: 'isp-static',
       country: 'USA',
@@ -416,10 +416,10 @@ describe('signed rows of the vault', () => {
         said[0]!,
         new RegExp(`^vault: ${table} holds another login .* than the service has written`),
       )
-      await pool.query('drop table public.kept')
+      await pool.query('drop table public.saved')
     }
     await pool.query(`update vault.exit_credentials set sealed = 'x' where credential_id = $1`, [moved])
-    const refs = [kept!, moved!].map((credentialId) => ({ credentialId, place }))
-    assert.deepEqual([...(await exits.read(refs)).keys()], [kept])
+    const refs = [unchanged!, moved!].map((credentialId) => ({ credentialId, place }))
+    assert.deepEqual([...(await exits.read(refs)).keys()], [unchanged])
   })
 })

@@ -20,22 +20,22 @@ describe('farebox ledger seals deliver', () => {
     const unset = await run('ledger', 'seals', 'deliver')
     assert.equal(unset.code, 2)
     assert.match(unset.err, /FAREBOX_SEAL_TARGET is not set: expected file:\/a\/folder, an address such as/)
-    const target = { FAREBOX_SEAL_TARGET: `file:${file('kept')}` }
+    const target = { FAREBOX_SEAL_TARGET: `file:${file('seals')}` }
     const deliver = (...more: string[]) => runWith(target, 'ledger', 'seals', 'deliver', ...more)
     const absent = await deliver('--json')
     assert.equal(absent.code, 1)
     assert.equal(absent.json().code, 'seal_target_failed')
-    assert.match(absent.err, /the folder .*kept cannot be found \(ENOENT\)/)
-    await mkdir(file('kept'))
-    assert.match((await deliver()).out, /^delivered 1 seal to file:.*kept$/)
+    assert.match(absent.err, /the folder .*seals cannot be found \(ENOENT\)/)
+    await mkdir(file('seals'))
+    assert.match((await deliver()).out, /^delivered 1 seal to file:.*seals$/)
     assert.match((await deliver()).out, /has every seal$/)
-    assert.deepEqual(await readdir(file('kept')), ['000000000000.json', 'farebox-probe'])
-    const path = file('kept/000000000000.json')
-    const kept = await readFile(path, 'utf8')
+    assert.deepEqual(await readdir(file('seals')), ['000000000000.json', 'farebox-probe'])
+    const path = file('seals/000000000000.json')
+    const content = await readFile(path, 'utf8')
     await rm(path)
     assert.match((await deliver('--again')).out, /^delivered 1 seal/)
-    assert.equal(await readFile(path, 'utf8'), kept)
-    await writeFile(path, kept.replace('"revision":0', '"revision":1'))
+    assert.equal(await readFile(path, 'utf8'), content)
+    await writeFile(path, content.replace('"revision":0', '"revision":1'))
     const other = await deliver('--again', '--json')
     assert.equal(other.code, 1)
     assert.equal(other.json().code, 'seal_target_differs')
@@ -49,12 +49,12 @@ describe('farebox ledger witness', () => {
     const { run, runWith, log, pool, fold, file } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 60))
     await run('ledger', 'seal')
-    await mkdir(file('kept'))
+    await mkdir(file('seals'))
     const keeper = await startKeeper(t, 'letmein')
     const owner = { accessKey: 'AKSEALS', secretKey: 'only/in+env', region: 'us-east-1', bucket: 'seals' }
     const s3 = await startS3(t, owner)
     const places = {
-      [`file:${file('kept')}`]: {},
+      [`file:${file('seals')}`]: {},
       [keeper.url]: { FAREBOX_SEAL_TARGET_TOKEN: 'letmein', FAREBOX_SEAL_TARGET_PRIVATE: 'on' },
       's3://seals/shop': {
         FAREBOX_SEAL_S3_ENDPOINT: s3.url,
@@ -86,8 +86,8 @@ describe('farebox ledger witness', () => {
       assert.deepEqual([again.code, again.json().new], [0, 0], again.err)
     }
     const byWitness = ['--witness', file('2.json'), '--witness-key', file('2.hex')]
-    const kept = Object.entries(places).map(([place, access]) => ({ access, args: ['--seals', place] }))
-    const clean = await run('ledger', 'verify', '--seals', `file:${file('kept')}`, ...byWitness, '--json')
+    const bySeals = Object.entries(places).map(([place, access]) => ({ access, args: ['--seals', place] }))
+    const clean = await run('ledger', 'verify', '--seals', `file:${file('seals')}`, ...byWitness, '--json')
     const { findings, seals } = clean.json().result
     assert.equal(seals.exported, 2)
     const about = findings.filter(({ check }: { check: string }) => check === 'seals')
@@ -106,7 +106,7 @@ describe('farebox ledger witness', () => {
     await fold()
     const alone = await run('ledger', 'verify', '--max-unsealed', '50')
     assert.equal(alone.code, 0, `nothing in the log says that there was more: ${alone.err}`)
-    for (const { access, args } of [...kept, { access: {}, args: byWitness }]) {
+    for (const { access, args } of [...bySeals, { access: {}, args: byWitness }]) {
       const { code, err } = await runWith(access, 'ledger', 'verify', ...args)
       assert.equal(code, 1, `${args.join(' ')}: ${err}`)
       assert.match(

@@ -55,8 +55,8 @@ const files = (server: { files: Map<string, string> }): [string, string][] =>
     .filter(([name]) => name !== probeName)
 
 /** How often a seal was put. */
-const written = (server: { readonly asked: readonly string[] }): number =>
-  server.asked.filter((request) => request.startsWith('PUT') && !request.endsWith(probeName)).length
+const written = (server: { readonly requests: readonly string[] }): number =>
+  server.requests.filter((request) => request.startsWith('PUT') && !request.endsWith(probeName)).length
 
 describe('external delivery of seals', () => {
   test('is in order, once per seal, and repeated only if an answer was lost', async (t) => {
@@ -67,7 +67,11 @@ describe('external delivery of seals', () => {
     assert.ok(made.length >= 4)
     server.faults.push(null, null, null, null, { cut: 'after' })
     await assert.rejects(deliverSeals(parts), /^StoreFailed: it gave no answer/)
-    assert.equal((await parts.cursor.read()).revision, 0, 'the second is there, and nobody knows')
+    assert.equal(
+      (await parts.cursor.read()).revision,
+      0,
+      'the second is stored, but the cursor is at the first',
+    )
     assert.equal(await deliverSeals(parts), made.length - 1)
     assert.deepEqual(files(server), made)
     assert.equal(await deliverSeals(parts), 0)
@@ -97,7 +101,7 @@ describe('external delivery of seals', () => {
     t.after(() => delivery.stop())
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     const behind = await until(async () => ((await lag()).problem === null ? null : await lag()), {
-      what: 'a problem that is told',
+      what: 'a reported problem',
     })
     assert.equal(behind.target, storeLocationText(place))
     server.faults.splice(0, server.faults.length, null, { status: 500 }, { cut: 'before' })
@@ -120,11 +124,11 @@ describe('external delivery of seals', () => {
     await appendEach(world.log, [fresh('x')])
     await world.seal(testKey(2))
     await until(() => files(server).length === made.length + 1, { what: 'one more' })
-    const asked = server.asked.length
+    const before = server.requests.length
     server.faults.push({ hang: true })
     await appendEach(world.log, [fresh('y')])
     await world.seal(testKey(2))
-    await until(() => server.asked.length > asked, { what: 'a request that hangs' })
+    await until(() => server.requests.length > before, { what: 'a request that hangs' })
     const startedMs = performance.now()
     await delivery.stop()
     assert.ok(performance.now() - startedMs < 14_000, 'an end does not wait for an answer')
@@ -154,7 +158,7 @@ describe('external delivery of seals', () => {
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
     await Promise.all([first.stop(), second.stop()])
-    assert.equal(written(server), made.length, server.asked.join(', '))
+    assert.equal(written(server), made.length, server.requests.join(', '))
     await start()
     await appendEach(world.log, [
       { ...(await everyKind())[0]!, id: crypto.randomUUID(), stream: 'another' as never },
@@ -225,7 +229,7 @@ describe('external delivery of seals', () => {
       { logTo: { write: (line: string) => void lines.push(line) } },
     )
     const { insideUrl, core } = farebox
-    await until(() => keeper.asked.length > 0, { what: 'a seal on its way' })
+    await until(() => keeper.requests.length > 0, { what: 'a seal on its way' })
     const order = { product_id: 'residential-premium', quantity: 1 }
     const { status } = await buyer.post('/api/v1/orders', order, { headers: { 'idempotency-key': 'one' } })
     assert.equal(status, 201)
@@ -233,10 +237,13 @@ describe('external delivery of seals', () => {
       what: 'sealing that goes on',
     })
     const ready = await fetch(`${insideUrl}/readyz`)
-    const told = (await ready.json()) as { notes: Record<string, string>; checks: Record<string, string> }
+    const readiness = (await ready.json()) as {
+      notes: Record<string, string>
+      checks: Record<string, string>
+    }
     assert.equal(ready.status, 200)
-    assert.match(told.notes['seal target'] ?? '', /^\d+ seals? behind for \d+ seconds?/)
-    assert.equal(told.checks['seal target'], undefined)
+    assert.match(readiness.notes['seal target'] ?? '', /^\d+ seals? behind for \d+ seconds?/)
+    assert.equal(readiness.checks['seal target'], undefined)
     const metrics = await (await fetch(`${insideUrl}/metrics`)).text()
     assert.match(metrics, /^farebox_seal_target_behind_seals [1-9]/m)
     assert.match(metrics, /^farebox_seal_target_behind_seconds \d/m)

@@ -119,8 +119,8 @@ describe('a target for seals', () => {
     const elsewhere = await opened(t, { ...s3Place, bucket: 'another' }, s3Access(s3.url))
     await assert.rejects(elsewhere.get('1'), /it answered 404 \(NoSuchBucket\)/)
     const keeper = await startKeeper(t, 'letmein')
-    const stranger = await opened(t, parseStoreLocation(keeper.url)!, { ...none, token: 'stranger' })
-    await assert.rejects(stranger.put('1', '1'), /^StoreFailed: it answered 401$/)
+    const unauthenticated = await opened(t, parseStoreLocation(keeper.url)!, { ...none, token: 'wrong' })
+    await assert.rejects(unauthenticated.put('1', '1'), /^StoreFailed: it answered 401$/)
   })
 
   test('calls only public addresses over https, unless the settings allow others', async (t) => {
@@ -130,7 +130,7 @@ describe('a target for seals', () => {
     await assert.rejects(plain.put('1', '1'), /not called: must start with https/)
     const inside = await opened(t, parseStoreLocation('https://10.0.0.1/seals')!, access)
     await assert.rejects(inside.put('1', '1'), /not called: must not point to a private or reserved address/)
-    assert.deepEqual(keeper.asked, [])
+    assert.deepEqual(keeper.requests, [])
   })
 
   test('as a folder: writes whole files, overwrites none, and creates no folder', async (t) => {

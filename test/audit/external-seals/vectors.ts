@@ -162,7 +162,7 @@ export const makeVectors = () => {
   ]
   return {
     about:
-      'Test vectors of docs/seals.md and docs/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log, whose last line is checked for itself: of "wrong" it is not made anew.',
+      'Test vectors of docs/seals.md and docs/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log, whose last line is checked for itself: in "wrong" it was not recomputed.',
     keys: Object.entries(seeds).map(([name, seed]) => ({
       name,
       seed,

@@ -15,14 +15,14 @@ type Change = readonly [event: StoredEvent, data: Facts | null, metadata?: Facts
 /** Changes of the history of four eyes in the golden log, each with what must be found. */
 const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly Change[], finding: RegExp]>> =
   {
-    'a movement that nobody proposed': [
+    'a movement without a proposal': [
       ({ made, approved, large }) => [
         [made(large), null],
         [approved(large), null],
       ],
       /\$250\.00 by hand, above the \$100\.00 .* without a proposal/,
     ],
-    'a movement that nobody approved': [
+    'a movement without an approval': [
       ({ approved, large }) => [[approved(large), null]],
       /no other operator approved it before, once/,
     ],
@@ -30,7 +30,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
       ({ made, large }) => [[made(large), { what: { ...large, amountMicros: large.amountMicros - 1 } }]],
       /and \{.*249999999.*\} was approved/,
     ],
-    'an approval by whoever proposed it': [
+    'an approval by the proposer': [
       ({ approved, large }) => [
         [approved(large), { by: 'operator:alice' }, { actor: { kind: 'operator', name: 'alice' } }],
       ],
@@ -60,7 +60,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
       ],
       /operator:carol withdraws what operator:alice proposed/,
     ],
-    'a lower limit than the movement was approved under, which nobody set': [
+    'a limit below that of the approval, without a change of the limit': [
       ({ first }) => [[first('FourEyesSet'), null]],
       /^$/,
     ],
@@ -128,7 +128,7 @@ test('a verification finds large movements without a second approver', async (t)
   const { pool, log } = await auditWorld(t)
   const events = await everyKind()
   await appendEach(log, events)
-  await pool.query('create table log.kept as select * from log.events')
+  await pool.query('create table log.saved as select * from log.events')
   const found = logOf(events)
   const verified = async (): Promise<readonly string[]> => {
     const { findings } = await verifyLog(
@@ -142,7 +142,7 @@ test('a verification finds large movements without a second approver', async (t)
     await tamper(
       pool,
       ['delete from log.events'],
-      ['insert into log.events select * from log.kept'],
+      ['insert into log.events select * from log.saved'],
       ...changes(found).map(
         ([{ position, stream, type }, data, metadata = {}, become]): readonly [string, unknown[]] =>
           data === null

@@ -109,7 +109,7 @@ const cases: Cases = {
     (log) => changed(log.first('KeyRevoked'), { keyId: 'key_none' }),
     /acc_golden_reseller has no key key_none/,
   ],
-  'an order in a session that nobody began': [
+  'an order in a session that never began': [
     (log) => causedBy(debit(log, 'ord_golden_person'), { ...person(log), sessionId: 'ses_none' }),
     /no session ses_none of acc_golden_buyer was begun/,
   ],
@@ -124,7 +124,7 @@ const cases: Cases = {
     }),
     /session ses_golden_link of acc_golden_buyer was over since 2026-07-31T/,
   ],
-  'an approval in a session that nobody of the staff began': [
+  'an approval in a session that no staff member began': [
     (log) => ({ remove: log.first('SignedIn', ({ subjectId }) => subjectId === bob) }),
     /ProposalApproved.*no session ses_golden_bob of stf_golden_bob was begun/,
   ],
@@ -139,11 +139,11 @@ const cases: Cases = {
     }),
     /ProposalApproved.*session ses_golden_bob of stf_golden_bob was over since 2026-07-22T12/,
   ],
-  'an approval of somebody who was never of the staff': [
+  'an approval by a person outside the staff': [
     (log) => ({ remove: log.first('StaffRoleGranted', ({ staffId }) => staffId === bob) }),
     /ProposalApproved.*stf_golden_bob is no member of the staff with the role operator/,
   ],
-  'an approval of somebody whose role is another': [
+  'an approval by a staff member with another role': [
     (log) =>
       changed(
         log.first('StaffRoleGranted', ({ staffId }) => staffId === bob),
@@ -160,11 +160,11 @@ const cases: Cases = {
     }),
     /AccountViewed.*stf_golden is no member of the staff with the role operator/,
   ],
-  'a look in a session that nobody began': [
+  'a read in a session that never began': [
     (log) => changed(log.first('AccountViewed'), { sessionId: 'ses_none' }),
     /AccountViewed.*no session ses_none of stf_golden was begun/,
   ],
-  'work that somebody else is said to have had tried again': [
+  'a retry of work attributed to another operator': [
     (log) => changed(log.first('WorkRetryAsked'), { staffId: bob }),
     /WorkRetryAsked.*it is about stf_golden_bob/,
   ],
@@ -172,7 +172,7 @@ const cases: Cases = {
     (log) => causedBy(log.first('StaffRoleGranted'), approver(log)),
     /roles of the staff are granted and revoked at the command line alone/,
   ],
-  'a role in the stream of somebody else': [
+  'a role in the stream of another staff member': [
     (log) => changed(log.first('StaffRoleGranted'), { staffId: bob }),
     /it is about stf_golden_bob/,
   ],

@@ -9,7 +9,7 @@ import { createDispatch, kindOfStream } from '../../../src/platform/projections/
 /** Every method fails. */
 const untouchable = <Value extends object>(what: string): Value => {
   const touched = (_: unknown, name: string | symbol): never => {
-    throw new Error(`${what} was asked for ${String(name)}`)
+    throw new Error(`${what} was called with ${String(name)}`)
   }
   const throws = () => assert.fail(`${what} was looked at`)
   return new Proxy({}, { get: touched, has: touched, ownKeys: throws }) as Value
@@ -36,11 +36,11 @@ test('an invariant reads neither fields nor rows of an event type that it does n
   const rows = untouchable<Rows>('the rows')
   let left = 0
   for (const rule of rules) {
-    const asked = createDispatch([rule])
+    const dispatch = createDispatch([rule])
     for (const type of types)
       for (const stream of streams) {
         const event = eventOf(type, stream)
-        if (asked(event).length > 0) continue
+        if (dispatch(event).length > 0) continue
         left += 1
         assert.doesNotThrow(() => {
           assert.deepEqual([...rule.reads(event)], [])
@@ -58,12 +58,12 @@ test('every event type that the invariants read is declared in the dictionary', 
 
 test('a dispatch calls the models in their order, whatever was called before', () => {
   const model = (name: string, takes?: ReadModel['takes']) => ({ name, ...(takes && { takes }) })
-  const asked = createDispatch([
+  const dispatch = createDispatch([
     model('all'),
     model('types', { types: new Set(['A', 'B']) }),
     model('streams', { types: new Set(['B']), streams: new Set(['ledger-', 'seal']) }),
   ])
-  const namesFor = (type: string, stream: string) => asked(eventOf(type, stream)).map(({ name }) => name)
+  const namesFor = (type: string, stream: string) => dispatch(eventOf(type, stream)).map(({ name }) => name)
   for (const _ of [1, 2]) {
     assert.deepEqual(namesFor('A', 'order-1'), ['all', 'types'])
     assert.deepEqual(namesFor('A', 'ledger-acc_1'), ['all', 'types', 'streams'])

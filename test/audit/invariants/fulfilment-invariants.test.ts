@@ -65,11 +65,11 @@ const cases: Cases = {
     },
     /it says \S+ and was recorded at/,
   ],
-  'goods that nobody paid for': [
+  'fulfilment without a payment': [
     (log) => ({ remove: log.first('WalletDebited', of('ord_golden_addresses')) }),
     /no order ord_golden_addresses that was paid waits for this fulfilment/,
   ],
-  'goods that are given twice': [
+  'fulfilment that happens twice': [
     (log) => ({ add: opened(log), data: dataOf(opened(log)) }),
     /no order ord_golden_plan that was paid waits for this fulfilment/,
   ],

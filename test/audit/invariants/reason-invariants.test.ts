@@ -98,7 +98,7 @@ const cases: Cases = {
     (log) => changed(log.first('CustomerCredited'), { customerId: 'cus_other' }),
     /deposit dep_\w+ is of acc_\w+, (?!no customer)/,
   ],
-  'a credit by hand that nobody recorded': [
+  'a manual credit without a record': [
     (log) => more(log, manual(log), { reference: 'a gift', amountMicros: 5_000_000_000 }),
     /no record requests a movement of .*"a gift"/,
   ],
@@ -106,7 +106,7 @@ const cases: Cases = {
     (log) => changed(manual(log), { amountMicros: dataOf(manual(log)).amountMicros + 1 }),
     /recorded was \{/,
   ],
-  'goodwill that nobody decided': [
+  'goodwill without a decision': [
     (log) => changed(log.first('WalletAdjusted'), { reason: 'goodwill', reference: 'kindness' }),
     /no record requests a movement of .*"kindness"/,
   ],
@@ -114,7 +114,7 @@ const cases: Cases = {
     (log) => changed(log.first('WalletAdjusted'), { reason: 'correction', gateway: null }),
     /recorded was \{/,
   ],
-  "a customer's adjustment that nobody recorded": [
+  "a customer's adjustment without a record": [
     (log) => changed(log.first('CustomerAdjusted'), { reference: 'kindness' }),
     /no record requests a movement of .*"kindness"/,
   ],

@@ -91,7 +91,7 @@ const cases: Cases = {
     (log) => changed(log.first('SubscriptionCancelScheduled'), { subscriptionId: 'sub_golden_lasting' }),
     /it is about sub_golden_lasting/,
   ],
-  'an end that nobody asked for': [
+  'an end without a request': [
     (log) => ({ remove: log.first('SubscriptionCancelScheduled') }),
     /SubscriptionCanceled/,
   ],
@@ -111,7 +111,7 @@ const cases: Cases = {
     (log) => ({ add: log.last(lasting), data: dataOf(log.last(lasting)) }),
     /there is no subscription sub_golden_lasting that goes on/,
   ],
-  'a subscription that nobody started': [
+  'a subscription without a start': [
     (log) => {
       const ended = log.first('SubscriptionExpired')
       return { add: ended, stream: 'subscription-sub_none', data: dataOf(ended) }

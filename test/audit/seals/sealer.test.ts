@@ -157,9 +157,11 @@ describe('the sealer', () => {
     await appendEach(world.log, events.slice(0, 20))
     await sealedThrough(world, 20)
     // While it runs it keeps its session, for longer than that may be without a word.
-    const kept = `select from pg_stat_activity where application_name = 'farebox sealer'
+    const sealerSession = `select from pg_stat_activity where application_name = 'farebox sealer'
       and datname = current_database() and backend_start < clock_timestamp() - interval '3 seconds'`
-    await until(async () => (await world.pool.query(kept)).rowCount === 1, { what: 'a session that is kept' })
+    await until(async () => (await world.pool.query(sealerSession)).rowCount === 1, {
+      what: 'an open session',
+    })
     const heir = world.start()
     await appendEach(world.log, events.slice(20, 40))
     await sealedThrough(world, 40)

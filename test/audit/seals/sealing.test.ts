@@ -152,11 +152,11 @@ describe('sealing', () => {
     const events = await everyKind()
     await appendEach(log, events.slice(0, 50))
     await seal()
-    const kept = await store.at(37)
+    const before = await store.at(37)
     await store.clear()
     await appendEach(log, events.slice(50))
     assert.equal(await seal(), events.length + 1)
-    assert.deepEqual(await store.at(37), kept)
+    assert.deepEqual(await store.at(37), before)
   })
 
   test('is refused for a log that differs from what was sealed', async (t) => {

@@ -233,7 +233,7 @@ describe('an attacker with write access to the database', () => {
       `stream = stream || 'x'`,
       'revision = 7',
     ]) {
-      await tamper(world.pool, ['create table public.kept as select * from log.events'])
+      await tamper(world.pool, ['create table public.saved as select * from log.events'])
       await tamper(world.pool, [`update log.events set ${change} where position = 5`])
       const [[ordinals, problem], ...more] = (await said(world)) as [readonly [string, string], ...string[][]]
       assert.equal(ordinals, '5', change)
@@ -242,8 +242,8 @@ describe('an attacker with write access to the database', () => {
       await tamper(
         world.pool,
         ['delete from log.events'],
-        ['insert into log.events select * from public.kept'],
-        ['drop table public.kept'],
+        ['insert into log.events select * from public.saved'],
+        ['drop table public.saved'],
       )
     }
   })

@@ -108,7 +108,7 @@ test('the number of active keys is limited; revoking one frees a place', () => {
   assert.equal(step(step(full, revoke('k0')).after, issue('more')).decision.outcome, 'decided')
 })
 
-test('law: repeating any command at once adds no event or is refused', () => {
+test('invariant: repeating any command at once adds no event or is refused', () => {
   const keyId = fc.constantFrom('a', 'b', 'c')
   const ask: fc.Arbitrary<Ask> = fc.oneof(
     fc.constantFrom(create, block, decideUnblock),
@@ -119,9 +119,9 @@ test('law: repeating any command at once adds no event or is refused', () => {
   fc.assert(
     fc.property(fc.array(ask, { maxLength: 60, size: 'max' }), (asks) => {
       let state: AccountState = null
-      for (const asked of asks) {
-        const { after } = step(state, asked)
-        assert.deepEqual(step(after, asked).events, [])
+      for (const command of asks) {
+        const { after } = step(state, command)
+        assert.deepEqual(step(after, command).events, [])
         state = after
       }
     }),

@@ -167,8 +167,8 @@ const cases: readonly {
   },
   {
     name: 'a rate of a carrier that the product has not',
-    edit: (f) => f.products[mobile].rates[0].carriers.push('nobody'),
-    expected: /found "nobody"; expected one of the product's carriers: att-us, /,
+    edit: (f) => f.products[mobile].rates[0].carriers.push('unknown'),
+    expected: /found "unknown"; expected one of the product's carriers: att-us, /,
   },
   {
     name: 'a carrier without a price',

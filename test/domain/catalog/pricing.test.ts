@@ -205,7 +205,7 @@ test('the smallest IPv6 order is 10, and an extension may keep fewer', () => {
   const product = demoProduct('ipv6-datacenter')
   const wanted = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
   assert.equal(quote(product, { quantity: 9, rateRequest: wanted, terms: null }).ok, false)
-  const kept = quote(product, { quantity: 9, rateRequest: wanted, terms: null, minQuantity: 1 })
-  assert.ok(kept.ok)
-  assert.equal(kept.value.amountCents, 108)
+  const quoted = quote(product, { quantity: 9, rateRequest: wanted, terms: null, minQuantity: 1 })
+  assert.ok(quoted.ok)
+  assert.equal(quoted.value.amountCents, 108)
 })

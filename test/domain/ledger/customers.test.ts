@@ -136,7 +136,7 @@ test('a charged order is not charged again, for the customer or from the wallet'
   assert.deepEqual(again, { code: 'already_debited', amountMicros: 0, availableAfterMicros: 0, revision: 0 })
 })
 
-test('law: no credit is ever below zero, and every customer has its payments less its purchases', () => {
+test('invariant: no credit is ever below zero, and every customer has its payments less its purchases', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const owned = new Map<string, bigint>()
@@ -156,7 +156,7 @@ test('law: no credit is ever below zero, and every customer has its payments les
   )
 })
 
-test('law: a refused charge exceeds the balance, and an accepted one fits on both sides', () => {
+test('invariant: a refused charge exceeds the balance, and an accepted one fits on both sides', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, before, decision } of play(list)) {

@@ -24,7 +24,7 @@ const asBefore = (event: LedgerEvent): LedgerEvent => {
   return { ...event, data: { ...data, receivableMicros, ...wallet } } as unknown as LedgerEvent
 }
 
-test('law: old and new events, in any mix, fold to the same wallet and the same books', () => {
+test('invariant: old and new events, in any mix, fold to the same wallet and the same books', () => {
   const changes = new Set<string>()
   fc.assert(
     fc.property(steps, fc.infiniteStream(fc.boolean()), (list, choices) => {

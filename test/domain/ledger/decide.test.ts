@@ -187,7 +187,7 @@ test('a zero amount is a bug', () => {
     assert.throws(() => decideCredit(ledgerFold.initial, deposit('pi', amountMicros)), RangeError)
 })
 
-test('law: for any commands in any order no balance is below zero and money is conserved', () => {
+test('invariant: for any commands in any order no balance is below zero and money is conserved', () => {
   fc.assert(
     fc.property(steps, (list) => {
       let sum = 0n
@@ -211,7 +211,7 @@ const signed = (event: LedgerEvent): bigint => {
   return event.type === 'WalletDebited' || event.type === 'HoldCaptured' ? -amount : 0n
 }
 
-test('law: repeating a command within seven days changes nothing', () => {
+test('invariant: repeating a command within seven days changes nothing', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, decision, after, nowMs } of play(list)) {
@@ -229,7 +229,7 @@ test('law: repeating a command within seven days changes nothing', () => {
   )
 })
 
-test('law: a refusal for the balance is correct, and every other amount fits', () => {
+test('invariant: a refusal for the balance is correct, and every other amount fits', () => {
   fc.assert(
     fc.property(steps, (list) => {
       for (const { step, before, decision } of play(list)) {
@@ -247,7 +247,7 @@ test('law: a refusal for the balance is correct, and every other amount fits', (
   )
 })
 
-test('law: the cap is never exceeded in any 24 hours, and is at most a minute too strict', () => {
+test('invariant: the cap is never exceeded in any 24 hours, and is at most a minute too strict', () => {
   const dayMs = 24 * 60 * 60 * 1000
   fc.assert(
     fc.property(steps, (list) => {

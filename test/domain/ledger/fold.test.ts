@@ -8,7 +8,7 @@ import { decideCommand, play, type Step, startMs, steps, walletCommand } from '.
 
 const { toText, fromText } = ledgerFold.snapshot!
 
-test('law: a wallet restored from its snapshot decides and folds like the original', () => {
+test('invariant: a wallet restored from its snapshot decides and folds like the original', () => {
   fc.assert(
     fc.property(steps, fc.array(walletCommand, { maxLength: 20, size: 'max' }), (list, more) => {
       const last = play(list).at(-1)

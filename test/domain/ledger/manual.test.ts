@@ -30,17 +30,17 @@ const createWorld = () => {
     read,
     write,
     ledger: () => (streams.get(ledgerStream(account)) ?? []).map(({ event }) => event as LedgerEvent),
-    /** Decides the movement and writes its first appends, or all if `kept` is omitted. */
-    move(movement: ManualMovement, atMs: number, kept = Number.POSITIVE_INFINITY) {
+    /** Decides the movement and writes its first appends, or all if `appended` is omitted. */
+    move(movement: ManualMovement, atMs: number, appended = Number.POSITIVE_INFINITY) {
       const states = {
         account: read(accountStream(account), accountFold),
         movement: read(manualStream(movement), manualFold),
         ledger: read(ledgerStream(account), ledgerFold),
       }
       const { appends, answer } = decideManual(states, movement)
-      for (const { stream, events } of appends.slice(0, kept))
+      for (const { stream, events } of appends.slice(0, appended))
         for (const event of events) write(stream, event, atMs)
-      return { answer, whole: kept >= appends.length, appends: appends.length }
+      return { answer, whole: appended >= appends.length, appends: appends.length }
     },
   }
 }
@@ -268,8 +268,8 @@ test('only resellers have customer credit that can be moved', () => {
   assert.equal(appends, 0)
 })
 
-test('law: interrupted anywhere and retried in any order, a reference moves the wallet at most once, as requested', () => {
-  const attempts = fc.array(fc.record({ movement, kept: fc.oneof(fc.nat(4), fc.constant(99)) }), {
+test('invariant: interrupted anywhere and retried in any order, a reference moves the wallet at most once, as requested', () => {
+  const attempts = fc.array(fc.record({ movement, appended: fc.oneof(fc.nat(4), fc.constant(99)) }), {
     maxLength: 40,
     size: 'max',
   })
@@ -277,20 +277,20 @@ test('law: interrupted anywhere and retried in any order, a reference moves the 
     fc.property(attempts, (list) => {
       const world = createAccount(createWorld(), true)
       let nowMs = startMs
-      for (const { movement: asked, kept } of list) {
+      for (const { movement: request, appended } of list) {
         nowMs += 1_000
         const before = world.ledger().length
-        const { answer, whole } = world.move(asked, nowMs, kept)
+        const { answer, whole } = world.move(request, nowMs, appended)
         const news = world.ledger().slice(before)
         if (!whole) continue
         if (answer.outcome === 'applied')
           assert.deepEqual(
             news.map(({ data }) => data.amountMicros),
-            [asked.amountMicros],
+            [request.amountMicros],
           )
         if (answer.outcome === 'refused' && answer.refusal.code === 'insufficient_balance')
           assert.equal(news.length, 0)
-        const standing = world.read(manualStream(asked), manualFold)
+        const standing = world.read(manualStream(request), manualFold)
         assert.notEqual(standing?.status, 'recorded')
       }
       const moved = world

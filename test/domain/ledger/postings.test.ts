@@ -18,7 +18,7 @@ const bookSums = (postings: readonly Posting[]) => [
   ...sums(postings.map((posting) => ({ ...posting, account: '' }))).values(),
 ]
 
-test('law: every entry sums to zero in each book, and every leg is positive', () => {
+test('invariant: every entry sums to zero in each book, and every leg is positive', () => {
   fc.assert(
     fc.property(steps, fc.boolean(), (list, reseller) => {
       for (const { events } of play(list))
@@ -33,7 +33,7 @@ test('law: every entry sums to zero in each book, and every leg is positive', ()
   )
 })
 
-test('law: the books equal the wallet after every event', () => {
+test('invariant: the books equal the wallet after every event', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const postings: Posting[] = []
@@ -56,7 +56,7 @@ test('law: the books equal the wallet after every event', () => {
   )
 })
 
-test('law: the service owes a reseller the amount that the reseller books as its wallet', () => {
+test('invariant: the service owes a reseller the amount that the reseller books as its wallet', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const all = play(list).flatMap(({ events }) => events)
@@ -68,7 +68,7 @@ test('law: the service owes a reseller the amount that the reseller books as its
   )
 })
 
-test("law: the service's order revenue equals the resellers' cost and own use", () => {
+test("invariant: the service's order revenue equals the resellers' cost and own use", () => {
   fc.assert(
     fc.property(steps, (list) => {
       const all = play(list).flatMap(({ events }) => events)

@@ -125,7 +125,7 @@ for (const { what, commands, service, reseller } of examples)
     assert.deepEqual(dollars(balances.reseller), reseller)
   })
 
-test("law: after every event a reseller's book mirrors the service's book", () => {
+test("invariant: after every event a reseller's book mirrors the service's book", () => {
   fc.assert(
     fc.property(steps, (list) => {
       const totals = { service: new Map<string, bigint>(), reseller: new Map<string, bigint>() }

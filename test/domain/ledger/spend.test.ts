@@ -66,9 +66,9 @@ test('one debit drops at most two expired minutes, so its cost is bounded', () =
 
 test('a difference between buckets and queue is reported as a bug', () => {
   const spend = recordSpend(emptySpend(), 'key_a', 1, 0)
-  const told = /the spend buckets of key_a are out of step with their queue/
-  assert.throws(() => dropExpiredSpend({ ...spend, windows: emptySpend().windows }, 2 * dayMs), told)
+  const outOfStep = /the spend buckets of key_a are out of step with their queue/
+  assert.throws(() => dropExpiredSpend({ ...spend, windows: emptySpend().windows }, 2 * dayMs), outOfStep)
   const later = recordSpend(emptySpend(), 'key_a', 1, minuteMs)
-  assert.throws(() => dropExpiredSpend({ ...spend, windows: later.windows }, 2 * dayMs), told)
-  assert.throws(() => spendToJson({ ...spend, windows: later.windows }), told)
+  assert.throws(() => dropExpiredSpend({ ...spend, windows: later.windows }, 2 * dayMs), outOfStep)
+  assert.throws(() => spendToJson({ ...spend, windows: later.windows }), outOfStep)
 })

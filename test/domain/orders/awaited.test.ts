@@ -399,8 +399,10 @@ describe('an own order whose invoice closed', () => {
     const dear = { ...own, amountCents: 9_000 }
     const reasonAfter = (reported: ReportedInvoice | null) => {
       const world = invoiced(funded, dear)
-      const told = reported ? appendTo(world, receive(world, dear, reported, start).appends, start) : world
-      return cancelReasonOf(stateOf(told, depositStream(depositId), depositFold))
+      const reportedWorld = reported
+        ? appendTo(world, receive(world, dear, reported, start).appends, start)
+        : world
+      return cancelReasonOf(stateOf(reportedWorld, depositStream(depositId), depositFold))
     }
     assert.equal(reasonAfter(null), null)
     assert.equal(reasonAfter({ status: 'expired', payments: [] }), 'invoice_expired')
@@ -421,8 +423,8 @@ describe('an own order whose invoice closed', () => {
     const world = invoiced(funded, own)
     const { appends } = receive(world, own, paid(1_000), start)
     // A log without atomic items can lose the steps after the ledger, or after the allocation.
-    for (const kept of [2, 3]) {
-      const cut = appendTo(world, appends.slice(0, kept), start)
+    for (const appended of [2, 3]) {
+      const cut = appendTo(world, appends.slice(0, appended), start)
       const stream = orderStream(own.orderId)
       const canceledAt = new Date(later).toISOString()
       const data = { orderId: own.orderId, accountId: own.accountId, canceledAt }
@@ -439,7 +441,7 @@ describe('an own order whose invoice closed', () => {
       assert.ok(whole.answer.kind === 'completed')
       assert.deepEqual(
         whole.answer.order.refunds.map(({ amountCents, proxyIds }) => [amountCents, proxyIds.length]),
-        [[500, kept === 3 ? 2 : 0]],
+        [[500, appended === 3 ? 2 : 0]],
       )
     }
   })

@@ -178,14 +178,14 @@ describe('the refund of an order whose rental was extended', () => {
       appends.map(({ stream }) => stream.split('-')[0]),
       ['order', 'ledger', 'stock', 'order'],
     )
-    for (const kept of [1, 2]) {
-      const cut = place(appendTo(boughtWorld, appends.slice(0, kept), later), extension, later)
-      const asked = refund(cut, bought, 'ref_1', whole)
-      assert.deepEqual(asked.answer.kind === 'refunded' && asked.answer.keptProxyIds, [first])
+    for (const appended of [1, 2]) {
+      const cut = place(appendTo(boughtWorld, appends.slice(0, appended), later), extension, later)
+      const refunded = refund(cut, bought, 'ref_1', whole)
+      assert.deepEqual(refunded.answer.kind === 'refunded' && refunded.answer.keptProxyIds, [first])
       const debit = { order: bought, availableAfterMicros: 0 }
       const evidence = evidenceOf(cut, [extension])
       const completed = decideCompletion(statesFor(cut, bought), debit, later, evidence)
-      for (const world of [asked.world, appendTo(cut, completed.appends, later)]) {
+      for (const world of [refunded.world, appendTo(cut, completed.appends, later)]) {
         const { order, ledger } = statesFor(world, bought)
         assert.deepEqual([order?.status, order?.refundedCents], ['refunded', 500])
         assert.equal(

@@ -64,10 +64,10 @@ const refundAll = (
     world = refund(world, order, id, request).world
     check(statesFor(world, order))
   }
-  for (const [n, asked] of requests.entries()) {
+  for (const [n, request] of requests.entries()) {
     const { proxyIds = [] } = statesFor(world, order).order ?? {}
-    const named = asked.kind === 'proxies' ? asked.places.flatMap((place) => proxyIds[place] ?? []) : []
-    if (asked.kind === 'cents') take(`ref_${n}`, asked)
+    const named = request.kind === 'proxies' ? request.places.flatMap((place) => proxyIds[place] ?? []) : []
+    if (request.kind === 'cents') take(`ref_${n}`, request)
     else if (named.length > 0) take(`ref_${n}`, { kind: 'proxies', proxyIds: named })
   }
   take('ref_last', { kind: 'whole' })

@@ -136,7 +136,7 @@ describe('a plan', () => {
           const total = [...bought.values()].reduce((sum, bytes) => sum + bytes, 0)
           assert.equal(one.plan().totalBytes, total)
           assert.ok(one.plan().usedBytes <= counter)
-          if (isLow(total, one.plan().usedBytes)) assert.ok(one.plan().low, 'a low plan was not told')
+          if (isLow(total, one.plan().usedBytes)) assert.ok(one.plan().low, 'a low plan was not reported')
           else assert.ok(!one.plan().low, 'it is low no more')
         }
         one.meter(counter, true)

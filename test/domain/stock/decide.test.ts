@@ -105,13 +105,13 @@ describe('stock', () => {
                 events = decideRelease(state, proxiesOf.get(current.of) ?? [], 'refunded', now)
                 break
               case 'replace': {
-                const asked = {
+                const request = {
                   proxyId: proxiesOf.get(current.of)?.[0] ?? 'prx_none',
                   accountId: addressOrder('ord_any').accountId,
                   reason: current.network ? 'change_network' : 'low_speed',
                   requestId: null,
                 } as const
-                const decision = decideReplacement(state, asked, now)
+                const decision = decideReplacement(state, request, now)
                 if (decision.outcome === 'decided') events = decision.events
                 break
               }
@@ -176,8 +176,8 @@ describe('stock', () => {
     let state = after(stocked(ips), decideAllocation(stocked(ips), order, start).events, start)
     const [proxyId = ''] = state.rentals.keys()
     const replace = (atMs: number, requestId: string | null = null) => {
-      const asked = { proxyId, accountId: order.accountId, reason: 'not_working', requestId } as const
-      const decision = decideReplacement(state, asked, atMs)
+      const request = { proxyId, accountId: order.accountId, reason: 'not_working', requestId } as const
+      const decision = decideReplacement(state, request, atMs)
       if (decision.outcome === 'refused') return decision.refusal
       state = after(state, decision.events, atMs)
       return decision.replacedAt === null ? 'replayed' : decision.address.ip
@@ -246,13 +246,13 @@ describe('stock', () => {
     for (const order of orders.slice(0, 2))
       state = after(state, decideAllocation(state, order, start).events, start)
     const [one = '', two = ''] = state.rentals.keys()
-    const asked = {
+    const request = {
       proxyId: one,
       accountId: orders[0]!.accountId,
       reason: 'low_speed',
       requestId: null,
     } as const
-    const replaced = decideReplacement(state, asked, start)
+    const replaced = decideReplacement(state, request, start)
     assert.ok(replaced.outcome === 'decided')
     state = after(state, replaced.events, start)
     state = after(state, decideRelease(state, [two], 'refunded', start + 1), start + 1)

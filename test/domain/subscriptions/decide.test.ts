@@ -72,7 +72,7 @@ describe('a period', () => {
           assert.ok(end > before)
           const lastDay = new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() + 1, 0)).getUTCDate()
           assert.equal(end.getUTCDate(), Math.min(start.getUTCDate(), lastDay))
-          assert.equal(end.getTime() % dayMs, from % dayMs, 'the time of day is kept')
+          assert.equal(end.getTime() % dayMs, from % dayMs, 'the time of day stays')
         },
       ),
     )
