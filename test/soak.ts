@@ -50,7 +50,7 @@ const clock = (minutes: number): string => `${Math.floor(minutes)} min ${Math.ro
 const createProgress = (files: readonly string[]) => {
   const startedMs = performance.now()
   const beganMs = new Map<string, number>()
-  const told = new Map<string, string>()
+  const counts = new Map<string, string>()
   const ended: Ended[] = []
   const minutesSince = (ms: number): number => (performance.now() - ms) / 60_000
 
@@ -63,9 +63,9 @@ const createProgress = (files: readonly string[]) => {
   }
   return {
     began: (file: string): void => void beganMs.set(file, performance.now()),
-    told: (file: string, text: string): void => {
+    record: (file: string, text: string): void => {
       for (const line of text.split('\n'))
-        if (line.startsWith('# ')) told.set(`${file} ${line.split(/[:{]/)[0]}`, `${file} ${line}`)
+        if (line.startsWith('# ')) counts.set(`${file} ${line.split(/[:{]/)[0]}`, `${file} ${line}`)
     },
     ended: (file: string): void => {
       ended.push({ file, minutes: minutesSince(beganMs.get(file) ?? startedMs) })
@@ -73,7 +73,7 @@ const createProgress = (files: readonly string[]) => {
     },
     line: (): string => {
       const running = [...beganMs].map(([file, ms]) => {
-        const counted = [...told.values()].findLast((line) => line.startsWith(`${file} # `))
+        const counted = [...counts.values()].findLast((line) => line.startsWith(`${file} # `))
         return counted ?? `${file} (${clock(minutesSince(ms))})`
       })
       return `soak: ${ended.length} of ${files.length} files in ${clock(minutesSince(startedMs))}, about ${Math.ceil(minutesLeft())} min left; running ${running.join(', ')}`
@@ -84,7 +84,7 @@ const createProgress = (files: readonly string[]) => {
         `soak: ${ended.length} files in ${clock(minutesSince(startedMs))}; the longest:`,
         ...longest.map(({ file, minutes }) => `  ${clock(minutes).padStart(12)}  ${file}`),
         'what the tests counted:',
-        ...[...told.values()].sort().map((line) => `  ${line}`),
+        ...[...counts.values()].sort().map((line) => `  ${line}`),
       ].join('\n')
     },
   }
@@ -129,7 +129,7 @@ export const runSoak = async (
     passed = false
     tell(`soak: FAILED ${relative(root, file ?? '')}: ${name}`)
   })
-  events.on('test:stdout', ({ file, message }) => progress.told(relative(root, file ?? ''), message))
+  events.on('test:stdout', ({ file, message }) => progress.record(relative(root, file ?? ''), message))
   const timer = setInterval(() => tell(progress.line()), progressEveryMs)
   try {
     const report = events.compose(spec)

@@ -51,7 +51,7 @@ test('a server that is killed around the payment of a customer places its order 
     assert.ok(answer.ok || answer.status === 409, `the stand-in answers ${answer.status}`)
   }
 
-  let asked = 0
+  let requestCount = 0
   const paid = new Set<string>()
   /** Orders and payments until the process is gone. */
   const load = async (victim: FareboxProcess): Promise<void> => {
@@ -61,8 +61,8 @@ test('a server that is killed around the payment of a customer places its order 
     })
     const client = async (): Promise<void> => {
       while (!over) {
-        const n = asked
-        asked += 1
+        const n = requestCount
+        requestCount += 1
         try {
           const short = await ask(victim, n)
           if (short.status !== 402) continue
@@ -89,7 +89,7 @@ test('a server that is killed around the payment of a customer places its order 
   // Interrupted requests are repeated and paid until they succeed.
   let next = 0
   const settle = async (): Promise<void> => {
-    for (let n = next; n < asked; n = next) {
+    for (let n = next; n < requestCount; n = next) {
       next += 1
       await until(async () => {
         const answer = await ask(running, n)
@@ -111,11 +111,11 @@ test('a server that is killed around the payment of a customer places its order 
   )
   await client.end()
   assert.deepEqual(Object.fromEntries(rows.map(({ what, total }) => [what, Number(total)])), {
-    charged: asked,
-    fulfilled: asked,
+    charged: requestCount,
+    fulfilled: requestCount,
   })
   const { body: wallet } = await call(`${running.baseUrl}/api/v1/wallet`, key)
-  assert.equal(wallet.balanceCents, startCents - asked * quote.yourCostCents)
+  assert.equal(wallet.balanceCents, startCents - requestCount * quote.yourCostCents)
   const verified = await operate(['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out.slice(0, 2_000))
   await running.stop()

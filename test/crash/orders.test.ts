@@ -26,7 +26,7 @@ type Bench = {
   readonly key: string
   readonly startCents: number
   /** The request of each key, and the acknowledged order, if there is one. */
-  readonly asked: Map<string, { readonly body: unknown; orderId: string | null; refused: boolean }>
+  readonly requests: Map<string, { readonly body: unknown; orderId: string | null; refused: boolean }>
 }
 
 const bodies = [
@@ -55,25 +55,25 @@ const setUp = async (t: TestContext): Promise<Bench> => {
   assert.equal(credited.code, 0, credited.err)
   const startCents = (await call(`${first.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents
   await first.stop()
-  return { env, key: demo.buyer.key, startCents, asked: new Map() }
+  return { env, key: demo.buyer.key, startCents, requests: new Map() }
 }
 
 const order = async (bench: Bench, baseUrl: string, idempotencyKey: string): Promise<void> => {
-  const asked = bench.asked.get(idempotencyKey)
-  assert.ok(asked)
+  const request = bench.requests.get(idempotencyKey)
+  assert.ok(request)
   const { status, body } = await call(`${baseUrl}/api/v1/orders`, bench.key, {
-    body: asked.body,
+    body: request.body,
     headers: { 'Idempotency-Key': idempotencyKey },
   })
   if (status === 201 || status === 200) {
-    if (asked.orderId === null) counts.acknowledged += 1
-    assert.equal(asked.orderId ?? body.orderId, body.orderId, 'one key gave two orders')
-    asked.orderId = body.orderId
+    if (request.orderId === null) counts.acknowledged += 1
+    assert.equal(request.orderId ?? body.orderId, body.orderId, 'one key gave two orders')
+    request.orderId = body.orderId
     return
   }
   assert.ok(status === 503 || body.code === 'out_of_stock', JSON.stringify(body))
   // A refusal is final for this test: an order that was out of stock was not charged, which the audit checks.
-  asked.refused = body.code === 'out_of_stock'
+  request.refused = body.code === 'out_of_stock'
   counts.refused += 1
 }
 
@@ -86,7 +86,7 @@ const load = async (bench: Bench, running: FareboxProcess): Promise<void> => {
   const client = async (): Promise<void> => {
     for (let n = 0; !over && n < 2_000; n += 1) {
       const key = randomBytes(8).toString('hex')
-      bench.asked.set(key, { body: bodies[n % bodies.length], orderId: null, refused: false })
+      bench.requests.set(key, { body: bodies[n % bodies.length], orderId: null, refused: false })
       try {
         await order(bench, running.baseUrl, key)
       } catch (error) {
@@ -100,7 +100,7 @@ const load = async (bench: Bench, running: FareboxProcess): Promise<void> => {
 
 /** Repeats every request without an answer; each key must end with one order. */
 const retryUnanswered = async (bench: Bench, baseUrl: string): Promise<void> => {
-  const open = [...bench.asked].filter(([, { orderId, refused }]) => orderId === null && !refused)
+  const open = [...bench.requests].filter(([, { orderId, refused }]) => orderId === null && !refused)
   const retry = async (): Promise<void> => {
     for (let next = open.pop(); next; next = open.pop()) await order(bench, baseUrl, next[0])
   }
@@ -145,12 +145,12 @@ const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
   const { orders, walletCents, leftCents } = await settledBooksOf(bench, baseUrl)
   const byId = new Map(orders.map((item) => [item.orderId, item]))
   assert.equal(byId.size, orders.length, 'an order is listed twice')
-  for (const [key, { orderId }] of bench.asked) {
+  for (const [key, { orderId }] of bench.requests) {
     if (orderId === null) continue
     const status = byId.get(orderId)?.status
     assert.ok(status !== undefined && ends.includes(status), `the order of ${key} is ${status ?? 'gone'}`)
   }
-  assert.ok(orders.length <= bench.asked.size, 'there are orders that nobody asked for')
+  assert.ok(orders.length <= bench.requests.size, 'there are orders without a request')
   assert.equal(walletCents, leftCents, 'the wallet does not match the orders')
 }
 

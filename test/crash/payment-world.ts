@@ -13,7 +13,7 @@ export type Party = {
 }
 
 /** A deposit as a client requests it, repeatedly, and the answers. */
-export type Asked = {
+export type DepositRequest = {
   readonly party: Party
   readonly customer: string | null
   readonly name: string
@@ -22,7 +22,7 @@ export type Asked = {
    * The deposits of its key with their pages, in the order of the answers: the next one follows after one has
    * closed.
    */
-  readonly told: Map<string, string>
+  readonly payUrls: Map<string, string>
   /** The last answer was lost: its content is not known. */
   unheard: boolean
 }
@@ -30,7 +30,7 @@ export type Asked = {
 export type World = {
   readonly sandbox: string
   readonly parties: readonly Party[]
-  readonly asked: Asked[]
+  readonly requests: DepositRequest[]
   readonly found: {
     kills: Record<string, number>
     answers: number
@@ -52,15 +52,15 @@ const json = async (method: string, url: string, body?: unknown) => {
   return { status: response.status, body: (await response.json()) as any }
 }
 
-const lastOf = ({ told }: Asked): string | undefined => [...told.keys()].at(-1)
+const lastOf = ({ payUrls }: DepositRequest): string | undefined => [...payUrls.keys()].at(-1)
 
 /**
  * Requests the deposit; one key is one open deposit and one payment page, in every process and for any number
  * of requests.
  */
-const ask = async ({ found }: World, asked: Asked, baseUrl: string): Promise<boolean> => {
-  const { party, customer, name, body, told } = asked
-  asked.unheard = true
+const ask = async ({ found }: World, request: DepositRequest, baseUrl: string): Promise<boolean> => {
+  const { party, customer, name, body, payUrls } = request
+  request.unheard = true
   const { status, body: answer } = await call(`${baseUrl}/api/v1/deposits`, party.key, {
     body,
     headers: {
@@ -72,29 +72,29 @@ const ask = async ({ found }: World, asked: Asked, baseUrl: string): Promise<boo
     assert.ok([502, 503].includes(status), JSON.stringify(answer))
     return false
   }
-  asked.unheard = false
+  request.unheard = false
   const { deposit_id: depositId, pay_url: payUrl } = answer
   assert.ok(
-    !told.has(depositId) || depositId === lastOf(asked),
+    !payUrls.has(depositId) || depositId === lastOf(request),
     'a deposit that had closed is handed out again',
   )
-  assert.equal(payUrl, told.get(depositId) ?? payUrl, 'one deposit, one page')
-  told.set(depositId, payUrl)
+  assert.equal(payUrl, payUrls.get(depositId) ?? payUrl, 'one deposit, one page')
+  payUrls.set(depositId, payUrl)
   found.answers += 1
   return true
 }
 
 /** The payer acts on the page of the answer, whatever else the provider created. */
-const act = (world: World, { told }: Asked, deed: string, cents?: number) =>
+const act = (world: World, { payUrls }: DepositRequest, deed: string, cents?: number) =>
   json(
     'POST',
-    `${world.sandbox}/_sandbox/invoices/${[...told.values()].at(-1)?.split('/').at(-1)}/${deed}`,
+    `${world.sandbox}/_sandbox/invoices/${[...payUrls.values()].at(-1)?.split('/').at(-1)}/${deed}`,
     cents === undefined ? {} : { amount_cents: cents },
   )
 
 /** What payers do: pay at once, in parts, too much, twice, late, or not at all. */
-const pay = async (world: World, asked: Asked): Promise<void> => {
-  const { method, amount_cents: cents } = asked.body
+const pay = async (world: World, request: DepositRequest): Promise<void> => {
+  const { method, amount_cents: cents } = request.body
   const due = Math.max(cents, method === 'card' ? 1000 : 300)
   const deeds: readonly (readonly (readonly [string, number?])[])[] = [
     [['pay', due]],
@@ -113,7 +113,7 @@ const pay = async (world: World, asked: Asked): Promise<void> => {
     [['expire']],
     [['fail']],
   ]
-  for (const [deed, amount] of deeds[randomInt(deeds.length)] ?? []) await act(world, asked, deed, amount)
+  for (const [deed, amount] of deeds[randomInt(deeds.length)] ?? []) await act(world, request, deed, amount)
 }
 
 /** Everything that a provider and the way to it can do wrong, a little of each. */
@@ -139,13 +139,13 @@ export const trade = (world: World, baseUrl: string, payers: number) => {
       const method = ['card', 'crypto'][randomInt(2)] as string
       const body = { amount_cents: 1 + randomInt(5_000), method }
       const name = randomBytes(6).toString('hex')
-      const asked: Asked = { party, customer, name, body, told: new Map(), unheard: false }
-      world.asked.push(asked)
+      const request: DepositRequest = { party, customer, name, body, payUrls: new Map(), unheard: false }
+      world.requests.push(request)
       await json('PUT', `${world.sandbox}/_sandbox/switches`, switches())
       try {
-        if (await ask(world, asked, baseUrl)) await pay(world, asked)
+        if (await ask(world, request, baseUrl)) await pay(world, request)
         // A client with a lost answer repeats the request.
-        if (Math.random() < 0.3) await ask(world, asked, baseUrl)
+        if (Math.random() < 0.3) await ask(world, request, baseUrl)
       } catch (error) {
         if (error instanceof assert.AssertionError) throw error
         world.found.unanswered += 1
@@ -189,12 +189,13 @@ const forAll = async <Item>(items: Iterable<Item>, deed: (item: Item) => Promise
  * @param patienceMs how long a payment with a lost callback may wait for the next poll of its deposit
  */
 export const audit = async (world: World, baseUrl: string, patienceMs: number): Promise<void> => {
-  const { found, parties, asked: all } = world
+  const { found, parties, requests: all } = world
   await json('DELETE', `${world.sandbox}/_sandbox/switches`)
   // Unanswered requests are repeated, so that no deposit stays between two steps.
   await forAll(
-    all.filter(({ unheard, told }) => unheard || told.size === 0),
-    (asked) => until(() => ask(world, asked, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' }),
+    all.filter(({ unheard, payUrls }) => unheard || payUrls.size === 0),
+    (request) =>
+      until(() => ask(world, request, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' }),
   )
   const { invoices } = (await json('GET', `${world.sandbox}/_sandbox/invoices`)).body as {
     invoices: readonly Invoice[]
@@ -202,13 +203,15 @@ export const audit = async (world: World, baseUrl: string, patienceMs: number): 
   const paid = new Map<string, number>()
   for (const { deposit_id, paid_cents } of invoices)
     paid.set(deposit_id, (paid.get(deposit_id) ?? 0) + paid_cents)
-  const askedOf = new Map(all.flatMap((asked) => [...asked.told.keys()].map((id) => [id, asked] as const)))
+  const requestOf = new Map(
+    all.flatMap((request) => [...request.payUrls.keys()].map((id) => [id, request] as const)),
+  )
   const wallets = new Map(parties.map(({ key, startCents }) => [key, startCents]))
   const credits = new Map<string, number>()
   await forAll(paid, async ([depositId, cents]) => {
-    const asked = askedOf.get(depositId)
-    assert.ok(asked, 'an invoice for a deposit that nobody was told of')
-    const { party, customer } = asked
+    const request = requestOf.get(depositId)
+    assert.ok(request, 'an invoice for a deposit without an answer')
+    const { party, customer } = request
     if (customer === null) wallets.set(party.key, (wallets.get(party.key) ?? 0) + cents)
     else credits.set(`${party.key} ${customer}`, (credits.get(`${party.key} ${customer}`) ?? 0) + cents)
     const read = () => call(`${baseUrl}/api/v1/deposits/${depositId}`, party.key)
@@ -229,7 +232,7 @@ export const audit = async (world: World, baseUrl: string, patienceMs: number): 
   // Stripe's keys and BTCPay's search survive a kill; NOWPayments has neither, and its second invoice is
   // unknown to the service.
   const pages = new Set(
-    all.flatMap(({ told }) => [...told.values()].map((payUrl) => payUrl.split('/').at(-1))),
+    all.flatMap(({ payUrls }) => [...payUrls.values()].map((payUrl) => payUrl.split('/').at(-1))),
   )
   for (const { id, provider, paid_cents } of invoices)
     assert.ok(

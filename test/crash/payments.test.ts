@@ -75,7 +75,7 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
     return answer.status === 200
   })
   await first.stop()
-  return { world: { sandbox: sandbox.baseUrl, parties, asked: [], found }, front, env }
+  return { world: { sandbox: sandbox.baseUrl, parties, requests: [], found }, front, env }
 }
 
 describe('payments through two processes on one database that are killed', () => {
@@ -83,12 +83,12 @@ describe('payments through two processes on one database that are killed', () =>
     timeout: soak ? 3_000_000 : 280_000,
   }, async (t) => {
     const { world, front, env } = await setUp(t)
-    world.asked.push({
+    world.requests.push({
       party: world.parties[1] as Party,
       customer: 'probe',
       name: 'probe',
       body: { amount_cents: 300, method: 'crypto' },
-      told: new Map(),
+      payUrls: new Map(),
       unheard: true,
     })
     /** A process of the two; one that reaches its point before it is ready has died like another. */
@@ -152,9 +152,9 @@ describe('payments through two processes on one database that are killed', () =>
     )
     await client.end()
     const stepsOf = new Map(steps.map((step) => [step.deposit, step]))
-    for (const { told } of world.asked)
-      for (const [n, depositId] of [...told.keys()].entries()) {
-        const former = stepsOf.get([...told.keys()][n - 1] ?? '')
+    for (const { payUrls } of world.requests)
+      for (const [n, depositId] of [...payUrls.keys()].entries()) {
+        const former = stepsOf.get([...payUrls.keys()][n - 1] ?? '')
         if (!former) continue
         assert.ok(former.closed !== null, `${depositId} followed one that is open`)
         assert.ok(

@@ -24,14 +24,14 @@ const points: readonly CrashPoint[] = [...scrapePoints, 'before-append', 'after-
 const leapMs = 120_000
 
 /** The request of each id, and the first answer to it. */
-type Asked = Map<string, { readonly body: object; text: string | null }>
+type Requests = Map<string, { readonly body: object; text: string | null }>
 
 type Bench = {
   readonly env: NodeJS.ProcessEnv
   readonly key: string
   readonly pool: pg.Pool
   readonly standIn: StandIn
-  readonly asked: Asked
+  readonly requests: Requests
 }
 
 const setUp = async (t: TestContext): Promise<Bench> => {
@@ -43,18 +43,18 @@ const setUp = async (t: TestContext): Promise<Bench> => {
   const pool = createPool({ url: env.DATABASE_URL!, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
   const { key } = await scrapingAccount(env, 1_000_000)
-  return { env, key, pool, standIn, asked: new Map() }
+  return { env, key, pool, standIn, requests: new Map() }
 }
 
 const scrape = async (
-  { key, asked }: Bench,
+  { key, requests }: Bench,
   baseUrl: string,
   requestId: string,
 ): Promise<{ status: number; text: string; headers: Headers }> => {
   const answer = await fetch(`${baseUrl}/v1/scrape/reddit/subreddit`, {
     method: 'POST',
     headers: { 'X-API-Key': key, 'X-Request-Id': requestId, 'Content-Type': 'application/json' },
-    body: JSON.stringify(asked.get(requestId)!.body),
+    body: JSON.stringify(requests.get(requestId)!.body),
   })
   return { status: answer.status, text: await answer.text(), headers: answer.headers }
 }
@@ -68,10 +68,10 @@ const load = async (bench: Bench, running: FareboxProcess): Promise<void> => {
   const client = async (): Promise<void> => {
     for (let n = 0; !over && n < 2_000; n += 1) {
       const id = randomBytes(8).toString('hex')
-      bench.asked.set(id, { body: { subreddit: `about${id}` }, text: null })
+      bench.requests.set(id, { body: { subreddit: `about${id}` }, text: null })
       try {
         const { status, text } = await scrape(bench, running.baseUrl, id)
-        if (status === 200) bench.asked.get(id)!.text = text
+        if (status === 200) bench.requests.get(id)!.text = text
         else assert.ok([502, 503].includes(status), text)
       } catch (error) {
         if (error instanceof assert.AssertionError) throw error
@@ -87,7 +87,7 @@ const idsWhere = async (pool: pg.Pool, text: string): Promise<ReadonlySet<string
 }
 
 /** After the sweeper ran: calls with an available result are charged, and nothing else. */
-const audit = async ({ pool, asked }: Bench): Promise<void> => {
+const audit = async ({ pool, requests }: Bench): Promise<void> => {
   await until(async () => (await pool.query('select from read.open_scrapes')).rowCount === 0, {
     timeoutMs: 30_000,
     what: 'every scrape to be over',
@@ -106,9 +106,9 @@ const audit = async ({ pool, asked }: Bench): Promise<void> => {
     pool,
     `select split_part(data::jsonb ->> 'holdId', '.', 1) as id from log.events where type = 'HoldCaptured'`,
   )
-  const kept = await idsWhere(pool, 'select scrape_id as id from work.scrape_results')
-  assert.deepEqual(captured, kept, 'what is charged has its result, and what has a result is charged')
-  const answered = [...asked.values()].filter(({ text }) => text !== null).length
+  const stored = await idsWhere(pool, 'select scrape_id as id from work.scrape_results')
+  assert.deepEqual(captured, stored, 'what is charged has its result, and what has a result is charged')
+  const answered = [...requests.values()].filter(({ text }) => text !== null).length
   assert.ok(captured.size >= answered, 'an answer was given that was not charged')
   const { rows } = await pool.query<{ available_micros: number; held_micros: number }>(
     'select available_micros, held_micros from read.balances where available_micros > 5000000000 order by available_micros desc limit 1',
@@ -118,17 +118,17 @@ const audit = async ({ pool, asked }: Bench): Promise<void> => {
 
 /** Repeats every request; each id ends with one answer and one charge. */
 const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
-  const left = [...bench.asked]
+  const left = [...bench.requests]
   const retry = async (): Promise<void> => {
     for (let next = left.pop(); next; next = left.pop()) {
-      const [id, asked] = next
+      const [id, request] = next
       const { status, text, headers } = await scrape(bench, baseUrl, id)
       assert.equal(status, 200, text)
-      if (asked.text !== null) {
-        assert.equal(text, asked.text, 'a retry got other bytes')
+      if (request.text !== null) {
+        assert.equal(text, request.text, 'a retry got other bytes')
         assert.equal(headers.get('x-replayed'), 'true')
       }
-      asked.text = text
+      request.text = text
     }
   }
   await Promise.all(Array.from({ length: inFlight }, retry))
@@ -139,16 +139,16 @@ const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
  * once. Call it while a server runs, which folds the last events.
  */
 const conclude = async (t: TestContext, bench: Bench): Promise<void> => {
-  const { pool, standIn, asked, env } = bench
+  const { pool, standIn, requests, env } = bench
   await audit(bench)
   const { rows } = await pool.query<{ n: number }>(
     `select count(*)::integer as n from log.events where type = 'HoldCaptured'`,
   )
-  assert.equal(rows[0]!.n, asked.size, 'each id is charged once')
+  assert.equal(rows[0]!.n, requests.size, 'each id is charged once')
   const { calls } = await standIn.journal()
   const perTarget = Map.groupBy(calls, ({ parameters }) => parameters.subreddit)
-  assert.equal(perTarget.size, asked.size)
-  t.diagnostic(`${asked.size} ids, ${calls.length} calls of the platform`)
+  assert.equal(perTarget.size, requests.size)
+  t.diagnostic(`${requests.size} ids, ${calls.length} calls of the platform`)
   const log = await openLog(env.DATABASE_URL!)
   t.after(() => log.close())
   await assertVerified({ pool, log, sealKey: Buffer.from(env.FAREBOX_SEAL_KEY!, 'base64') })

@@ -213,8 +213,8 @@ export const play = async (
         { what: `${body.deposit_id} to have ${paidCents}` },
       )
     }
-    const asked = { account, key: 'main', customer, method, cents, payments }
-    const event: Event = { kind: 'deposit', deposit: asked, answer: { status, body }, read }
+    const paidDeposit = { account, key: 'main', customer, method, cents, payments }
+    const event: Event = { kind: 'deposit', deposit: paidDeposit, answer: { status, body }, read }
     const verdict = judgeTogether(catalog, world, [event], shop.nowMs())
     assert.ok(verdict.ok, verdict.ok ? '' : verdict.why)
     world = verdict.world

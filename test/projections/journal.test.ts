@@ -19,7 +19,7 @@ const soldForNothing: Step = (shop, n) =>
     costCents: 0,
   })
 
-test('law: the journal books each money event in each book, and a rebuild books the same', async (t) => {
+test('invariant: the journal books each money event in each book, and a rebuild books the same', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(steps, fc.integer({ min: 1, max: 40 }), async (list, maxBatch) => {

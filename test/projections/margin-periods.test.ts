@@ -102,13 +102,13 @@ test('margins of any period are the lines in it, by day, product and customer', 
     fc.asyncProperty(
       fc.array(sale, { minLength: 1, maxLength: 40 }),
       fc.array(fc.tuple(fc.option(instant), fc.option(instant)), { minLength: 1, maxLength: 10 }),
-      async (sales, asked) => {
+      async (sales, bounds) => {
         const read = foldInMemory(margins, eventsOf(sales))
         const lines = read(marginLinesTable)
         await fill(marginLinesTable as Table, lines)
         await fill(marginSumsTable as Table, read(marginSumsTable))
         months += read(marginSumsTable).filter(({ span }) => span === 'month').length
-        for (const [one, two] of asked) {
+        for (const [one, two] of bounds) {
           if (one !== null && one === two) continue
           const [fromMs, toMs] = one !== null && two !== null && one > two ? [two, one] : [one, two]
           const period: Period = { fromMs, toMs }

@@ -13,10 +13,10 @@ import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { createShop, type Shop } from './shop.ts'
-import { accounts, goodsSteps, moneySteps, planOf, startMs, waiting } from './steps.ts'
+import { accounts, fulfilmentSteps, moneySteps, planOf, startMs, waiting } from './steps.ts'
 
 const planIds = accounts.map(planOf)
-const step = fc.oneof(...moneySteps, ...goodsSteps, waiting(0, 1_000_000))
+const step = fc.oneof(...moneySteps, ...fulfilmentSteps, waiting(0, 1_000_000))
 
 const checkBalances = async (db: Db, shop: Shop): Promise<void> => {
   for (const id of accounts) {

@@ -62,7 +62,7 @@ test('data from wrong rows is answered by no process after the rebuild', async (
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => beside.close())
   const clients = [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]
@@ -73,5 +73,5 @@ test('data from wrong rows is answered by no process after the rebuild', async (
   await rebuild({ pool, log, decode: core.codec.decode, groups }, 'all')
   for (const client of clients)
     await until(async () => rightOnes(await ask(client, 50)).length === questions.length)
-  assert.equal(await log.head(), head, 'nothing was appended that would have told of a change')
+  assert.equal(await log.head(), head, 'no appended event reported a change')
 })

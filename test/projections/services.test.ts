@@ -27,7 +27,7 @@ const numbers = (seed: number) => () => {
   return seed
 }
 
-test('law: the projecting process and another one give the same answers, after every write of either', async (t) => {
+test('invariant: the projecting process and another one give the same answers, after every write of either', async (t) => {
   const stage = await openStage(t)
   const { client: folding, farebox } = stage
   const beside = await openFarebox({
@@ -36,7 +36,7 @@ test('law: the projecting process and another one give the same answers, after e
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => beside.close())
   const other = httpClient(beside.baseUrl ?? '', stage.document)
@@ -110,7 +110,7 @@ test('a process that missed the notifications of changes still applies new price
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
-    kill: () => assert.fail('no crash was asked for'),
+    kill: () => assert.fail('unexpected crash'),
   })
   t.after(() => beside.close())
   const other = httpClient(beside.baseUrl ?? '', stage.document)

@@ -43,7 +43,7 @@ export const moneySteps: readonly fc.Arbitrary<Step>[] = [
 ]
 
 /** Renting, extending, using and ending. */
-export const goodsSteps: readonly fc.Arbitrary<Step>[] = [
+export const fulfilmentSteps: readonly fc.Arbitrary<Step>[] = [
   fc.tuple(account, fc.integer({ min: 1, max: 4 })).map(
     ([a, q]): Step =>
       (shop, n) =>

@@ -19,19 +19,19 @@ test('when the owner of the projections is killed, the other process takes over 
   const epoch = await epochOf()
 
   /** The order of each key that was sent; null until it is acknowledged. */
-  const asked = new Map<string, string | null>()
+  const requests = new Map<string, string | null>()
   const order = async (baseUrl: string, name: string): Promise<void> => {
-    asked.set(name, null)
+    requests.set(name, null)
     const headers = { 'Idempotency-Key': name }
     const { status, body } = await call(`${baseUrl}/api/v1/orders`, key, { body: traffic, headers })
     assert.ok(status === 201 || status === 200, JSON.stringify(body))
-    asked.set(name, body.orderId)
+    requests.set(name, body.orderId)
   }
   let over = false
   const buy = async (client: string, baseUrl: string): Promise<void> => {
     for (let n = 0; !over && n < 5_000; n += 1) await order(baseUrl, `${client} ${n}`)
   }
-  const acknowledged = () => [...asked.values()].filter((id) => id !== null).length
+  const acknowledged = () => [...requests.values()].filter((id) => id !== null).length
 
   const doomed = buy('a', owner.baseUrl).catch((error: Error) => error)
   const living = [buy('b', heir.baseUrl), buy('c', heir.baseUrl)]
@@ -48,10 +48,10 @@ test('when the owner of the projections is killed, the other process takes over 
   await Promise.all(living)
   assert.ok((await epochOf()) > epoch, 'the process that was killed owned the projections')
 
-  for (const [name, orderId] of asked) if (orderId === null) await order(heir.baseUrl, name)
+  for (const [name, orderId] of requests) if (orderId === null) await order(heir.baseUrl, name)
   const listed = await allOrders(heir.baseUrl, key)
-  assert.deepEqual(new Set(listed.map(({ orderId }) => orderId)), new Set(asked.values()))
-  assert.equal(await balanceOf({ shops: [heir] }, key), startCents - asked.size * trafficCents)
+  assert.deepEqual(new Set(listed.map(({ orderId }) => orderId)), new Set(requests.values()))
+  assert.equal(await balanceOf({ shops: [heir] }, key), startCents - requests.size * trafficCents)
   await assertVerified({
     pool,
     log: await logOf(t, two),

@@ -107,7 +107,7 @@ export type EventStoreNode = {
   kill(): Promise<void>
   /** SIGSTOP: it keeps its connections and sends nothing more. */
   freeze(): void
-  thaw(): void
+  resume(): void
   /** Starts it over its files, after its end, and returns at once. */
   start(): void
 }
@@ -164,7 +164,7 @@ export const startEventStoreCluster = async (
       dataDir: dataOf(node),
       kill: () => running.end('SIGKILL')(),
       freeze: () => void running.child.kill('SIGSTOP'),
-      thaw: () => void running.child.kill('SIGCONT'),
+      resume: () => void running.child.kill('SIGCONT'),
       start: () => {
         running = start()
       },

@@ -20,8 +20,8 @@ export type EventStoreStandIn = {
   readonly nodeUrl: string
   /** Appends that wait for the test to answer them with an error of gRPC, oldest first. */
   readonly appends: ((error: object) => void)[]
-  /** How often it was asked for the leader. */
-  timesAsked(): number
+  /** How often the leader was read. */
+  leaderReads(): number
   /** From now on no node leads, and none is named. */
   loseLeader(): void
 }
@@ -62,7 +62,7 @@ const logCreated = (): Untyped => {
 export const eventStoreStandIn = async (t: TestContext): Promise<EventStoreStandIn> => {
   const appends: ((error: object) => void)[] = []
   let elected = true
-  let asked = 0
+  let reads = 0
   const server = new grpc.Server()
   const port: number = await new Promise((resolve, reject) =>
     server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error: Error, bound: number) =>
@@ -85,7 +85,7 @@ export const eventStoreStandIn = async (t: TestContext): Promise<EventStoreStand
   }
   server.addService(GossipService, {
     read: (_call: unknown, answer: (error: null, info: object) => void) => {
-      asked += 1
+      reads += 1
       answer(null, cluster())
     },
   })
@@ -109,7 +109,7 @@ export const eventStoreStandIn = async (t: TestContext): Promise<EventStoreStand
     url: `esdb://127.0.0.1:${port},127.0.0.1:1?tls=false&maxDiscoverAttempts=3&discoveryInterval=200`,
     nodeUrl: `esdb://127.0.0.1:${port}?tls=false`,
     appends,
-    timesAsked: () => asked,
+    leaderReads: () => reads,
     loseLeader: () => {
       elected = false
     },

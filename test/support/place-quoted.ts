@@ -10,21 +10,21 @@ import type { CommandRunner } from '../../src/platform/commands/command.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 
 /** Places orders that are quoted already, so that neither a catalogue nor customers are needed. */
-export const createPlaceOrderOf = (deps: {
+export const createPlaceOrderOf = (dependencies: {
   readonly log: EventLog
   readonly runner: CommandRunner
 }): PlaceOrder =>
   createPlaceOrder({
-    ...deps,
-    appendOrder: createAppendOrder(deps),
+    ...dependencies,
+    appendOrder: createAppendOrder(dependencies),
     prices: undefined as never,
     customers: undefined as never,
     payPages: null,
   })
 
 /** Places the order that `quoted` makes of the id which follows from the key. */
-export const createPlaceQuoted = (deps: Parameters<typeof createPlaceOrderOf>[0]) => {
-  const placeOrder = createPlaceOrderOf(deps)
+export const createPlaceQuoted = (dependencies: Parameters<typeof createPlaceOrderOf>[0]) => {
+  const placeOrder = createPlaceOrderOf(dependencies)
   return (
     request: Omit<OrderRequest, 'item'> & { readonly idempotencyKey: string },
     quoted: (orderId: OrderId) => Prepared,

@@ -44,8 +44,8 @@ export const costOf = (plan: Node): number => plan['Total Cost'] + disabledIn(pl
 
 const readPlans = (log: string): readonly Planned[] =>
   [...log.matchAll(/^LOG: {2}duration: [\d.]+ ms {2}plan:\n((?:\t.*\n)+)/gm)].map(([, lines = '']) => {
-    const told = JSON.parse(lines.replaceAll(/^\t/gm, '').replaceAll('\t', '  '))
-    return { text: told['Query Text'], settings: told.Settings ?? {}, cost: costOf(told.Plan) }
+    const explained = JSON.parse(lines.replaceAll(/^\t/gm, '').replaceAll('\t', '  '))
+    return { text: explained['Query Text'], settings: explained.Settings ?? {}, cost: costOf(explained.Plan) }
   })
 
 export type PlannedServer = {

@@ -35,21 +35,21 @@ const callerOf = (accountId: AccountId): Caller => ({
 })
 
 /** The bought item: an address or traffic, on a separate plan, on the held plan, or on a named one. */
-export type Goods =
+export type OrderedItem =
   | { readonly kind: 'addresses'; readonly productId: string; readonly quantity: number }
   | { readonly kind: 'plan' | 'held-plan'; readonly productId: string }
   | { readonly kind: 'topup'; readonly productId: string; readonly planId: PlanId }
   | { readonly kind: 'extension'; readonly productId: string; readonly proxyIds: OrderDetails['proxyIds'] }
 
-const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderDetails => {
-  const { productId } = goods
-  switch (goods.kind) {
+const detailsOf = (accountId: AccountId, orderId: OrderId, item: OrderedItem): OrderDetails => {
+  const { productId } = item
+  switch (item.kind) {
     case 'addresses': {
-      const { quantity } = goods
+      const { quantity } = item
       return addressOrder(orderId, { accountId, productId, quantity, amountCents: 250 * quantity })
     }
     case 'extension': {
-      const { proxyIds, kind } = goods
+      const { proxyIds, kind } = item
       const quantity = proxyIds.length
       return addressOrder(orderId, {
         accountId,
@@ -66,10 +66,10 @@ const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderD
       // The service names the held plan.
       return planOrder(orderId, { accountId, productId, planId: null })
     case 'topup':
-      return planOrder(orderId, { accountId, productId, kind: 'topup', planId: goods.planId })
+      return planOrder(orderId, { accountId, productId, kind: 'topup', planId: item.planId })
     default: {
-      const unknown: never = goods
-      throw new Error(`unknown goods ${JSON.stringify(unknown)}`)
+      const unknown: never = item
+      throw new Error(`unknown item ${JSON.stringify(unknown)}`)
     }
   }
 }
@@ -92,15 +92,15 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
   return {
     complete,
     wallets,
-    order: (accountId: AccountId, idempotencyKey: string, goods: Goods) =>
+    order: (accountId: AccountId, idempotencyKey: string, item: OrderedItem) =>
       placeQuoted(
         {
           caller: callerOf(accountId),
           requestId: 'test',
           idempotencyKey,
-          fingerprint: JSON.stringify(goods),
+          fingerprint: JSON.stringify(item),
         },
-        (orderId) => detailsOf(accountId, orderId, goods),
+        (orderId) => detailsOf(accountId, orderId, item),
       ),
     refund: (orderId: OrderId, reference: string, request: RefundRequest, by: Actor = operator) =>
       refundOrder(

@@ -18,7 +18,7 @@ export type KeeperServer = {
   /** Its objects, by path. */
   readonly files: Map<string, string>
   /** Method and path of every request, in order. */
-  readonly asked: string[]
+  readonly requests: string[]
   /** One for each of the next requests. */
   readonly faults: (Fault | null)[]
 }
@@ -81,7 +81,7 @@ type Behaviour = {
 
 const keeper = async (t: TestContext, behaviour: Behaviour): Promise<KeeperServer> => {
   const files = new Map<string, string>()
-  const asked: string[] = []
+  const requests: string[] = []
   const faults: (Fault | null)[] = []
   const work = (request: IncomingMessage, body: Buffer): { status: number; body: string } => {
     const path = request.url ?? ''
@@ -102,7 +102,7 @@ const keeper = async (t: TestContext, behaviour: Behaviour): Promise<KeeperServe
   }
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await bodyOf(request)
-    asked.push(`${request.method} ${request.url}`)
+    requests.push(`${request.method} ${request.url}`)
     const fault = faults.shift() ?? null
     if (fault !== null && 'hang' in fault) return
     if (fault !== null && 'status' in fault) {
@@ -123,7 +123,7 @@ const keeper = async (t: TestContext, behaviour: Behaviour): Promise<KeeperServe
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, files, asked, faults }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, files, requests, faults }
 }
 
 /** An S3-compatible store over its real protocol: it recomputes every signature from the received bytes. */

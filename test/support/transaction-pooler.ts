@@ -69,8 +69,8 @@ export const startTransactionPooler = async (
   const server = createServer((client) => {
     client.on('error', () => undefined)
     let signedIn = false
-    const take = messagesOf((asked) => {
-      if (asked[0] !== 'X'.charCodeAt(0)) sessionFor(client)?.socket.write(asked)
+    const take = messagesOf((packet) => {
+      if (packet[0] !== 'X'.charCodeAt(0)) sessionFor(client)?.socket.write(packet)
     })
     client.on('data', (piece) => {
       if (signedIn) return take(piece)

@@ -17,21 +17,21 @@ const refundOf = (order: Order, deed: Deed & { kind: 'refund' }): Back | null =>
   const { amountCents, costCents, refundedCents } = order
   const left = amountCents - refundedCents
   const leftCost = costCents - order.refundedCostCents
-  const kept = order.proxyIds.filter((id) => !order.refundedProxies.includes(id))
+  const remaining = order.proxyIds.filter((id) => !order.refundedProxies.includes(id))
   /** The last cent of the price takes the rest of the cost and of the fulfilment. */
   const back = (cents: number, cost: number, proxyIds: string[]): Back =>
     cents === left
-      ? { cents, costCents: leftCost, proxyIds: kept }
+      ? { cents, costCents: leftCost, proxyIds: remaining }
       : { cents, costCents: Math.max(0, Math.min(cost, leftCost)), proxyIds }
   if (deed.cents !== null) {
     if (deed.cents > left) return null
     const cost = partsCents(costCents, refundedCents + deed.cents, amountCents) - order.refundedCostCents
     return back(deed.cents, cost, [])
   }
-  if (deed.proxyIds === null) return back(left, leftCost, kept)
+  if (deed.proxyIds === null) return back(left, leftCost, remaining)
   const named = [...new Set(deed.proxyIds)]
-  if (order.kind === 'extension' || named.some((id) => !kept.includes(id))) return null
-  if (named.length === kept.length) return back(left, leftCost, kept)
+  if (order.kind === 'extension' || named.some((id) => !remaining.includes(id))) return null
+  if (named.length === remaining.length) return back(left, leftCost, remaining)
   const before = order.refundedProxies.length
   const all = order.proxyIds.length
   const share = (cents: number) =>
@@ -42,8 +42,8 @@ const refundOf = (order: Order, deed: Deed & { kind: 'refund' }): Back | null =>
 /** Whether an order that is not refunded whole has extended the rental, which still runs. */
 const paidFor = ({ rentals, orders }: World, id: string, nowMs: number): boolean => {
   const { releasedAtMs, expiresAtMs, extendedBy } = rentals[id]!
-  const kept = extendedBy.some((by) => orders[by]!.refundedCents < orders[by]!.amountCents)
-  return releasedAtMs === null && expiresAtMs > nowMs && kept
+  const isPaid = extendedBy.some((by) => orders[by]!.refundedCents < orders[by]!.amountCents)
+  return releasedAtMs === null && expiresAtMs > nowMs && isPaid
 }
 
 export const remainingBytes = ({ totalGb, takenBytes, usedBytes }: Plan): number =>

@@ -11,7 +11,7 @@ const refused = (answer: Answer, { status, ...fields }: Refused): string | null 
     : `${answer.status} ${answer.body.code ?? ''} in place of ${status} ${fields.code}`
 
 /** The request that a retry under the same key must repeat. */
-const askedBy = (catalog: Catalog, { path, body, customer }: Request): string => {
+const fingerprintOf = (catalog: Catalog, { path, body, customer }: Request): string => {
   const { product_id: id, expected_amount_cents: _guard, ...rest } = body
   const productId = typeof id === 'string' ? (findProduct(catalog, id)?.id ?? id) : null
   return JSON.stringify([path, productId, rest, customer])
@@ -115,7 +115,7 @@ const fulfil = (
   moment: Moment,
   request: Request,
   offer: Offer,
-  asked: string,
+  fingerprint: string,
   answer: Answer,
 ): string | null => {
   const { world } = moment
@@ -159,7 +159,7 @@ const fulfil = (
     customer: customer && `${customer.account} ${customer.name}`,
     amountCents,
     costCents,
-    asked,
+    fingerprint,
     target,
     planId,
     proxyIds,
@@ -174,8 +174,8 @@ const fulfil = (
   return isDedicated(product) ? landRentals(world, offer, order, atMs) : landPlan(world, offer, order, atMs)
 }
 
-const replay = (order: Order, asked: string, answer: Answer): string | null => {
-  if (order.asked !== asked) return refused(answer, { status: 409, code: 'idempotency_conflict' })
+const replay = (order: Order, fingerprint: string, answer: Answer): string | null => {
+  if (order.fingerprint !== fingerprint) return refused(answer, { status: 409, code: 'idempotency_conflict' })
   if (answer.status !== 200 || !answer.replayed) return `${answer.status} in place of a replay`
   const { orderId, amountCents, refundedCents } = order
   const status = refundedCents === amountCents ? 'refunded' : 'completed'
@@ -218,8 +218,8 @@ export const judgeRequest = (
       known ? { status: 409, code: 'idempotency_conflict' } : { status: 400, code: 'invalid_quantity' },
     )
   if (!knownPlan(world, request)) return refused(answer, { status: 404, code: 'not_found' })
-  const asked = askedBy(catalog, request)
-  if (known) return replay(known, asked, answer)
+  const fingerprint = fingerprintOf(catalog, request)
+  if (known) return replay(known, fingerprint, answer)
   const account = world.accounts[request.account]!
   const reasons = new Set<string>()
   for (const view of views) {
@@ -238,7 +238,7 @@ export const judgeRequest = (
       ? refused(answer, { ...offer })
       : refusal
         ? refused(answer, { ...refusal })
-        : fulfil(moment, request, offer, asked, answer)
+        : fulfil(moment, request, offer, fingerprint, answer)
     if (wrong === null) return null
     reasons.add(wrong)
   }

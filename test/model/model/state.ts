@@ -65,7 +65,7 @@ export type Order = {
   /** What left the wallet for it. */
   readonly costCents: number
   /** The request that a retry must repeat. */
-  readonly asked: string
+  readonly fingerprint: string
   readonly target: Target | null
   readonly planId: string | null
   readonly proxyIds: string[]

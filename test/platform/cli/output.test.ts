@@ -11,5 +11,5 @@ test('the headings of every table are in capitals, above aligned columns', () =>
     table(rows, { 'own id': 'name', Credit: ({ credit }) => credit }),
     ['OWN ID  CREDIT', 'alice    $1.00', 'bo      $10.00'].join('\n'),
   )
-  assert.equal(table([], {}, 'nobody'), 'nobody')
+  assert.equal(table([], {}, 'nothing'), 'nothing')
 })

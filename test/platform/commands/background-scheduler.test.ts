@@ -99,21 +99,21 @@ test('background work that is late does not yield', async () => {
 
 test('a runner reports whether a batch runs, however it ends', async (t) => {
   const { wire } = await postgresWorld(t)
-  const told: string[] = []
-  const backgroundScheduler = { begin: () => told.push('begin'), end: () => told.push('end') }
+  const calls: string[] = []
+  const backgroundScheduler = { begin: () => calls.push('begin'), end: () => calls.push('end') }
   const runner = runnerOver(wire, { backgroundScheduler })
   const paid = purse('paid')
   wire.onAppendAll = (items, send) => {
-    told.push('sent')
+    calls.push('sent')
     return send(items)
   }
   await runner.run(move(paid, 'one', 10))
-  assert.deepEqual(told.splice(0), ['begin', 'sent', 'end'])
+  assert.deepEqual(calls.splice(0), ['begin', 'sent', 'end'])
   wire.onAppendAll = async (items, send) => {
     wire.onAppendAll = (again) => send(again)
     throw new Error(`${items.length} items went nowhere`)
   }
   await runner.run(move(paid, 'two', 10))
   // Its outcome is checked, and the rest sent, outside of any batch.
-  assert.deepEqual(told, ['begin', 'end'])
+  assert.deepEqual(calls, ['begin', 'end'])
 })

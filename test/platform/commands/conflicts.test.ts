@@ -55,9 +55,9 @@ test('a conflict reads the missing events, from the position of the fold, and de
   for (const n of [1, 2, 3]) await runner.run(move(a, `${n}`, 1))
   await runnerOver(elsewhere).run(move(a, 'elsewhere', 10))
   const tails: unknown[] = []
-  wire.onReadStreams = (asked) => {
-    tails.push(...asked)
-    return elsewhere.readStreams(asked)
+  wire.onReadStreams = (reads) => {
+    tails.push(...reads)
+    return elsewhere.readStreams(reads)
   }
   assert.deepEqual(await runner.run(move(a, 'spend', -2)), { answer: 'moved', position: 5 })
   assert.deepEqual(conflicts, [a])

@@ -95,13 +95,13 @@ test('a refusal that depends on an append with a lost answer waits for its outco
     await door.passed
     return send(items)
   }
-  let told = false
+  let answered = false
   const debit = runner.run(move(a, 'debit', -5))
   const short = runner.run(move(a, 'short', -1)).finally(() => {
-    told = true
+    answered = true
   })
   await until(() => lost === 2)
-  assert.equal(told, false)
+  assert.equal(answered, false)
   door.open()
   assert.equal((await debit).answer, 'moved')
   assert.equal((await short).answer, 'short')

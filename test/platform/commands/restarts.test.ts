@@ -61,13 +61,13 @@ test('orders that are faster than the allowed snapshots still have a bounded tai
   await snapshotFrom(pool, 51)
 })
 
-test('a store that refuses a snapshot is not asked again for every command', async () => {
+test('a store that refuses a snapshot is not called again for every command', async () => {
   const wire = wired(createMemoryLog())
-  let asked = 0
+  let saves = 0
   const snapshots = {
     load: async () => [],
     save: async () => {
-      asked += 1
+      saves += 1
       throw new Error('no table')
     },
   }
@@ -79,7 +79,7 @@ test('a store that refuses a snapshot is not asked again for every command', asy
   await moveMany(runner, 140)
   await runner.close()
   // After 11 events, and then after each 41 more.
-  assert.equal(asked, 4)
+  assert.equal(saves, 4)
 })
 
 test('after a clean stop the first command of a stream reads only the event of its snapshot', async (t) => {

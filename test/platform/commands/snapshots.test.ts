@@ -24,14 +24,14 @@ const snapshotWorld = async (t: Parameters<typeof postgresWorld>[0]) => {
   const forged: string[] = []
   const snapshots = snapshotsIn(world.pool, (message) => forged.push(message))
   const limits = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
-  const kept = async () =>
+  const storedRows = async () =>
     (await world.pool.query('select * from engine.snapshots order by stream, fold')).rows as Record<
       string,
       unknown
     >[]
   const warnings: string[] = []
   const logger: RunnerLogger = { warn: (_fields, message) => warnings.push(message), error: () => undefined }
-  return { ...world, snapshots, limits, kept, warnings, forged, options: { snapshots, limits, logger } }
+  return { ...world, snapshots, limits, storedRows, warnings, forged, options: { snapshots, limits, logger } }
 }
 
 const moveMany = async (runner: ReturnType<typeof runnerOver>, from: number, to: number): Promise<void> => {
@@ -39,13 +39,13 @@ const moveMany = async (runner: ReturnType<typeof runnerOver>, from: number, to:
 }
 
 test('a snapshot is taken after max(limit, half the entries) new events, and a state is loaded from it and its tail', async (t) => {
-  const { wire, elsewhere, options, kept } = await snapshotWorld(t)
+  const { wire, elsewhere, options, storedRows } = await snapshotWorld(t)
   const points: string[] = []
   const runner = runnerOver(wire, { ...options, hooks: { at: (point) => points.push(point) } })
   await moveMany(runner, 0, 14)
-  assert.deepEqual(await kept(), [])
+  assert.deepEqual(await storedRows(), [])
   await moveMany(runner, 14, 15)
-  const [first] = await until(async () => ((await kept()).length > 0 ? kept() : null))
+  const [first] = await until(async () => ((await storedRows()).length > 0 ? storedRows() : null))
   // 11 events would do for the limit; the state holds 28 entries, so it takes 15.
   assert.equal(first!.revision, 14)
   assert.ok(points.includes('before-snapshot') && points.includes('after-snapshot'))
@@ -53,9 +53,9 @@ test('a snapshot is taken after max(limit, half the entries) new events, and a s
   await runner.close()
 
   const tails: unknown[] = []
-  wire.onReadStreams = (asked) => {
-    tails.push(...asked)
-    return elsewhere.readStreams(asked)
+  wire.onReadStreams = (reads) => {
+    tails.push(...reads)
+    return elsewhere.readStreams(reads)
   }
   const restarted = runnerOver(wire, options)
   assert.equal((await restarted.run(move(a, '3', 1))).answer, 'repeated')
@@ -65,11 +65,11 @@ test('a snapshot is taken after max(limit, half the entries) new events, and a s
 })
 
 test('a stream has at most one snapshot per interval', async (t) => {
-  const { wire, options, kept } = await snapshotWorld(t)
+  const { wire, options, storedRows } = await snapshotWorld(t)
   const runner = runnerOver(wire, { ...options, limits: { snapshotMinEvents: 10, snapshotEveryMs: 60_000 } })
   await moveMany(runner, 0, 60)
   await runner.close()
-  const rows = await kept()
+  const rows = await storedRows()
   assert.equal(rows.length, 1)
   assert.ok((rows[0]!.revision as number) < 20)
 })
@@ -90,16 +90,16 @@ const spoil = {
   'of another log': `log_id = 'another', state = '{"balance":1000,"moves":{}}'`,
   'that is no JSON': `state = '{"balance":1000,'`,
   'that does not read as a state': `state = 'null'`,
-  'of a history that the log does not have': `event_id = 'stranger', state = '{"balance":1000,"moves":{}}'`,
+  'of a history that the log does not have': `event_id = 'unknown', state = '{"balance":1000,"moves":{}}'`,
   'from beyond the end of the stream': `revision = 5000, state = '{"balance":1000,"moves":{}}'`,
 }
 for (const [what, change] of Object.entries(spoil))
   test(`a snapshot ${what} is ignored`, async (t) => {
-    const { wire, pool, options, kept, warnings } = await snapshotWorld(t)
+    const { wire, pool, options, storedRows, warnings } = await snapshotWorld(t)
     const runner = runnerOver(wire, options)
     await moveMany(runner, 0, 30)
     await runner.close()
-    assert.equal((await kept()).length, 1)
+    assert.equal((await storedRows()).length, 1)
     await pool.query(`update engine.snapshots set ${change}`)
     await signAgain(pool)
     const restarted = runnerOver(wire, options)
@@ -109,7 +109,7 @@ for (const [what, change] of Object.entries(spoil))
     // An ignored one is replaced in time.
     await moveMany(restarted, 100, 130)
     await restarted.close()
-    assert.ok((await kept())[0]!.revision !== 29)
+    assert.ok((await storedRows())[0]!.revision !== 29)
   })
 
 const forgeries = {
@@ -120,13 +120,13 @@ const forgeries = {
 }
 for (const [what, change] of Object.entries(forgeries))
   test(`a snapshot that was inserted ${what} is logged and removed, and the stream is read from its beginning`, async (t) => {
-    const { wire, pool, options, kept, forged } = await snapshotWorld(t)
+    const { wire, pool, options, storedRows, forged } = await snapshotWorld(t)
     const runner = runnerOver(wire, options)
     const from = what.startsWith('moved') ? purse('b') : a
     for (let n = 0; n < 30; n++) await runner.run(move(from, `${n}`, 1))
     if (from !== a) await runner.run(move(a, '0', 1))
     await runner.close()
-    assert.equal((await kept()).length, 1)
+    assert.equal((await storedRows()).length, 1)
     await pool.query(`update engine.snapshots set ${change}`)
     const restarted = runnerOver(wire, options)
     const balance = from === a ? 30 : 1
@@ -160,7 +160,7 @@ test('an append never waits for a snapshot, and a failing store only causes a wa
 })
 
 test('an older state does not replace a newer one of the same log and version', async (t) => {
-  const { snapshots, kept } = await snapshotWorld(t)
+  const { snapshots, storedRows } = await snapshotWorld(t)
   const snapshot = {
     stream: a,
     logId: 'log',
@@ -172,7 +172,7 @@ test('an older state does not replace a newer one of the same log and version', 
   }
   await snapshots.save({ ...snapshot, revision: 20 })
   await snapshots.save({ ...snapshot, revision: 10 })
-  assert.equal((await kept())[0]!.revision, 20)
+  assert.equal((await storedRows())[0]!.revision, 20)
   await snapshots.save({ ...snapshot, revision: 5, version: 2 })
-  assert.equal((await kept())[0]!.revision, 5)
+  assert.equal((await storedRows())[0]!.revision, 5)
 })

@@ -27,7 +27,7 @@ process.once('message', async () => {
   const work = async (): Promise<void> => {
     while (next < count) {
       const id = `${name}-${next++}`
-      const askedMs = performance.now()
+      const requestedMs = performance.now()
       for (;;) {
         try {
           await runner.run(move(purse('hot'), id, 1))
@@ -36,7 +36,7 @@ process.once('message', async () => {
           overloads++
         }
       }
-      waits.push(performance.now() - askedMs)
+      waits.push(performance.now() - requestedMs)
     }
   }
   await Promise.all(Array.from({ length: width }, work))

@@ -25,7 +25,7 @@ const text = (text: string) => () => ({ nested: [{ text }] })
 test('no event has a time that Postgres cannot read: the command fails alone', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
-  const asked = [
+  const running = [
     runner.run(noted('first', at(startOf('0001')))),
     runner.run(noted('last', at(startOf('+010000') - 1))),
     runner.run(move(purse('a'), 'credit', 5)),
@@ -33,7 +33,7 @@ test('no event has a time that Postgres cannot read: the command fails alone', a
     runner.run(noted('before', at(startOf('0001') - 1))),
     runner.run(noted('never', at(Number.NaN))),
   ]
-  const outcomes = (await Promise.allSettled(asked)).map(({ status }) => status)
+  const outcomes = (await Promise.allSettled(running)).map(({ status }) => status)
   assert.deepEqual(outcomes, ['fulfilled', 'fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'])
   const stored = await wire.readAll(0, 10)
   assert.deepEqual(stored.map(({ stream }) => stream).sort(), ['ledger-a', 'order-first', 'order-last'])
@@ -44,8 +44,8 @@ test('no event has a text that no read table accepts: the command fails alone', 
   const runner = runnerOver(wire)
   const taken = ['plain', '\\u0000', '\\\\ud800', 'a pair \u{1f600}', 'a control \u0001']
   const refused = ['a NUL\u0000', '\\\u0000', 'half \ud83d', '\udc00 the other half', '\ude00\ud83d']
-  const asked = [...taken, ...refused].map((each, n) => runner.run(noted(`${n}`, text(each))))
-  const outcomes = await Promise.allSettled(asked)
+  const running = [...taken, ...refused].map((each, n) => runner.run(noted(`${n}`, text(each))))
+  const outcomes = await Promise.allSettled(running)
   assert.deepEqual(
     outcomes.map(({ status }) => status),
     [...taken.map(() => 'fulfilled'), ...refused.map(() => 'rejected')],

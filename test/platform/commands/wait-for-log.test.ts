@@ -43,11 +43,11 @@ test('every read of a start waits for the log, and a stream is read on from the 
   const whole = createMemoryLog()
   const stream = freshStream()
   const { position } = await whole.append(stream, 'noStream', someEvents(3))
-  const told: string[] = []
+  const reasons: string[] = []
   const patience = createLogWait({
     withinMs: 20_000,
     where: 'esdb://a:1,b:2',
-    onWait: (reason) => told.push(reason),
+    onWait: (reason) => reasons.push(reason),
   })
   const log = patience.log(shaky(whole))
   const [logId, head, last, all, before, at, tails] = await Promise.all([
@@ -69,7 +69,7 @@ test('every read of a start waits for the log, and a stream is read on from the 
   const revisions: number[] = []
   for await (const { revision } of log.readStream(stream)) revisions.push(revision)
   assert.deepEqual(revisions, [0, 1, 2])
-  assert.deepEqual(told, ['no leader for logId'])
+  assert.deepEqual(reasons, ['no leader for logId'])
 })
 
 test('a start that waited without success reports the address, the time and the reason', async () => {

@@ -51,7 +51,7 @@ export const startLoad = (
   const buy = async (process: Pick<FareboxProcess, 'baseUrl'>): Promise<void> => {
     const idempotencyKey = randomUUID()
     while (!testOver) {
-      const askedMs = performance.now()
+      const requestedMs = performance.now()
       const { status, headers, body } = await place(process, key, idempotencyKey)
       if (status === 201 || status === 200) {
         acknowledged.set(idempotencyKey, body)
@@ -62,7 +62,7 @@ export const startLoad = (
       }
       assert.equal(status, 503, JSON.stringify(body))
       assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
-      refused.push(performance.now() - askedMs)
+      refused.push(performance.now() - requestedMs)
       await sleep(50)
     }
   }

@@ -22,13 +22,13 @@ const server = (atOnce: number) => {
         })
       }),
   }
-  const deps = {
+  const dependencies = {
     connection: { client, credentials: { username: 'a', password: 'b' } },
     appendTimeoutMs: 60_000,
     readTimeoutMs: 60_000,
     limiter: pLimit(atOnce),
   } as unknown as AppendDependencies
-  return { deps, waiting }
+  return { dependencies, waiting }
 }
 
 const append = (anyOrder: boolean): Append => ({
@@ -39,9 +39,9 @@ const append = (anyOrder: boolean): Append => ({
 })
 
 test('appends that may land in any order are sent at once, up to the limit; the next one waits for all', async () => {
-  const { deps, waiting } = server(3)
+  const { dependencies, waiting } = server(3)
   const claims = Array.from({ length: 5 }, () => append(true))
-  const sending = sendItem(deps, { appends: [...claims, append(false), append(true)] })
+  const sending = sendItem(dependencies, { appends: [...claims, append(false), append(true)] })
   const batches: number[] = []
   while (batches.reduce((sum, size) => sum + size, 0) < 7) {
     await turn()
@@ -59,9 +59,9 @@ test('appends that may land in any order are sent at once, up to the limit; the 
 })
 
 test('if one of them fails, the item ends with what landed before it', async () => {
-  const { deps, waiting } = server(8)
+  const { dependencies, waiting } = server(8)
   const claims = Array.from({ length: 4 }, () => append(true))
-  const sending = sendItem(deps, { appends: [...claims, append(false)] })
+  const sending = sendItem(dependencies, { appends: [...claims, append(false)] })
   await turn()
   const taken = claims[2]!.stream
   for (const { stream, answer } of waiting.splice(0))

@@ -12,9 +12,9 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
   const processes = [first, await startFarebox(t, env)]
   const startCents = await balanceOf(first, key)
   const load = startLoad(t, processes, key)
-  const told: string[] = []
+  const lines: string[] = []
   const tell = (what: string): void => {
-    told.push(`${what}: ${load.gapMs()} ms without an order`)
+    lines.push(`${what}: ${load.gapMs()} ms without an order`)
   }
   await load.more(30)
   tell('calm')
@@ -33,7 +33,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
   frozen.freeze()
   await load.more(30)
   tell('leader frozen')
-  frozen.thaw()
+  frozen.resume()
   await until(async () => (await cluster.members()) === 3, { timeoutMs: 120_000, what: 'three nodes' })
 
   // The leader is not stopped: it abandons its running calls gradually, while no other leader is found.
@@ -54,7 +54,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
   t.diagnostic(
     `${load.acknowledged.size} orders acknowledged; ${load.refused.length} refusals within ${worst} ms`,
   )
-  for (const line of told) t.diagnostic(line)
+  for (const line of lines) t.diagnostic(line)
   t.diagnostic(`nodes that ended by themselves to cut their logs: ${cluster.selfEnded.length}`)
   assert.ok(worst < refusalMs, `a refusal took ${worst} ms`)
 

@@ -31,9 +31,9 @@ test('a call that fails while there is no leader ends only itself', async (t) =>
   node.loseLeader()
   node.appends.shift()!(unavailable)
   await assert.rejects(first, /the leader is gone/)
-  const asked = node.timesAsked()
+  const before = node.leaderReads()
   const third = append()
-  await until(() => node.timesAsked() > asked, { what: 'the search for the next leader' })
+  await until(() => node.leaderReads() > before, { what: 'the search for the next leader' })
   // While the third one's channel is searched for in vain, the second one breaks.
   node.appends.shift()!(unavailable)
   await assert.rejects(second, /the leader is gone/)

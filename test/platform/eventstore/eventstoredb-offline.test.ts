@@ -73,7 +73,7 @@ test('a stream that readers of the log would skip is a bug and throws', async (t
   )
 })
 
-test('law: any text passes the wire unchanged, also one that begins with a byte order mark', () => {
+test('invariant: any text passes the wire unchanged, also one that begins with a byte order mark', () => {
   const texts = fc.oneof(
     fc.json(),
     fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),

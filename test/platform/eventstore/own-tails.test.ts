@@ -61,8 +61,8 @@ test('an append lands at the end of its stream or returns the revision there, wh
 
 test('a log that was set back under a process accepts nothing more from it, and reports it once', async (t) => {
   const { url, pool } = await testDatabase(t)
-  const told: Error[] = []
-  const log = await openLog(url, { onSetBack: (error) => told.push(error) })
+  const reported: Error[] = []
+  const log = await openLog(url, { onSetBack: (error) => reported.push(error) })
   t.after(() => log.close())
   const stream = freshStream()
   for (const after of [-1, 0, 1])
@@ -72,11 +72,11 @@ test('a log that was set back under a process accepts nothing more from it, and 
     (await log.appendAll([{ appends: [{ stream: to, expected, events: someEvents(1) }] }]))[0]!
   await until(async () => {
     await append(stream, 2)
-    return told.length > 0
+    return reported.length > 0
   })
   for (const outcome of [await append(stream, 1), await append(freshStream(), 'noStream')])
-    assert.deepEqual(outcome, { status: 'unavailable', cause: told[0], landed: [] })
-  assert.equal(told.length, 1)
+    assert.deepEqual(outcome, { status: 'unavailable', cause: reported[0], landed: [] })
+  assert.equal(reported.length, 1)
   assert.equal(await log.head(), 2)
 })
 

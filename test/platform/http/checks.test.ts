@@ -26,7 +26,7 @@ describe('The checks before a handler', () => {
     const steps: readonly [code: string, call: [string, string, CallOptions]][] = [
       [
         'unauthorized',
-        order(undefined, { key: 'nobody', raw: '{', headers: { 'content-type': 'text/plain' } }),
+        order(undefined, { key: 'unknown', raw: '{', headers: { 'content-type': 'text/plain' } }),
       ],
       [
         'missing_scope',
@@ -90,11 +90,11 @@ describe('The checks before a handler', () => {
     const never = { take: () => 2.2 }
     const free = { take: () => 0 }
     const address = await sampleServer(t, { limits: { perAddress: never, perKey: free } })
-    const refused = await address.client.call(...order(good, { key: 'nobody' }))
+    const refused = await address.client.call(...order(good, { key: 'unknown' }))
     assert.equal(refused.body.code, 'rate_limited')
     assert.equal(refused.headers.get('retry-after'), '3')
     const key = await sampleServer(t, { limits: { perAddress: free, perKey: never } })
-    assert.equal((await key.client.call(...order(good, { key: 'nobody' }))).body.code, 'unauthorized')
+    assert.equal((await key.client.call(...order(good, { key: 'unknown' }))).body.code, 'unauthorized')
     assert.equal((await key.client.call(...order(good, { key: 'scraper-key' }))).body.code, 'rate_limited')
   })
 
@@ -151,7 +151,7 @@ describe('The checks before a handler', () => {
       },
     })
     const read = (key: string) => client.get('/finance/v1/books', { key })
-    for (let again = 0; again < 3; again += 1) assert.equal((await read('nobody')).status, 401)
+    for (let again = 0; again < 3; again += 1) assert.equal((await read('unknown')).status, 401)
     const statuses = []
     for (const key of ['one', 'one', 'one', 'two']) statuses.push((await read(key)).status)
     assert.deepEqual(statuses, [200, 200, 429, 200])
@@ -287,7 +287,7 @@ describe('The checks before a handler', () => {
   })
 
   test('describe the form of a text in words or by its pattern', async (t) => {
-    const asked = route({
+    const formsRoute = route({
       method: 'GET',
       path: '/forms',
       operationId: 'forms',
@@ -308,7 +308,7 @@ describe('The checks before a handler', () => {
       errors: [],
       handler: async () => ({ status: 200, body: {} }),
     })
-    const { client } = await sampleServer(t, { routes: [asked] })
+    const { client } = await sampleServer(t, { routes: [formsRoute] })
     const error = async (query: string) => (await client.get(`/forms?${query}`)).body.error
     for (const none of ['us', 'US', 'zzz'])
       assert.equal(await error(`country=${none}`), 'country must be an alpha-3 country code such as USA')
@@ -319,7 +319,9 @@ describe('The checks before a handler', () => {
     for (const taken of ['2026-11-21', '2026-11-21T02:30:00Z', '2026-11-21T02:30:00%2B02:00'])
       assert.equal(await error(`since=${taken}`), undefined)
     assert.equal(await error('code=A'), 'code must be a text that matches ^[a-z]{2}$')
-    const { parameters } = openApiDocument([asked]).paths['/forms']!.get as never as { parameters: object[] }
+    const { parameters } = openApiDocument([formsRoute]).paths['/forms']!.get as never as {
+      parameters: object[]
+    }
     assert.deepEqual(parameters[1], {
       name: 'since',
       in: 'query',
@@ -332,7 +334,7 @@ describe('The checks before a handler', () => {
         ],
       },
     })
-    assert.doesNotMatch(JSON.stringify(openApiDocument([asked])), /"words"/)
+    assert.doesNotMatch(JSON.stringify(openApiDocument([formsRoute])), /"words"/)
   })
 
   test('refuse every quantity that is not a whole number within the bounds', async (t) => {

@@ -51,7 +51,7 @@ describe('A connection is destroyed after its last answer even if its client nev
     })
 })
 
-test('A kept-alive connection accumulates no listeners of requests refused before their body', async (t) => {
+test('A keep-alive connection accumulates no listeners of requests refused before their body', async (t) => {
   const { port, node } = await openServer(t, { times: { lingerMs: 10_000 } })
   const taken = once(node, 'connection')
   const client = await dial(t, port)
@@ -61,7 +61,7 @@ test('A kept-alive connection accumulates no listeners of requests refused befor
   const answers = (): number => client.heard().split('HTTP/1.1 401 ').length - 1
   const refuse = async (): Promise<void> => {
     const before = answers()
-    client.socket.write(orderHead(2, undefined, 'nobody'))
+    client.socket.write(orderHead(2, undefined, 'unknown'))
     await until(() => answers() > before)
     client.socket.write('{}')
   }
@@ -80,20 +80,20 @@ describe('Late requests', () => {
   for (const [what, bytes] of Object.entries(halves))
     test(`are refused to the second and closed soon after: ${what}`, async (t) => {
       const { port, connections } = await openServer(t, { times: { requestMs: 1_000 } })
-      const [startedMs, askedMs] = [performance.now(), machineMs()]
+      const [startedMs, requestedMs] = [performance.now(), machineMs()]
       const client = await dial(t, port, bytes, { halfOpen: true })
       await until(() => client.heard().startsWith('HTTP/1.1 408 '), { timeoutMs: 10_000 })
       const tookMs = performance.now() - startedMs
-      assert.ok(tookMs >= 950 && machineMs() - askedMs < 4_000, `${Math.round(tookMs)} ms`)
+      assert.ok(tookMs >= 950 && machineMs() - requestedMs < 4_000, `${Math.round(tookMs)} ms`)
       await until(async () => (await connections()) === 0, { timeoutMs: 5_000 })
     })
 
   test('that were answered before their body are closed, unless it arrives', async (t) => {
     const { port, connections, baseUrl } = await openServer(t)
-    const held = await dial(t, port, `${orderHead(9, undefined, 'nobody')}{`, { halfOpen: true })
+    const held = await dial(t, port, `${orderHead(9, undefined, 'unknown')}{`, { halfOpen: true })
     await until(() => held.heard().startsWith('HTTP/1.1 401 '))
     await until(async () => (await connections()) === 0, { timeoutMs: 5_000 })
-    const quick = await dial(t, port, `${orderHead(9, undefined, 'nobody')}{`)
+    const quick = await dial(t, port, `${orderHead(9, undefined, 'unknown')}{`)
     await until(() => quick.heard().startsWith('HTTP/1.1 401 '))
     quick.socket.write('12345678')
     await sleep(2 * lingerMs)

@@ -42,8 +42,8 @@ describe('Paths and methods', () => {
       '/api/v1/orders/%',
     ]) {
       const { code, error } = (await client.get(path)).body
-      const told = { code: 'not_found', error: 'nothing has this path; /docs shows what there is' }
-      assert.deepEqual({ code, error }, told, path)
+      const expected = { code: 'not_found', error: 'nothing has this path; /docs shows what there is' }
+      assert.deepEqual({ code, error }, expected, path)
     }
     const posted = await client.call('POST', '/nowhere', {
       raw: '{',
@@ -123,7 +123,7 @@ describe('Keys', () => {
     const { client } = await sampleServer(t)
     const headersOf: Record<string, string>[] = [
       {},
-      { 'x-api-key': 'nobody' },
+      { 'x-api-key': 'unknown' },
       { 'x-api-key': '' },
       { authorization: 'buyer-key' },
       { authorization: 'Basic buyer-key' },
@@ -139,7 +139,7 @@ describe('Keys', () => {
 
   test('are ignored by keyless operations, even wrong ones', async (t) => {
     const { client } = await sampleServer(t)
-    assert.equal((await client.get('/api/proxy-list', { key: 'nobody' })).status, 200)
+    assert.equal((await client.get('/api/proxy-list', { key: 'unknown' })).status, 200)
   })
 
   test('allow a blocked account to read', async (t) => {

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import fc from '../../support/fast-check.ts'
 import { sampleServer } from './sample.ts'
 
-const keys = fc.constantFrom('buyer-key', 'scraper-key', 'reseller-key', 'blocked-key', 'nobody')
+const keys = fc.constantFrom('buyer-key', 'scraper-key', 'reseller-key', 'blocked-key', 'unknown')
 const methods = fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD')
 const segments = fc.oneof(
   fc.constantFrom(

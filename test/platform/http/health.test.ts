@@ -158,14 +158,14 @@ describe('Metrics', () => {
       { authorization: token },
     ] as Record<string, string>[])
       assert.deepEqual(await seen(headers), [404, { error: 'not ready', code: 'overloaded' }])
-    const told = {
+    const details = {
       error: 'not ready: database',
       code: 'overloaded',
       checks: { log: 'ok', database: 'connect ECONNREFUSED 10.1.2.3:5432' },
     }
     const authorization = `Bearer ${token}`
-    assert.deepEqual(await seen({ authorization }), [200, told])
-    assert.deepEqual(await seen({ authorization, ...forwarded }), [200, told])
+    assert.deepEqual(await seen({ authorization }), [200, details])
+    assert.deepEqual(await seen({ authorization, ...forwarded }), [200, details])
   })
 
   test('are unavailable without a configured token, also for this machine: a proxy may run on it', async (t) => {
@@ -180,8 +180,8 @@ describe('Metrics', () => {
     const routes = healthRoutes([fine], { registry: new Registry(), mayRead: localOperatorAccess })
     const { port } = await sampleServer(t, { routes })
     const status = async (headers: Record<string, string>): Promise<number> => {
-      const asked = get({ port, host: '127.0.0.1', path: '/metrics', headers, agent: false })
-      const [answer] = await once(asked, 'response')
+      const request = get({ port, host: '127.0.0.1', path: '/metrics', headers, agent: false })
+      const [answer] = await once(request, 'response')
       answer.resume()
       return answer.statusCode
     }

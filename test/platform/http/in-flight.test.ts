@@ -92,8 +92,8 @@ test('slow bodies of many accounts block none: the slowest of them is dropped', 
   for (let account = 1; account <= 4; account += 1)
     for (let n = 0; n < 8; n += 1) slow.push(await dial(halfAnOrder(undefined, `acc-${account}-key`)))
   const cut = await until(() => {
-    const told = slow.filter(({ heard }) => heard().includes('"overloaded"'))
-    return told.length === 12 ? told : null
+    const refused = slow.filter(({ heard }) => heard().includes('"overloaded"'))
+    return refused.length === 12 ? refused : null
   })
   assert.deepEqual(cut, slow.slice(0, 12), 'the oldest')
   assert.match(

@@ -79,19 +79,19 @@ describe('A continuing problem', () => {
     const lines: string[] = []
     const at = { nowMs: 0 }
     const logger = createLogger('trace', { write: (line) => void lines.push(line) }, () => at.nowMs)
-    const told = () => lines.map((line) => JSON.parse(line))
-    return { at, logger, told }
+    const logged = () => lines.map((line) => JSON.parse(line))
+    return { at, logger, logged }
   }
   const away = () => new Error('connect ECONNREFUSED')
 
   test('is logged at once, then once a minute with the number of omitted lines', () => {
-    const { at, logger, told } = troubled()
+    const { at, logger, logged } = troubled()
     for (const nowMs of [0, 1_000, 59_999, 60_000, 60_001, 120_000]) {
       at.nowMs = nowMs
       logger.error({ err: away(), reactor: 'expiry', failures: nowMs }, 'a reactor failed')
     }
     assert.deepEqual(
-      told().map(({ failures, leftOut }) => [failures, leftOut]),
+      logged().map(({ failures, leftOut }) => [failures, leftOut]),
       [
         [0, undefined],
         [60_000, 2],
@@ -101,7 +101,7 @@ describe('A continuing problem', () => {
   })
 
   test('hides no other: not of another error, order or module, nor a worse level', () => {
-    const { logger, told } = troubled()
+    const { logger, logged } = troubled()
     const lines = [
       () => logger.warn({ err: away() }, 'failed'),
       () => logger.warn({ err: new Error('disk full') }, 'failed'),
@@ -113,7 +113,7 @@ describe('A continuing problem', () => {
     ]
     for (const write of lines) write()
     for (const write of lines) write()
-    assert.equal(told().length, lines.length)
+    assert.equal(logged().length, lines.length)
   })
 
   for (const [what, error, name] of [
@@ -121,7 +121,7 @@ describe('A continuing problem', () => {
     ['the database', Object.assign(away(), { code: 'ECONNREFUSED' }), 'database'],
   ] as const)
     test(`is one for all requests that it affects: ${what} that is down is named, and logged once with their number`, async (t) => {
-      const { at, logger, told } = troubled()
+      const { at, logger, logged } = troubled()
       const directory = { byKey: () => Promise.reject(error) }
       const { client } = await sampleServer(t, { logger, directory })
       for (const nowMs of [0, 1, 2, 60_000]) {
@@ -129,7 +129,7 @@ describe('A continuing problem', () => {
         const { status, body } = await client.get('/api/v1/me', { key: 'buyer-key' })
         assert.deepEqual([status, body.error], [503, `the service cannot reach its ${name}; try again`])
       }
-      const lines = await until(() => (told().length === 6 ? told() : null))
+      const lines = await until(() => (logged().length === 6 ? logged() : null))
       assert.deepEqual(
         lines.filter(({ err }) => err).map(({ msg, err, leftOut }) => [msg, err.message, leftOut]),
         [
@@ -140,7 +140,7 @@ describe('A continuing problem', () => {
     })
 
   test('is logged once a minute if it is a bug: with the id of its first request', async (t) => {
-    const { at, logger, told } = troubled()
+    const { at, logger, logged } = troubled()
     const directory = { byKey: () => Promise.reject(new Error(`no such column: c${at.nowMs}`)) }
     const { baseUrl } = await sampleServer(t, { logger, directory })
     const ids: string[] = []
@@ -149,7 +149,7 @@ describe('A continuing problem', () => {
       const answer = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
       ids.push(((await answer.json()) as { requestId: string }).requestId)
     }
-    const lines = await until(() => (told().length === 5 ? told() : null))
+    const lines = await until(() => (logged().length === 5 ? logged() : null))
     assert.deepEqual(
       lines.filter(({ err }) => err).map(({ requestId, leftOut }) => [requestId, leftOut]),
       [
@@ -165,19 +165,19 @@ describe('A continuing problem', () => {
   })
 
   test('is one for all streams and items that an outage affects', () => {
-    const { logger, told } = troubled()
+    const { logger, logged } = troubled()
     for (const item of ['a', 'b', 'c'])
       logger.error({ err: new LogUnavailable(`append to order-${item}: terminated`), item }, 'an item failed')
-    assert.equal(told().length, 1)
+    assert.equal(logged().length, 1)
   })
 
   test('is always logged when it ends the process, and so is a line without an error', () => {
-    const { logger, told } = troubled()
+    const { logger, logged } = troubled()
     for (const _ of [1, 2]) {
       logger.fatal({ err: away() }, 'cannot go on')
       logger.warn({ reactor: 'expiry' }, 'late')
       logger.info('stopping')
     }
-    assert.equal(told().length, 6)
+    assert.equal(logged().length, 6)
   })
 })

@@ -23,7 +23,7 @@ test('requests of one account, however long and varied, leave no growing memory'
   const { baseUrl, demo } = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const headers = { 'x-api-key': demo.buyer.key }
   const padding = 'x'.repeat(14_000)
-  let asked = 0
+  let requestCount = 0
   const questions = [
     'plans?product=',
     'orders?subscription_id=',
@@ -33,9 +33,9 @@ test('requests of one account, however long and varied, leave no growing memory'
   ]
   const ask = async (count: number): Promise<void> => {
     for (let more = count; more > 0; more--) {
-      asked += 1
-      const question = questions[asked % questions.length]
-      const answer = await fetch(`${baseUrl}/api/v1/${question}${asked}${padding}`, { headers })
+      requestCount += 1
+      const question = questions[requestCount % questions.length]
+      const answer = await fetch(`${baseUrl}/api/v1/${question}${requestCount}${padding}`, { headers })
       const text = await answer.text()
       assert.equal(answer.status, 200, text)
     }

@@ -47,9 +47,9 @@ test('the delay between two addresses starts the next attempt and does not end a
 
 test('a request over TLS reaches a name with its root dot, at any answering address', async (t) => {
   const { key, cert } = selfSigned()
-  const asked: unknown[] = []
+  const serverNames: unknown[] = []
   const server = createTlsServer({ key, cert }, (_request, response) => response.end('here'))
-  server.on('secureConnection', ({ servername }) => asked.push(servername))
+  server.on('secureConnection', ({ servername }) => serverNames.push(servername))
   const port = await listening(t, server)
   const agent = new Agent({
     connect: guardedConnector({
@@ -64,7 +64,7 @@ test('a request over TLS reaches a name with its root dot, at any answering addr
     const response = await fetch(`https://${host}:${port}/`, { dispatcher: agent })
     assert.equal(await response.text(), 'here')
   }
-  assert.deepEqual(asked, ['localhost', 'localhost'])
+  assert.deepEqual(serverNames, ['localhost', 'localhost'])
 })
 
 test('a name without an answering address is refused with the last failure', async (t) => {

@@ -49,16 +49,16 @@ test('a provider whose name resolves to a private address, even together with a 
     ['2606:2800:21f:cb07:6820:80da:af6b:8b2c', '::1'],
     ['::ffff:127.0.0.1'],
   ]) {
-    const asked: string[] = []
+    const names: string[] = []
     const { send, close } = publicOutgoing({
       resolve: async (hostname) => {
-        asked.push(hostname)
+        names.push(hostname)
         return addresses
       },
     })
     t.after(close)
     await assert.rejects(send(`https://pay.example.com:${listener.port}/`), isRefused, addresses.join())
-    assert.deepEqual(asked, ['pay.example.com'])
+    assert.deepEqual(names, ['pay.example.com'])
   }
   assert.equal(listener.connections(), 0)
 })
@@ -77,15 +77,15 @@ test('a name is resolved again for each connection, and the checked address is d
     response.writeHead(200, { connection: 'close' }).end('{}')
   })
   const answers = [['127.0.0.1'], ['127.0.0.1', '10.0.0.1'], ['10.0.0.1']]
-  let asked = 0
-  const { send, close } = publicOutgoing({ resolve: async () => answers[asked++] ?? [], rules: local })
+  let lookups = 0
+  const { send, close } = publicOutgoing({ resolve: async () => answers[lookups++] ?? [], rules: local })
   t.after(close)
   const url = `http://pay.example.com:${port}/`
   assert.equal(await (await send(url)).text(), '{}')
-  assert.equal(asked, 1)
+  assert.equal(lookups, 1)
   await assert.rejects(send(url), isRefused)
   await assert.rejects(send(url), isRefused)
-  assert.equal(asked, 3)
+  assert.equal(lookups, 3)
 })
 
 test('a redirect of a provider is not followed, and its target is not even resolved', async (t) => {
@@ -96,17 +96,17 @@ test('a redirect of a provider is not followed, and its target is not even resol
       response.writeHead(307, { location: `http://inside.example.com:${port}/` }).end()
     else response.end('{}')
   })
-  const asked: string[] = []
+  const names: string[] = []
   const { send, close } = publicOutgoing({
     resolve: async (hostname) => {
-      asked.push(hostname)
+      names.push(hostname)
       return ['127.0.0.1']
     },
     rules: local,
   })
   t.after(close)
   await assert.rejects(send(`http://pay.example.com:${port}/away`, { method: 'POST', body: '{}' }))
-  assert.deepEqual([hits, asked], [1, ['pay.example.com']])
+  assert.deepEqual([hits, names], [1, ['pay.example.com']])
 })
 
 test('an answer is read up to two decompressed megabytes, and no further', async (t) => {

@@ -12,7 +12,7 @@ const text = fc.oneof(
   fc.constantFrom('', '{}', 'NULL', '"', '\\', 'é', '€', '😀'),
 )
 
-test('law: Postgres reads an array unchanged, for any content', async (t) => {
+test('invariant: Postgres reads an array unchanged, for any content', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(
@@ -32,7 +32,7 @@ test('law: Postgres reads an array unchanged, for any content', async (t) => {
   )
 })
 
-test('law: safe integers and uuids have the same bytes in Postgres and in the seals', () => {
+test('invariant: safe integers and uuids have the same bytes in Postgres and in the seals', () => {
   const buffer = Buffer.alloc(16)
   fc.assert(
     fc.property(fc.maxSafeInteger(), fc.uuid(), fc.boolean(), (number, uuid, upper) => {

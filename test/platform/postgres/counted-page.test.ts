@@ -21,8 +21,8 @@ test('a page has the total with its rows, before the first row, within and after
       [counted, known].map((counting) => countedPage(fitting.orderBy('name'), counting, { limit, offset })),
     )
   }
-  const seen = async (...asked: Parameters<typeof page>) =>
-    (await page(...asked)).map(({ rows, total }) => [rows.map(({ name }) => name).join(), total])
+  const seen = async (...args: Parameters<typeof page>) =>
+    (await page(...args)).map(({ rows, total }) => [rows.map(({ name }) => name).join(), total])
   assert.deepEqual(await seen('a', 2, 0), [
     ['apple,banana', 3],
     ['apple,banana', 3],

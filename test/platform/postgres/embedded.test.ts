@@ -51,14 +51,14 @@ const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildPro
 test('data, password and settings survive a clean restart, and the data is durable', async (t) => {
   const dataDir = await temporaryDir(t)
   const first = await startEmbeddedPostgres({ dataDir })
-  await one(first.ownerUrl, 'create table kept as select 42 as n')
+  await one(first.ownerUrl, 'create table saved as select 42 as n')
   await first.stop()
   assert.equal(await readDataUser(dataDir), null)
   assert.equal(isAlive(first.pid), false)
 
   const second = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => second.stop())
-  assert.deepEqual(await one(second.ownerUrl, 'select n from kept'), { n: 42 })
+  assert.deepEqual(await one(second.ownerUrl, 'select n from saved'), { n: 42 })
   assert.equal(new URL(second.url).password, new URL(first.url).password)
   assert.deepEqual(
     await one(
@@ -125,7 +125,7 @@ test('after kill -9 of the process its Postgres is found, stopped and started ag
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one((await ownerUrlOf(dataDir, url!))!, 'create table kept as select 7 as n')
+  await one((await ownerUrlOf(dataDir, url!))!, 'create table saved as select 7 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   await once(holder, 'exit')
@@ -134,14 +134,14 @@ test('after kill -9 of the process its Postgres is found, stopped and started ag
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
   assert.equal(isAlive(orphan), false)
-  assert.deepEqual(await one(server.ownerUrl, 'select n from kept'), { n: 7 })
+  assert.deepEqual(await one(server.ownerUrl, 'select n from saved'), { n: 7 })
 })
 
 test('after kill -9 of the process and of Postgres the data is recovered', async (t) => {
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one((await ownerUrlOf(dataDir, url!))!, 'create table kept as select 8 as n')
+  await one((await ownerUrlOf(dataDir, url!))!, 'create table saved as select 8 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   process.kill(orphan, 'SIGKILL')
@@ -149,7 +149,7 @@ test('after kill -9 of the process and of Postgres the data is recovered', async
 
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
-  assert.deepEqual(await one(server.ownerUrl, 'select n from kept'), { n: 8 })
+  assert.deepEqual(await one(server.ownerUrl, 'select n from saved'), { n: 8 })
 })
 
 test('a lock file with the process id of another program does not prevent the start', async (t) => {

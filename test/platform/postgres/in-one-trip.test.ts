@@ -101,7 +101,7 @@ const text = fc.oneof(
   fc.constantFrom('', '\\N', '\\.', 'a\tb\n', 'é', '€', '😀'),
 )
 
-test('law: Postgres copies rows unchanged, for any content', async (t) => {
+test('invariant: Postgres copies rows unchanged, for any content', async (t) => {
   const { client, lines } = await world(t)
   const row = fc.record({
     words: fc.option(text),

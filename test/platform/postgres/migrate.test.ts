@@ -53,10 +53,10 @@ test('a migration waits for another migrating process beyond every statement lim
     held.message,
     /^farebox-long on .* \(backend \d+\) is migrating the database; try again when it is done$/,
   )
-  const told: (string | undefined)[] = []
-  const onWait = (holder: LockHolder | null) => void told.push(holder?.application)
+  const holders: (string | undefined)[] = []
+  const onWait = (holder: LockHolder | null) => void holders.push(holder?.application)
   assert.deepEqual(await migrate(impatient, slow, { onWait }), [])
-  assert.deepEqual(told, ['farebox-long'])
+  assert.deepEqual(holders, ['farebox-long'])
   assert.deepEqual(await first, ['0001_a'])
 })
 

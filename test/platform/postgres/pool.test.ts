@@ -112,7 +112,7 @@ test('a connection that breaks during a query fails that query, and the process 
   const pool = createPool({ url: proxy.url, applicationName: 'farebox-broken', max: 1 })
   t.after(() => pool.end())
   const db = createKysely<Record<string, never>>(pool)
-  const asked = assert.rejects(sql`select pg_sleep(60)`.execute(db), /Connection terminated/)
+  const rejected = assert.rejects(sql`select pg_sleep(60)`.execute(db), /Connection terminated/)
   await until(async () => {
     const { rowCount } = await other.query(
       "select from pg_stat_activity where application_name = 'farebox-broken' and wait_event = 'PgSleep'",
@@ -120,7 +120,7 @@ test('a connection that breaks during a query fails that query, and the process 
     return rowCount === 1
   })
   proxy.cut()
-  await asked
+  await rejected
   assert.deepEqual((await sql`select 1 as one`.execute(db)).rows, [{ one: 1 }])
 })
 

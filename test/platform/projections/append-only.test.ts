@@ -80,7 +80,7 @@ const fact: fc.Arbitrary<Fact> = fc.record({
   amount: fc.oneof(fc.integer(), fc.maxSafeInteger()),
 })
 
-test('law: append-only rows are stored as added, once each, and a rebuild creates the same ones', async (t) => {
+test('invariant: append-only rows are stored as added, once each, and a rebuild creates the same ones', async (t) => {
   const { pool } = await testDatabase(t)
   await fc.assert(
     fc.asyncProperty(fc.array(fact, { maxLength: 60 }), async (facts) => {

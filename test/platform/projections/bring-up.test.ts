@@ -25,16 +25,16 @@ test('a wait for a session that does not fold ends and names the session', async
   const head = await log.head()
   assert.equal(await bringUp(), head, 'alone it folds what is missing')
 
-  const holders = createPool({ url, applicationName: 'somebody' })
+  const holders = createPool({ url, applicationName: 'another' })
   t.after(() => holders.end())
   const holder = await holders.connect()
   await holder.query(`select pg_advisory_lock(hashtextextended('farebox projection ${both.name}', 0))`)
   await appendMany(log, [{ kind: 'add', name: 'two', amount: 1 }])
   await assert.rejects(
     bringUp(),
-    /the tallies waits at position \d+ of \d+ for .*somebody.*, which folds it and does not go on/,
+    /the tallies waits at position \d+ of \d+ for .*another.*, which folds it and does not go on/,
   )
-  assert.match(printed.join(''), /^the tallies waits at position \d+ of \d+ for .*somebody.*\n$/)
+  assert.match(printed.join(''), /^the tallies waits at position \d+ of \d+ for .*another.*\n$/)
   holder.release(true)
   assert.equal(await bringUp(), head + 1)
 })

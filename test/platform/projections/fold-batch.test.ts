@@ -53,9 +53,9 @@ const eventOf = (data: Act, position: number): RecordedEvent => ({
 })
 
 /** Actions that can follow each other: an insert of a missing row, the others of an existing one. */
-const sensible = (asked: readonly Act[]): Act[] => {
+const sensible = (list: readonly Act[]): Act[] => {
   const there = new Set<string>()
-  return asked.map(({ act, name, look }) => {
+  return list.map(({ act, name, look }) => {
     if (!there.has(name)) {
       there.add(name)
       return { act: 'insert', name, look }

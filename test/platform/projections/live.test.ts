@@ -109,14 +109,14 @@ const progressOf = () => {
   const at = { nowMs: 1_000 }
   const pool = new EventEmitter() as unknown as pg.Pool
   const progress = createProgress({ pool, groups: ['both'], monotonicMs: () => at.nowMs })
-  const count = { told: 0 }
+  const count = { changes: 0 }
   const watch = progress.watch('both', ['tallies'])
   watch.onChange(() => {
-    count.told += 1
+    count.changes += 1
   })
   progress.observeCheckpoint('both', { position: 5, epoch: 1 })
   progress.setUsable('both', true)
-  count.told = 0
+  count.changes = 0
   return { at, progress, watch, count }
 }
 
@@ -126,17 +126,17 @@ test('a checkpoint step without a notification counts as any change; an unmoved 
   progress.observeCheckpoint('both', { position: 5, epoch: 1 })
   assert.equal(watch.version(), before)
   progress.observeCheckpoint('both', { position: 6, epoch: 1 })
-  assert.equal(count.told, 1)
+  assert.equal(count.changes, 1)
   assert.ok(watch.version()! > before)
 })
 
 test('rebuilt tables, and another owner, count as any change', () => {
   const { progress, count } = progressOf()
   progress.advance('both', { position: 5, epoch: 2 })
-  assert.equal(count.told, 1)
+  assert.equal(count.changes, 1)
   progress.setUsable('both', false)
   progress.setUsable('both', true)
-  assert.equal(count.told, 2)
+  assert.equal(count.changes, 2)
 })
 
 test('the owner reports the tables that it wrote, and no others', () => {
@@ -144,12 +144,12 @@ test('the owner reports the tables that it wrote, and no others', () => {
   progress.setOwned('both', true)
   progress.changed('both', ['entries'])
   progress.advanceAsOwner('both', 6)
-  assert.equal(count.told, 0)
+  assert.equal(count.changes, 0)
   progress.changed('both', ['tallies'])
-  assert.equal(count.told, 1)
+  assert.equal(count.changes, 1)
   progress.advanceAsOwner('both', 7)
   progress.observeCheckpoint('both', { position: 7, epoch: 1 })
-  assert.equal(count.told, 1)
+  assert.equal(count.changes, 1)
 })
 
 test('a process that has not read the checkpoint for a second has no version until it reads again', () => {

@@ -101,7 +101,7 @@ test('a process that does not own the group waits for its owner', async (t) => {
     assert.deepEqual(rows, [{ sum: round }])
     quickestMs = Math.min(quickestMs, performance.now() - startedMs)
   }
-  assert.ok(quickestMs < 1000, 'it is told of what the other did and does not look for it now and then')
+  assert.ok(quickestMs < 1000, 'the notification of the other process ends the wait, not a poll')
 })
 
 test('tables under construction are not read', async (t) => {

@@ -280,7 +280,7 @@ test('a program that rebuilt its tables continues without the models that it doe
   await old.stop()
   const again = await startEngine(t, pool, log, [both])
   await caughtUp(again, log)
-  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2, 'they are made anew in their turn')
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2, 'they are rebuilt in their turn')
 })
 
 test('a table that was changed without a new version is filled again as well', async (t) => {

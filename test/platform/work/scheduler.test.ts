@@ -108,7 +108,7 @@ test('a failing worker pauses longer each time, at most ten intervals, and repor
 test('a worker can define the meaning of a failure', async (t) => {
   const { pool } = await testDatabase(t)
   const lines: string[] = []
-  const told: number[] = []
+  const failureCounts: number[] = []
   openProcess(t, pool, 1, lines).start(
     tidy,
     async () => {
@@ -116,13 +116,13 @@ test('a worker can define the meaning of a failure', async (t) => {
     },
     {
       onError: (_, failures) => {
-        told.push(failures)
+        failureCounts.push(failures)
         return 0
       },
     },
   )
-  await until(() => told.length >= 3, { what: 'three failures' })
-  assert.deepEqual(told.slice(0, 3), [1, 2, 3])
+  await until(() => failureCounts.length >= 3, { what: 'three failures' })
+  assert.deepEqual(failureCounts.slice(0, 3), [1, 2, 3])
   assert.deepEqual(lines, [])
 })
 
@@ -232,18 +232,18 @@ test('one of two processes does the work of a cluster, and the other takes over 
 test('a failing worker releases the lock, and takes it again', async (t) => {
   const { pool } = await testDatabase(t)
   const scheduler = openProcess(t, pool, 1)
-  let tenures = 0
+  let leaderships = 0
   scheduler.lead(lonely, async ({ round, repeat }) => {
-    tenures += 1
+    leaderships += 1
     await round(async () => {
-      if (tenures < 3) throw new Error(`tenure ${tenures} fails`)
+      if (leaderships < 3) throw new Error(`leadership ${leaderships} fails`)
     })
     await repeat(async () => longMs)
   })
-  await until(() => tenures === 3, { what: 'the third tenure' })
+  await until(() => leaderships === 3, { what: 'the third leadership' })
   await scheduler.stop()
   const runs = (await readWorkerRuns(pool)).get('lonely')
-  assert.deepEqual([runs?.failures, runs?.lastError?.message], [0, 'tenure 2 fails'])
+  assert.deepEqual([runs?.failures, runs?.lastError?.message], [0, 'leadership 2 fails'])
 })
 
 test('a worker that is not on the list of its process is not started', async (t) => {

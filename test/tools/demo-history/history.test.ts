@@ -6,24 +6,27 @@ import { demoEnv } from '../../support/demo-env.ts'
 import { dataDirectory, farebox } from '../../support/farebox.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
 
-const asked = ['demo', 'history', '--days', '20', '--customers', '8', '--seed', 'spring', '--json']
+const command = ['demo', 'history', '--days', '20', '--customers', '8', '--seed', 'spring', '--json']
 const dayMs = 86_400_000
 
 test('a history is a demo with past events that passes verification, is reproducible, and precedes all other events', async (t) => {
   const { url } = await emptyDatabase(t)
   const env = demoEnv(url, await dataDirectory(t))
   const [first, second] = await Promise.all([
-    farebox(t, asked, env),
-    farebox(t, asked, demoEnv((await emptyDatabase(t)).url, await dataDirectory(t))),
+    farebox(t, command, env),
+    farebox(t, command, demoEnv((await emptyDatabase(t)).url, await dataDirectory(t))),
   ])
   assert.equal(first.code, 0, first.err)
   assert.equal(second.code, 0, second.err)
 
-  const told = JSON.parse(first.out)
-  assert.equal(told.accounts, 3 + 8)
-  assert.ok(told.orders >= 10, `only ${told.orders} orders`)
+  const summary = JSON.parse(first.out)
+  assert.equal(summary.accounts, 3 + 8)
+  assert.ok(summary.orders >= 10, `only ${summary.orders} orders`)
   const again = JSON.parse(second.out)
-  assert.deepEqual([again.accounts, again.orders, again.events], [told.accounts, told.orders, told.events])
+  assert.deepEqual(
+    [again.accounts, again.orders, again.events],
+    [summary.accounts, summary.orders, summary.events],
+  )
 
   const pool = new pg.Pool({ connectionString: url, max: 1 })
   atEnd(t, () => pool.end())
@@ -42,7 +45,7 @@ test('a history is a demo with past events that passes verification, is reproduc
   assert.equal(verified.code, 0, verified.out)
   assert.equal(JSON.parse(verified.out).result.seals.unsealed, 0)
 
-  const once = await farebox(t, asked, env)
+  const once = await farebox(t, command, env)
   assert.equal(once.code, 1, once.out)
   assert.equal(JSON.parse(once.out).code, 'has_history')
 })
@@ -55,7 +58,7 @@ test('a history is refused if payments or scrapes would be real, or if it would 
     { FAREBOX_CLOCK_OFFSET_MS: '1000' },
     { FAREBOX_SANDBOX_URL: 'http://127.0.0.1:1' },
   ]) {
-    const refused = await farebox(t, asked, { ...demoEnv(url, dataDir), ...setting })
+    const refused = await farebox(t, command, { ...demoEnv(url, dataDir), ...setting })
     assert.equal(refused.code, 2, `${JSON.stringify(setting)} ${refused.out} ${refused.err}`)
     assert.match(refused.err, new RegExp(Object.keys(setting)[0]!))
   }

@@ -116,11 +116,11 @@ export const itemContract = (openLog: OpenLog, traits: LogTraits): void => {
     const [first] = await log.appendAll([item])
     landed(first)
     await log.append(right, 0, someEvents(1))
-    const stranger: AppendItem = {
+    const unrelated: AppendItem = {
       appends: [{ stream: freshStream(), expected: 'noStream', events: someEvents(1) }],
     }
     for (const each of [log, await reopen()]) {
-      const [again] = await each.appendAll([item, stranger])
+      const [again] = await each.appendAll([item, unrelated])
       assert.deepEqual(again, first)
     }
     assert.equal((await streamOf(log, left)).length, 4)

@@ -38,7 +38,7 @@ const expectation = (length: number, off: number): Expected => {
 }
 
 /**
- * The law: a log is a list of events a stream. An item lands exactly when its expectation names the end of the list;
+ * The invariant: a log is a list of events a stream. An item lands exactly when its expectation names the end of the list;
  * one that landed before gives its first outcome again and changes nothing; all else conflicts with the actual end.
  */
 export const modelContract = (openLog: OpenLog): void => {

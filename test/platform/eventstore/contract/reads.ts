@@ -49,7 +49,7 @@ export const readContract = (openLog: OpenLog): void => {
     assert.equal(tails.size, streams.filter((_, index) => index % 7 >= index % 5).length)
   })
 
-  test('the tails of many streams are cut at as many events of each as are asked for', async (t) => {
+  test('the tails of many streams are cut at the requested number of events of each', async (t) => {
     const { log } = await openLog(t)
     const [long, short] = [freshStream(), freshStream()]
     await log.append(long, 'noStream', someEvents(7))
@@ -103,7 +103,7 @@ export const readContract = (openLog: OpenLog): void => {
     assert.equal(await log.eventAt(0), null)
   })
 
-  test('the events before an event are read backwards, nearest first, as far as asked', async (t) => {
+  test('the events before an event are read backwards, nearest first, up to the limit', async (t) => {
     const { log } = await openLog(t)
     const before = await log.head()
     const streams = Array.from({ length: 4 }, freshStream)
