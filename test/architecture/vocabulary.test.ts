@@ -10,6 +10,8 @@ const replacements: Readonly<Record<string, string>> = {
   anew: 'again',
   arbiter: 'allocation owner',
   asked: 'requested, or a noun such as input',
+  breach: 'violation',
+  breaches: 'violations',
   deps: 'dependencies',
   desk: 'service',
   disturbance: 'difference',
@@ -17,6 +19,8 @@ const replacements: Readonly<Record<string, string>> = {
   hasten: 'deliver now',
   kept: 'cached or stored',
   knock: 'connection attempt',
+  law: 'invariant',
+  laws: 'invariants',
   lull: 'idle time',
   nobody: 'the name of the group',
   solitude: 'exclusive',
@@ -30,29 +34,28 @@ const replacements: Readonly<Record<string, string>> = {
 
 /** Stored and published names with such words. They are contracts and stay, as do the texts of released migrations. */
 const contracts = [
-  /WorkRetryAsked|workRetryAsked|keptProxyIds|refused_by_arbiter|arbiter-twice|scrape-kept/g,
+  /WorkRetryAsked|workRetryAsked|keptProxyIds|refused_by_arbiter|arbiter-twice|scrape-kept|golden_kept/g,
   /goods-(?:undue|elsewhere|time|named)|audit(?:_due)?[_-]goods|'goods'/g,
   /\basked(?=: oneOf|: _asked|: kind)|_asked\b/g,
+  /[lL]awBreachDecided|'breach'|(?:decide-|block-for-)breach|\bbreach-/g,
+  /FAREBOX_LAWS|farebox_law_problem|law_broken|law-guard|breaks the law (?=\$)|\blaw: 'rule'/g,
+  /ledger breaches|'breaches'|\bbreaches:|\)\.breaches|withoutLaws/g,
+  /\blaws'|(?:projection|rebuild) laws|\bnotes\b.*?\blaws\b|no-law\b/g,
 ]
 
 const wordsOf = (line: string): readonly string[] =>
   (line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? []).map((word) => word.toLowerCase())
 
 test('names, comments and texts use the words of the field', () => {
-  const findings = globSync(['src/**/*.ts', 'projections/**/*.ts', 'tools/**/*.ts', 'bench/**/*.ts'], {
-    cwd: root,
-  })
-    .filter((file) => !file.endsWith('/migrations.ts'))
+  const findings = globSync('{src,projections,tools,bench,test}/**/*.{ts,mjs}', { cwd: root })
+    .filter((file) => !/\/(?:migrations|vocabulary\.test)\.ts$/.test(file))
     .sort()
     .flatMap((file) =>
-      readFileSync(join(root, file), 'utf8')
-        .split('\n')
-        .flatMap((line, at) =>
-          wordsOf(contracts.reduce((text, contract) => text.replaceAll(contract, ''), line)).flatMap(
-            (word) =>
-              Object.hasOwn(replacements, word) ? [`${file}:${at + 1}: ${word} → ${replacements[word]}`] : [],
-          ),
+      [file, ...readFileSync(join(root, file), 'utf8').split('\n')].flatMap((line, at) =>
+        wordsOf(contracts.reduce((text, contract) => text.replaceAll(contract, ''), line)).flatMap((word) =>
+          Object.hasOwn(replacements, word) ? [`${file}:${at}: ${word} → ${replacements[word]}`] : [],
         ),
+      ),
     )
   assert.deepEqual(findings, [])
 })
