@@ -14,12 +14,9 @@ import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { RunningWorker } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
 
-/** The groups that a server fills from the log. @param checkInvariants whether it checks the invariants (FAREBOX_LAWS) */
-export const enabledGroups = ({
-  checkInvariants,
-}: {
-  readonly checkInvariants: boolean
-}): readonly ReadModelGroup[] => (checkInvariants ? [...followers, invariantGroup] : followers)
+/** The groups that a server fills from the log; `checkInvariants` is the setting FAREBOX_LAWS. */
+export const enabledGroups = (config: { readonly checkInvariants: boolean }): readonly ReadModelGroup[] =>
+  config.checkInvariants ? [...followers, invariantGroup] : followers
 
 export const followProjections = worker({
   name: 'follow-projections',

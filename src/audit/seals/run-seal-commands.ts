@@ -17,14 +17,14 @@ import { publicKeyPem, readSealKey, type SealsFile, sealKeyOf } from './seals-fi
  */
 const sealNow = async (
   context: CliContext,
-  { remake, checkInvariants }: { readonly remake: boolean; readonly checkInvariants: boolean },
+  { remake, check }: { readonly remake: boolean; readonly check: boolean },
 ): Promise<number | null> => {
   const { pool, log, runner, keys, clock, config } = context
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
   return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)
-    const checks = checkInvariants && config.checkInvariants && config.onViolation !== 'alarm'
+    const checks = check && config.checkInvariants && config.onViolation !== 'alarm'
     const openSignatures =
       checks && config.eventStoreUrl === null
         ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
@@ -56,7 +56,7 @@ export const seal = async (
     withoutLaws = false,
   }: { readonly remakeDigests?: boolean; readonly withoutLaws?: boolean },
 ) => {
-  const throughOrdinal = await sealNow(context, { remake, checkInvariants: !withoutLaws })
+  const throughOrdinal = await sealNow(context, { remake, check: !withoutLaws })
   return {
     json: { sealed: throughOrdinal !== null, throughOrdinal },
     text:
@@ -101,8 +101,7 @@ export const rotateKey = async (context: CliContext, { newKeyFile }: { newKeyFil
   const [key, nextKey] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
   if (key.publicKey === nextKey.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
   const existingSeals = await readSeals(runner, context)
-  if (existingSeals.publicKey !== nextKey.publicKey)
-    await sealNow(context, { remake: false, checkInvariants: true })
+  if (existingSeals.publicKey !== nextKey.publicKey) await sealNow(context, { remake: false, check: true })
   try {
     await rotateSealKey({ runner, clock, key, next: nextKey }, context)
   } catch (error) {
