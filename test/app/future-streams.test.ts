@@ -32,7 +32,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
                       where type = 'LogSealed' and (data::json->>'throughOrdinal')::bigint >= $1::bigint`
       await until(async () => (await core.pool.query(seals, [head])).rowCount !== 0, { what: 'a seal' })
     }
-    const timeNote = async (): Promise<string> => {
+    const note = async (): Promise<string> => {
       const answer = await fetch(`${stage.baseUrl}/readyz`, asOperator)
       return ((await answer.json()) as { notes: { time: string } }).notes.time
     }
@@ -56,7 +56,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     }
 
     assert.equal((await order()).status, 201)
-    assert.equal(await timeNote(), 'ok')
+    assert.equal(await note(), 'ok')
     offsetMs = dayMs
     assert.equal((await order()).status, 201)
     await sealed()
@@ -83,9 +83,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
       assert.deepEqual(near, [decided !== null, true])
     }
 
-    await until(async () => /events of the future, recorded up to/.test(await timeNote()), {
-      what: 'the note',
-    })
+    await until(async () => /events of the future, recorded up to/.test(await note()), { what: 'the note' })
     const doctor = await operate(['doctor', '--json'], stage.env)
     const { findings } = JSON.parse(doctor.out) as {
       findings: { check: string; state: string; found: string }[]

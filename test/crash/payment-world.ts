@@ -194,8 +194,7 @@ export const audit = async (world: World, baseUrl: string, patienceMs: number): 
   // Unanswered requests are repeated, so that no deposit stays between two steps.
   await forAll(
     all.filter(({ unheard, payUrls }) => unheard || payUrls.size === 0),
-    (request) =>
-      until(() => ask(world, request, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' }),
+    (one) => until(() => ask(world, one, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' }),
   )
   const { invoices } = (await json('GET', `${world.sandbox}/_sandbox/invoices`)).body as {
     invoices: readonly Invoice[]
@@ -203,9 +202,7 @@ export const audit = async (world: World, baseUrl: string, patienceMs: number): 
   const paid = new Map<string, number>()
   for (const { deposit_id, paid_cents } of invoices)
     paid.set(deposit_id, (paid.get(deposit_id) ?? 0) + paid_cents)
-  const requestOf = new Map(
-    all.flatMap((request) => [...request.payUrls.keys()].map((id) => [id, request] as const)),
-  )
+  const requestOf = new Map(all.flatMap((one) => [...one.payUrls.keys()].map((id) => [id, one] as const)))
   const wallets = new Map(parties.map(({ key, startCents }) => [key, startCents]))
   const credits = new Map<string, number>()
   await forAll(paid, async ([depositId, cents]) => {

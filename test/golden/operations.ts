@@ -58,12 +58,8 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
 
   const [first] = written
   if (first) {
-    const decision = {
-      eventId: first.id,
-      rule: 'movement-unrecorded',
-      reason: 'moved by hand, see ticket 12',
-    }
-    fact(violationStream(first.id), { type: 'LawBreachDecided', data: decision })
+    const data = { eventId: first.id, rule: 'movement-unrecorded', reason: 'moved by hand, see ticket 12' }
+    fact(violationStream(first.id), { type: 'LawBreachDecided', data })
   }
 
   const tokens = () => state(financeStream, financeTokenFold)

@@ -100,21 +100,18 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
   const paidCents = chargeCents.reduce((sum, cents) => sum + cents, 0)
   assert.equal(rows[0].left, (paidCents - meetings * amountCents) * 10_000)
 
-  const sentMessages = async () =>
+  const sent = async () =>
     (
       (await (await fetch(`${sandbox}/_sandbox/telegram/messages`)).json()) as {
         messages: { chat_id: number; text: string }[]
       }
     ).messages
-  await until(async () => (await sentMessages()).length >= meetings, {
-    timeoutMs: 60_000,
-    what: 'all messages',
-  })
+  await until(async () => (await sent()).length >= meetings, { timeoutMs: 60_000, what: 'all messages' })
   await until(async () => {
     const open = await pool.query('select 1 from work.messages where finished_at is null')
     return open.rowCount === 0
   })
-  const messages = await sentMessages()
+  const messages = await sent()
   assert.equal(messages.length, meetings)
   assert.equal(new Set(messages.map(({ chat_id: chat }) => chat)).size, meetings)
   const { differences } = await compareWithLog(pool, await logOf(t, two))

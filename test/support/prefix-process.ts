@@ -35,13 +35,13 @@ const callerOf = (accountId: AccountId): Caller => ({
 })
 
 /** The bought item: an address or traffic, on a separate plan, on the held plan, or on a named one. */
-export type OrderedItem =
+export type Item =
   | { readonly kind: 'addresses'; readonly productId: string; readonly quantity: number }
   | { readonly kind: 'plan' | 'held-plan'; readonly productId: string }
   | { readonly kind: 'topup'; readonly productId: string; readonly planId: PlanId }
   | { readonly kind: 'extension'; readonly productId: string; readonly proxyIds: OrderDetails['proxyIds'] }
 
-const detailsOf = (accountId: AccountId, orderId: OrderId, item: OrderedItem): OrderDetails => {
+const detailsOf = (accountId: AccountId, orderId: OrderId, item: Item): OrderDetails => {
   const { productId } = item
   switch (item.kind) {
     case 'addresses': {
@@ -92,7 +92,7 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
   return {
     complete,
     wallets,
-    order: (accountId: AccountId, idempotencyKey: string, item: OrderedItem) =>
+    order: (accountId: AccountId, idempotencyKey: string, item: Item) =>
       placeQuoted(
         {
           caller: callerOf(accountId),

@@ -27,11 +27,11 @@ const pinned = async (all: readonly SealRecord[]): Promise<WitnessFile> =>
 
 const refusedAs = async (
   code: string,
-  previous: WitnessFile | null,
+  file: WitnessFile | null,
   seen: readonly SealRecord[],
   message: RegExp,
 ): Promise<void> =>
-  assert.rejects(checkExternalSeals(previous, seen, service), (error: unknown) => {
+  assert.rejects(checkExternalSeals(file, seen, service), (error: unknown) => {
     assert.ok(error instanceof SealMismatchError, String(error))
     assert.equal(error.mismatch.code, code, error.message)
     assert.match(error.message, message)
@@ -69,53 +69,43 @@ describe('checking exported seals', () => {
 
   test('refuses another history, a truncated end, a changed seal, a gap, an unknown seal and another log', async () => {
     const all = records(12)
-    const previous = await pinned(all)
+    const file = await pinned(all)
     const replaced = (at: number, by: SealRecord): SealRecord[] =>
       all.map((each, n) => (n === at ? by : each))
     const fork = sealAt(7, keyOf(1), 80, 'two')
     await refusedAs(
       'seals_forked',
-      previous,
+      file,
       replaced(7, fork),
       /seal 7 has changed, and both versions are signed/,
     )
     const forged = structuredClone(all[7]!) as { event: { data: { digest: string } } } & SealRecord
     forged.event.data.digest = '0'.repeat(64)
-    await refusedAs(
-      'seals_rewritten',
-      previous,
-      replaced(7, forged),
-      /seal 7 has changed, and is not genuine/,
-    )
-    await refusedAs('seals_rewritten', previous, replaced(7, sealAt(7, keyOf(3), 80)), /not genuine/)
-    await refusedAs('seals_cut', previous, all.slice(0, 11), /ends with seal 10, but seal 11 was there/)
-    await refusedAs('seals_cut', previous, [], /there is no seal, but seal 11 was there/)
-    await refusedAs(
-      'seals_missing',
-      previous,
-      [...all.slice(0, 5), ...all.slice(6)],
-      /after seal 4 comes seal 6/,
-    )
-    await refusedAs('seals_missing', previous, records(14).slice(12), /those between are missing/)
+    await refusedAs('seals_rewritten', file, replaced(7, forged), /seal 7 has changed, and is not genuine/)
+    await refusedAs('seals_rewritten', file, replaced(7, sealAt(7, keyOf(3), 80)), /not genuine/)
+    await refusedAs('seals_cut', file, all.slice(0, 11), /ends with seal 10, but seal 11 was there/)
+    await refusedAs('seals_cut', file, [], /there is no seal, but seal 11 was there/)
+    await refusedAs('seals_missing', file, [...all.slice(0, 5), ...all.slice(6)], /after seal 4 comes seal 6/)
+    await refusedAs('seals_missing', file, records(14).slice(12), /those between are missing/)
     await refusedAs(
       'seals_forked',
-      previous,
+      file,
       [...all, sealAt(12, keyOf(1), 100)],
       /covers 100 events, fewer than the 120/,
     )
     await refusedAs(
       'seals_forked',
-      previous,
+      file,
       [...all, sealAt(12, keyOf(1), 120, 'two')],
       /another digest of the same 120/,
     )
-    await refusedAs('seals_not_genuine', previous, [...all, sealAt(12, keyOf(3), 130)], /by the key/)
+    await refusedAs('seals_not_genuine', file, [...all, sealAt(12, keyOf(3), 130)], /by the key/)
     const handedOver = rotationAt(12, keyOf(1), keyOf(2), all[10]!)
-    await refusedAs('seals_forked', previous, [...all, handedOver], /covers 110 events, fewer/)
+    await refusedAs('seals_forked', file, [...all, handedOver], /covers 110 events, fewer/)
     const wrongRotation = rotationAt(12, keyOf(3), keyOf(2), all[11]!)
-    await refusedAs('seals_not_genuine', previous, [...all, wrongRotation], /hands over from the key/)
+    await refusedAs('seals_not_genuine', file, [...all, wrongRotation], /hands over from the key/)
     const other = { ...records(13)[12]!, firstEventId: '01890000-0000-7000-8000-000000000099' }
-    await refusedAs('seals_of_another_log', previous, [...all, other], /watches the one that begins with/)
+    await refusedAs('seals_of_another_log', file, [...all, other], /watches the one that begins with/)
     await refusedAs('seals_missing', null, [], /no seal yet/)
     const foreign = records(3).map(({ revision }) => sealAt(revision, keyOf(3), 10 * revision + 10))
     await refusedAs('seals_not_genuine', null, foreign, /none of its seals is by the key/)
@@ -123,11 +113,11 @@ describe('checking exported seals', () => {
 
   test('finds a change before the last hundred seals when it reads all of them', async () => {
     const all = records(150)
-    const previous = await pinned(all)
+    const file = await pinned(all)
     const changed = all.map((each, n) => (n === 3 ? sealAt(3, keyOf(1), 40, 'two') : each))
-    assert.equal((await checkExternalSeals(previous, changed.slice(50), service)).news, 0)
-    await refusedAs('seals_rewritten', previous, changed, /one of before the last 100 was changed/)
-    assert.equal((await checkExternalSeals(previous, all, service)).news, 0)
+    assert.equal((await checkExternalSeals(file, changed.slice(50), service)).news, 0)
+    await refusedAs('seals_rewritten', file, changed, /one of before the last 100 was changed/)
+    assert.equal((await checkExternalSeals(file, all, service)).news, 0)
   })
 
   test('orders files by name and lines by position, byte for byte', async () => {

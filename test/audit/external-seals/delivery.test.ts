@@ -67,11 +67,7 @@ describe('external delivery of seals', () => {
     assert.ok(made.length >= 4)
     server.faults.push(null, null, null, null, { cut: 'after' })
     await assert.rejects(deliverSeals(parts), /^StoreFailed: it gave no answer/)
-    assert.equal(
-      (await parts.cursor.read()).revision,
-      0,
-      'the second is stored, but the cursor is at the first',
-    )
+    assert.equal((await parts.cursor.read()).revision, 0, 'the second is stored, the cursor is not')
     assert.equal(await deliverSeals(parts), made.length - 1)
     assert.deepEqual(files(server), made)
     assert.equal(await deliverSeals(parts), 0)
@@ -237,13 +233,10 @@ describe('external delivery of seals', () => {
       what: 'sealing that goes on',
     })
     const ready = await fetch(`${insideUrl}/readyz`)
-    const readiness = (await ready.json()) as {
-      notes: Record<string, string>
-      checks: Record<string, string>
-    }
+    const body = (await ready.json()) as { notes: Record<string, string>; checks: Record<string, string> }
     assert.equal(ready.status, 200)
-    assert.match(readiness.notes['seal target'] ?? '', /^\d+ seals? behind for \d+ seconds?/)
-    assert.equal(readiness.checks['seal target'], undefined)
+    assert.match(body.notes['seal target'] ?? '', /^\d+ seals? behind for \d+ seconds?/)
+    assert.equal(body.checks['seal target'], undefined)
     const metrics = await (await fetch(`${insideUrl}/metrics`)).text()
     assert.match(metrics, /^farebox_seal_target_behind_seals [1-9]/m)
     assert.match(metrics, /^farebox_seal_target_behind_seconds \d/m)

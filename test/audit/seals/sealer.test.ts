@@ -157,11 +157,9 @@ describe('the sealer', () => {
     await appendEach(world.log, events.slice(0, 20))
     await sealedThrough(world, 20)
     // While it runs it keeps its session, for longer than that may be without a word.
-    const sealerSession = `select from pg_stat_activity where application_name = 'farebox sealer'
+    const session = `select from pg_stat_activity where application_name = 'farebox sealer'
       and datname = current_database() and backend_start < clock_timestamp() - interval '3 seconds'`
-    await until(async () => (await world.pool.query(sealerSession)).rowCount === 1, {
-      what: 'an open session',
-    })
+    await until(async () => (await world.pool.query(session)).rowCount === 1, { what: 'an open session' })
     const heir = world.start()
     await appendEach(world.log, events.slice(20, 40))
     await sealedThrough(world, 40)

@@ -76,7 +76,7 @@ type Step =
       readonly at: number
       readonly age: number
       readonly missing: number
-      readonly appended: number
+      readonly cutAt: number
       readonly orderable: boolean
     }
   | { readonly kind: 'open'; readonly at: number; readonly same: boolean }
@@ -111,7 +111,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         { weight: 3, arbitrary: fc.constant(0) },
         { weight: 1, arbitrary: fc.nat({ max: 7 }) },
       ),
-      appended: fc.oneof(
+      cutAt: fc.oneof(
         { weight: 2, arbitrary: fc.constant(99) },
         { weight: 1, arbitrary: fc.nat({ max: 4 }) },
       ),
@@ -265,10 +265,10 @@ test('each payment is credited once, as its provider states it and to its owner,
       let nowMs = start
       const deeds: Deed[][] = deposits.map(() => [])
       const abandoned = new Set<number>()
-      const take = (appends: Appends, appended = 99): void => {
+      const take = (appends: Appends, cutAt = 99): void => {
         const before = world
-        if (appended < appends.length) seen.cuts += 1
-        world = appendTo(world, appends.slice(0, appended), nowMs)
+        if (cutAt < appends.length) seen.cuts += 1
+        world = appendTo(world, appends.slice(0, cutAt), nowMs)
         assertSafe(world, before, deeds)
       }
       const reportOf = (n: number, age = deeds[n]!.length): Said => {
@@ -296,7 +296,7 @@ test('each payment is credited once, as its provider states it and to its owner,
             const report = reportOf(one.at, one.age)
             const payments = report.payments.filter((_, n) => (one.missing & (1 << n)) === 0)
             const decision = hear(world, details, { ...report, payments }, nowMs, one.orderable)
-            take(decision.appends, one.appended)
+            take(decision.appends, one.cutAt)
             break
           }
           case 'open': {

@@ -399,10 +399,8 @@ describe('an own order whose invoice closed', () => {
     const dear = { ...own, amountCents: 9_000 }
     const reasonAfter = (reported: ReportedInvoice | null) => {
       const world = invoiced(funded, dear)
-      const reportedWorld = reported
-        ? appendTo(world, receive(world, dear, reported, start).appends, start)
-        : world
-      return cancelReasonOf(stateOf(reportedWorld, depositStream(depositId), depositFold))
+      const end = reported ? appendTo(world, receive(world, dear, reported, start).appends, start) : world
+      return cancelReasonOf(stateOf(end, depositStream(depositId), depositFold))
     }
     assert.equal(reasonAfter(null), null)
     assert.equal(reasonAfter({ status: 'expired', payments: [] }), 'invoice_expired')

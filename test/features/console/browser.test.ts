@@ -425,17 +425,11 @@ test('the console in a browser', async (t) => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
     const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
-    const working = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
-    const dead = {
-      ...working,
-      alive: false,
-      detail: '<b>nothing listens there</b>',
-      exit_ip: null,
-      asn: null,
-    }
+    const alive = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
+    const dead = { ...alive, alive: false, detail: '<b>nothing listens there</b>', exit_ip: null, asn: null }
     const events = [
       ['result', { index: 1, proxy: '8.8.4.4:80', ...dead }],
-      ['result', { index: 0, proxy: '8.8.8.8:3128', ...working }],
+      ['result', { index: 0, proxy: '8.8.8.8:3128', ...alive }],
       ['summary', {}],
     ] as const
     const requests: string[] = []

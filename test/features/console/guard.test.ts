@@ -244,27 +244,21 @@ test('pages and their roles', async (t) => {
     const browser = await signedIn(service, account.accountId)
     const old = browser.cookies.get('__Host-farebox_session')
     await changeSessions(service, [account.accountId], `confirmed_until = null`)
-    const confirmation = { act: '/console/keys/new', to: '/console/keys/new' }
-    await browser.post('/console/confirm', { ...confirmation, do: 'mail' })
+    const input = { act: '/console/keys/new', to: '/console/keys/new' }
+    await browser.post('/console/confirm', { ...input, do: 'mail' })
     const code = /(\d{4} \d{4})/.exec((await letterTo(service, account.email)).text)?.[1] ?? ''
     assert.equal(
-      (
-        await browser.post('/console/confirm', {
-          ...confirmation,
-          act: '/console/passkeys',
-          do: 'code',
-          code,
-        })
-      ).status,
+      (await browser.post('/console/confirm', { ...input, act: '/console/passkeys', do: 'code', code }))
+        .status,
       400,
     )
     assert.equal(
-      (await browser.post('/console/confirm', { ...confirmation, do: 'code', code })).to,
+      (await browser.post('/console/confirm', { ...input, do: 'code', code })).to,
       '/console/keys/new',
     )
     assert.notEqual(browser.cookies.get('__Host-farebox_session'), old)
     assert.equal((await browser.get('/console/keys/new')).status, 200)
-    assert.equal((await browser.post('/console/confirm', { ...confirmation, do: 'code', code })).status, 400)
+    assert.equal((await browser.post('/console/confirm', { ...input, do: 'code', code })).status, 400)
   })
 
   await t.test('a blocked account reads and changes nothing, but can end its keys and sessions', async () => {

@@ -42,7 +42,7 @@ const stops: readonly Stop[] = [
   { kind: 'crash', written: false },
 ]
 
-type Requested = DepositRequest & { payUrl: string | null; depositId: string | null }
+type Entry = DepositRequest & { payUrl: string | null; depositId: string | null }
 
 test('two processes over a log without atomic appends, stopped at any append: each payment is credited once, and the books pass verification', {
   timeout: soak ? 1_800_000 : 240_000,
@@ -118,10 +118,10 @@ test('two processes over a log without atomic appends, stopped at any append: ea
     await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method, headers, body: JSON.stringify(body) })
   }
 
-  const all: Requested[] = []
-  const ask = async (requested: Requested): Promise<boolean> => {
+  const all: Entry[] = []
+  const ask = async (entry: Entry): Promise<boolean> => {
     const process = processes[randomInt(2)]!
-    const { payUrl: _a, depositId: _b, ...request } = requested
+    const { payUrl: _a, depositId: _b, ...request } = entry
     const opening = process.deposits.open(request, cause).then(
       (opened) => opened,
       (error: Error) => {
@@ -133,10 +133,10 @@ test('two processes over a log without atomic appends, stopped at any append: ea
     const opened = await Promise.race([opening, process.died.then(() => null)])
     if (!opened) return false
     const { depositId } = opened.deposit.details
-    assert.equal(depositId, requested.depositId ?? depositId, 'one key gave two deposits')
-    assert.equal(opened.payUrl, requested.payUrl ?? opened.payUrl, 'one deposit gave two pay pages')
-    requested.depositId = depositId
-    requested.payUrl = opened.payUrl
+    assert.equal(depositId, entry.depositId ?? depositId, 'one key gave two deposits')
+    assert.equal(opened.payUrl, entry.payUrl ?? opened.payUrl, 'one deposit gave two pay pages')
+    entry.depositId = depositId
+    entry.payUrl = opened.payUrl
     return true
   }
   /**
@@ -145,7 +145,7 @@ test('two processes over a log without atomic appends, stopped at any append: ea
   const stormy = () => seen.crashes > 3 && seen.stops > 10
   const payer = async (who: number): Promise<void> => {
     for (let n = 0; n < depositsEach || (!stormy() && n < 10 * depositsEach); n += 1) {
-      const requested: Requested = {
+      const entry: Entry = {
         accountId: randomInt(2) === 0 ? shop : other,
         customerId: customers[randomInt(customers.length)] as CustomerId,
         idempotencyKey: `${who}-${n}`,
@@ -157,12 +157,12 @@ test('two processes over a log without atomic appends, stopped at any append: ea
         payUrl: null,
         depositId: null,
       }
-      all.push(requested)
+      all.push(entry)
       const apiCut = ['never', 'before', 'after'][randomInt(3)]
       const chaos = { lost: Math.random() * 0.5, repeats: randomInt(3), reorderMs: randomInt(100), apiCut }
       await sandboxDoes('switches', { ...chaos, apiCutShare: 0.1, lying: randomInt(3) === 0 }, 'PUT')
-      if (!(await ask(requested))) continue
-      const due = Math.max(requested.amountCents, requested.rail === 'card' ? 1_000 : 300)
+      if (!(await ask(entry))) continue
+      const due = Math.max(entry.amountCents, entry.rail === 'card' ? 1_000 : 300)
       const ways: readonly (readonly (readonly [string, number?])[])[] = [
         [['pay', due]],
         [
@@ -175,7 +175,7 @@ test('two processes over a log without atomic appends, stopped at any append: ea
       ]
       for (const [deed, cents] of ways[randomInt(ways.length)] ?? [])
         await sandboxDoes(
-          `invoices/${requested.payUrl?.split('/').at(-1)}/${deed}`,
+          `invoices/${entry.payUrl?.split('/').at(-1)}/${deed}`,
           cents === undefined ? {} : { amount_cents: cents },
         )
     }
@@ -192,8 +192,8 @@ test('two processes over a log without atomic appends, stopped at any append: ea
     }
   t.after(() => Promise.all(processes.map((process) => process.close())))
   await sandboxDoes('switches', {}, 'DELETE')
-  for (const requested of all)
-    if (requested.payUrl === null) await until(() => ask(requested), { timeoutMs: 40_000, what: 'an answer' })
+  for (const entry of all)
+    if (entry.payUrl === null) await until(() => ask(entry), { timeoutMs: 40_000, what: 'an answer' })
   const { invoices } = (await (await fetch(`${sandbox.baseUrl}/_sandbox/invoices`)).json()) as {
     invoices: readonly { deposit_id: string; provider: string; paid_cents: number; payments: unknown[] }[]
   }
@@ -209,7 +209,7 @@ test('two processes over a log without atomic appends, stopped at any append: ea
       },
       { timeoutMs: 40_000, what: `${depositId} to have what was paid, ${paid.get(depositId ?? '')}` },
     )
-  const requestedOf = new Map(all.map((requested) => [requested.depositId, requested]))
+  const entryOf = new Map(all.map((entry) => [entry.depositId, entry]))
   let credits = 0
   for (const accountId of [shop, other]) {
     const inLedger = new Map<string, number>()
@@ -218,12 +218,8 @@ test('two processes over a log without atomic appends, stopped at any append: ea
       assert.equal(event.type, 'CustomerCredited')
       if (event.type !== 'CustomerCredited') continue
       const { depositId, customerId, amountMicros } = event.data
-      const requested = requestedOf.get(depositId)
-      assert.deepEqual(
-        [requested?.accountId, requested?.customerId],
-        [accountId, customerId],
-        'it is its own',
-      )
+      const entry = entryOf.get(depositId)
+      assert.deepEqual([entry?.accountId, entry?.customerId], [accountId, customerId], 'it is its own')
       inLedger.set(depositId ?? '', (inLedger.get(depositId ?? '') ?? 0) + amountMicros)
       credits += 1
     }

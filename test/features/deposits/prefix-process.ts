@@ -82,7 +82,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     monotonicMs: () => performance.now(),
     logger: silent,
   })
-  const dependencies = {
+  const callbacks = startCallbackReactor({
     scheduler,
     workers,
     inbox,
@@ -92,8 +92,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     hooks,
     logger: silent,
     pollMs: 20,
-  }
-  const callbacks = startCallbackReactor(dependencies)
+  })
   const looks = startDepositReactor({
     workers,
     pool,

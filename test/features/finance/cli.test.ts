@@ -171,11 +171,7 @@ for (const [what, args, message] of [
   ],
   ['a range past the end', ['statement', 'acc_one', '--from', '999999'], /past the end/],
   ['an unknown account', ['account', 'assets:nothing'], /no book has an account assets:nothing/],
-  [
-    'an unknown wallet',
-    ['statement', 'acc_unknown'],
-    /no book has an account liabilities:wallet:acc_unknown/,
-  ],
+  ['an unknown wallet', ['statement', 'acc_none'], /no book has an account liabilities:wallet:acc_none/],
   ['an unknown book', ['trial-balance', '--book', 'ours'], /there is no book ours/],
   [
     'an account of another book',

@@ -20,12 +20,7 @@ import { openChosenLog } from '../../platform/eventstore/chosen-log.ts'
 import { caughtUp, type Engine, silent, startEngine } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
-import {
-  createShopProcess,
-  mortal,
-  type OrderedItem,
-  type ShopProcess,
-} from '../../support/prefix-process.ts'
+import { createShopProcess, type Item, mortal, type ShopProcess } from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 
 /** The ways in which a log can stop in the middle of an item; `conflict`: another process wrote to the stream first. */
@@ -70,21 +65,17 @@ type Flow = {
   readonly reactor: 'completes it' | 'is not called'
 }
 
-const ordering = (itemOf: (at: Case) => OrderedItem, before?: Flow['before']): Flow => ({
+const ordering = (itemOf: (at: Case) => Item, before?: Flow['before']): Flow => ({
   ...(before && { before }),
   step: (process, at) => process.order(at.accountId, key, itemOf(at)),
   reactor: 'completes it',
 })
 
-const addresses = ({ productId }: Case, quantity = 3): OrderedItem => ({
-  kind: 'addresses',
-  productId,
-  quantity,
-})
-const plan = ({ productId }: Case): OrderedItem => ({ kind: 'plan', productId })
+const addresses = ({ productId }: Case, quantity = 3): Item => ({ kind: 'addresses', productId, quantity })
+const plan = ({ productId }: Case): Item => ({ kind: 'plan', productId })
 
 const bought =
-  (itemOf: (at: Case) => OrderedItem): NonNullable<Flow['before']> =>
+  (itemOf: (at: Case) => Item): NonNullable<Flow['before']> =>
   (at) =>
     at.other.order(at.accountId, 'bought', itemOf(at))
 
@@ -93,10 +84,10 @@ const proxyIdsOf = async ({ world }: Case, orderId: OrderId) => {
     return (decode(stored).data as { proxyIds: OrderDetailsProxyIds }).proxyIds
   throw new Error(`${orderId} is not fulfilled`)
 }
-type OrderDetailsProxyIds = Extract<OrderedItem, { kind: 'extension' }>['proxyIds']
+type OrderDetailsProxyIds = Extract<Item, { kind: 'extension' }>['proxyIds']
 
 const refunding = (
-  itemOf: (at: Case) => OrderedItem,
+  itemOf: (at: Case) => Item,
   requestOf: (at: Case) => Promise<Parameters<ShopProcess['refund']>[2]>,
 ): Flow => ({
   before: bought(itemOf),

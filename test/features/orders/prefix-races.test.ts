@@ -13,12 +13,7 @@ import { caughtUp, silent, startEngine } from '../../platform/projections/engine
 import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
-import {
-  createShopProcess,
-  mortal,
-  type OrderedItem,
-  type ShopProcess,
-} from '../../support/prefix-process.ts'
+import { createShopProcess, type Item, mortal, type ShopProcess } from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 
@@ -116,7 +111,7 @@ test('two processes whose log stops at random charge once, refund once, and rent
       const refundOf = new Map<number, OrderId>()
       const requests = waves.flat()
 
-      const itemOf = (sent: Exclude<Request, { kind: 'refund' }>): OrderedItem =>
+      const itemOf = (sent: Exclude<Request, { kind: 'refund' }>): Item =>
         sent.kind === 'addresses'
           ? { kind: 'addresses', productId, quantity: sent.quantity }
           : { kind: 'held-plan', productId: `traffic-${productId}` }

@@ -13,13 +13,12 @@ const credentials = {
 }
 const nowMs = 1_698_766_100_000
 
-/** Answers by method and path, and the received requests. */
+/** Answers by method and path, and the received calls. */
 const server = (answers: Readonly<Record<string, unknown>>) => {
-  const requests: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] =
-    []
+  const calls: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] = []
   const send: Send = async (url, init = {}) => {
     const what = `${init.method} ${url.replace(credentials.url, '/')}`
-    requests.push({ what, body: init.body && JSON.parse(init.body), headers: init.headers })
+    calls.push({ what, body: init.body && JSON.parse(init.body), headers: init.headers })
     const found = answers[what]
     return {
       status: found === undefined ? 404 : 200,
@@ -27,7 +26,7 @@ const server = (answers: Readonly<Record<string, unknown>>) => {
       text: async () => (typeof found === 'string' ? found : JSON.stringify(found)),
     }
   }
-  return { requests, gateway: createBtcpayGateway(credentials, send) }
+  return { calls, gateway: createBtcpayGateway(credentials, send) }
 }
 
 const store = `/api/v1/stores/${credentials.storeId}/invoices`
@@ -90,7 +89,7 @@ test('an invoice with an impossible number of payments is an outage, for any pay
 })
 
 test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
-  const { gateway, requests } = server({
+  const { gateway, calls } = server({
     [`GET ${store}/${invoice.id}`]: { ...invoice, status: 'Settled' },
     [`GET ${store}/${invoice.id}/payment-methods`]: methods('0.00007766', 'Settled'),
   })
@@ -102,7 +101,7 @@ test('an invoice is read with its payments; numbers may be JSON numbers or texts
     status: 'paid',
     payments: [{ paymentId: 'c9ebb2c1-0', amountMicros: 5_000_700 }],
   })
-  assert.equal(requests[0]?.headers?.authorization, 'token key')
+  assert.equal(calls[0]?.headers?.authorization, 'token key')
   assert.equal(await gateway.fetch('invoice:unknown'), null)
 })
 
@@ -123,10 +122,10 @@ test('an invoice is searched before it is created, because the API has no idempo
     expiresAt: '2020-06-16T13:08:38.000Z',
     watchUntil: '2020-06-17T13:08:38.000Z',
   })
-  assert.equal(stands.requests.length, 1)
+  assert.equal(stands.calls.length, 1)
   const none = server({ [`GET ${store}?orderId=dep_a`]: [], [`POST ${store}`]: invoice })
   await none.gateway.createInvoice(request)
-  assert.deepEqual(none.requests[1]?.body, {
+  assert.deepEqual(none.calls[1]?.body, {
     amount: '5.00',
     currency: 'USD',
     metadata: { orderId: 'dep_a', itemDesc: 'Acme: account credit' },

@@ -103,14 +103,17 @@ const processOver = (
     market: sold,
     settleTraffic: async () => undefined,
   })
-  const dependencies = { pool, log, runner, placeOrder, market: sold, subscriptions, clock, logger }
-  return {
+  const renewals = createRenewals({
+    pool,
+    log,
     runner,
-    complete,
+    placeOrder,
+    market: sold,
     subscriptions,
-    renewals: createRenewals(dependencies),
-    end: () => runner.close(),
-  }
+    clock,
+    logger,
+  })
+  return { runner, complete, subscriptions, renewals, end: () => runner.close() }
 }
 
 const openShop = async (t: TestContext, log: EventLog) => {

@@ -49,7 +49,7 @@ test("a database of the previous release continues at its reactor's position: no
   const customer = await stage.customer({ cents: 100_000 })
   await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
   const notices = await hookTo(stage, receiver.url, ['announcement.published'])
-  const notified = await hookTo(stage, receiver.url, ['announcement.published'])
+  const hook = await hookTo(stage, receiver.url, ['announcement.published'])
   const publish = async (title: string) => {
     const noticeId = newId<string>('ntc')
     const words = { title, body: 'On Sunday.', kind: 'MAINTENANCE', audience: 'ALL' } as const
@@ -88,13 +88,7 @@ test("a database of the previous release continues at its reactor's position: no
     [halfSent],
   )
   const logId = await log.logId()
-  const already = {
-    ...rows[0]!,
-    ...list,
-    endpoint_id: notified.id,
-    account_id: notified.accountId,
-    data: '{}',
-  }
+  const already = { ...rows[0]!, ...list, endpoint_id: hook.id, account_id: hook.accountId, data: '{}' }
   await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfSent }], clock())
 
   await pool.query(formerTables)

@@ -73,7 +73,7 @@ const headersOf = ({ fields, body: given }: Message): [string, string][] => [
 /** About one connection only, or another one each time. */
 const notCompared = /^(?:connection|keep-alive|date|host|proxy-.*)$/i
 
-const received = async (from: IncomingMessage) => {
+const read = async (from: IncomingMessage) => {
   const chunks: Buffer[] = []
   for await (const chunk of from) chunks.push(chunk as Buffer)
   const raw = from.rawHeaders
@@ -91,7 +91,7 @@ test('random requests and answers are the same with and without the gateway', as
   let expected: Exchange
   let seen: unknown
   const { port: target } = await httpTarget(t, async (request, response) => {
-    seen = { method: request.method, url: request.url, ...(await received(request)) }
+    seen = { method: request.method, url: request.url, ...(await read(request)) }
     const { answered, status } = expected
     const bodyless = request.method === 'HEAD' || status === 204 || status === 304
     // Node itself announces no trailers without a body.
@@ -116,12 +116,7 @@ test('random requests and answers are the same with and without the gateway', as
     })
     writeBody(request, sent.body)
     const [response] = (await once(request, 'response')) as [IncomingMessage]
-    return {
-      status: response.statusCode,
-      reason: response.statusMessage,
-      ...(await received(response)),
-      seen,
-    }
+    return { status: response.statusCode, reason: response.statusMessage, ...(await read(response)), seen }
   }
   await fc.assert(
     fc.asyncProperty(exchange, async (one) => {

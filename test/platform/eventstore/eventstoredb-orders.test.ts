@@ -28,7 +28,7 @@ type Shop = {
   readonly key: string
   readonly startCents: number
   /** The order that was acknowledged under each key; null while none was. */
-  readonly requests: Map<string, { readonly body: object; orderId: string | null }>
+  readonly sent: Map<string, { readonly body: object; orderId: string | null }>
 }
 
 const balanceCents = async (client: HttpClient): Promise<number> =>
@@ -57,7 +57,7 @@ const open = async (t: TestContext) => {
   const movement = ['--account', buyer.accountId, '--cents', String(creditCents), '--reference', 'end-to-end']
   await operator(t, env, 'wallet', 'credit', ...movement)
   const client = await httpClientOf(running.baseUrl, buyer.key)
-  const shop: Shop = { env, key: buyer.key, startCents: await balanceCents(client), requests: new Map() }
+  const shop: Shop = { env, key: buyer.key, startCents: await balanceCents(client), sent: new Map() }
   return { shop, running, client }
 }
 
@@ -103,7 +103,7 @@ const load = async (shop: Shop, running: FareboxProcess, client: HttpClient): Pr
     for (let n = 0; !over && n < 1_000; n += 1) {
       const key = randomBytes(8).toString('hex')
       const body = n % 2 === 0 ? traffic : { ...addresses, quantity: 1 }
-      shop.requests.set(key, { body, orderId: null })
+      shop.sent.set(key, { body, orderId: null })
       await client.call('POST', '/api/v1/orders', { json: body, headers: { 'idempotency-key': key } }).then(
         (answer) => acknowledge(shop, key, answer),
         (error) => {
@@ -124,7 +124,7 @@ const acknowledge = (
     assert.ok(status === 503 || body.code === 'out_of_stock', text)
     return
   }
-  const request = shop.requests.get(key)!
+  const request = shop.sent.get(key)!
   assert.equal(request.orderId ?? body.orderId, body.orderId, 'one key gave two orders')
   request.orderId = body.orderId
 }
@@ -159,9 +159,9 @@ const audit = async (shop: Shop, client: HttpClient, calls: number): Promise<voi
   const byId = new Map(orders.map((order) => [order.orderId, order]))
   assert.equal(byId.size, orders.length, 'an order is listed twice')
   for (const { status } of orders) assert.ok(status === 'completed' || status === 'refunded', status)
-  for (const [key, { orderId }] of shop.requests)
+  for (const [key, { orderId }] of shop.sent)
     if (orderId !== null) assert.ok(byId.has(orderId), `the order of ${key} is gone`)
-  assert.ok(orders.length <= shop.requests.size + calls, 'there are orders without a request')
+  assert.ok(orders.length <= shop.sent.size + calls, 'there are orders without a request')
 }
 
 /** How many orders a kill left as a prefix: they were placed by the completion, not by their request. */
@@ -198,10 +198,9 @@ test(`the whole service on EventStoreDB keeps its orders over ${kills} kills dur
     const killed = await httpClientOf(running.baseUrl, shop.key)
     const loading = load(shop, running, killed)
     // How long it takes until enough orders are acknowledged differs from run to run, and so does where the kill falls.
-    const before = [...shop.requests.values()].filter(({ orderId }) => orderId !== null).length
+    const before = [...shop.sent.values()].filter(({ orderId }) => orderId !== null).length
     await until(
-      () =>
-        [...shop.requests.values()].filter(({ orderId }) => orderId !== null).length >= before + 20 + kill,
+      () => [...shop.sent.values()].filter(({ orderId }) => orderId !== null).length >= before + 20 + kill,
       { timeoutMs: 30_000, what: 'orders under way' },
     )
     await running.kill()
@@ -214,9 +213,9 @@ test(`the whole service on EventStoreDB keeps its orders over ${kills} kills dur
 
   const last = await startFarebox(t, shop.env)
   const reader = await httpClientOf(last.baseUrl, shop.key)
-  const acknowledged = () => [...shop.requests.values()].filter(({ orderId }) => orderId !== null).length
+  const acknowledged = () => [...shop.sent.values()].filter(({ orderId }) => orderId !== null).length
   const atOnce = acknowledged()
-  for (const [key, { body, orderId }] of shop.requests)
+  for (const [key, { body, orderId }] of shop.sent)
     if (orderId === null) acknowledge(shop, key, await send(reader, body, key))
   await audit(shop, reader, 3)
   await noAddressTwice(reader)

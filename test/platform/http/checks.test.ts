@@ -287,7 +287,7 @@ describe('The checks before a handler', () => {
   })
 
   test('describe the form of a text in words or by its pattern', async (t) => {
-    const formsRoute = route({
+    const forms = route({
       method: 'GET',
       path: '/forms',
       operationId: 'forms',
@@ -308,7 +308,7 @@ describe('The checks before a handler', () => {
       errors: [],
       handler: async () => ({ status: 200, body: {} }),
     })
-    const { client } = await sampleServer(t, { routes: [formsRoute] })
+    const { client } = await sampleServer(t, { routes: [forms] })
     const error = async (query: string) => (await client.get(`/forms?${query}`)).body.error
     for (const none of ['us', 'US', 'zzz'])
       assert.equal(await error(`country=${none}`), 'country must be an alpha-3 country code such as USA')
@@ -319,9 +319,7 @@ describe('The checks before a handler', () => {
     for (const taken of ['2026-11-21', '2026-11-21T02:30:00Z', '2026-11-21T02:30:00%2B02:00'])
       assert.equal(await error(`since=${taken}`), undefined)
     assert.equal(await error('code=A'), 'code must be a text that matches ^[a-z]{2}$')
-    const { parameters } = openApiDocument([formsRoute]).paths['/forms']!.get as never as {
-      parameters: object[]
-    }
+    const { parameters } = openApiDocument([forms]).paths['/forms']!.get as never as { parameters: object[] }
     assert.deepEqual(parameters[1], {
       name: 'since',
       in: 'query',
@@ -334,7 +332,7 @@ describe('The checks before a handler', () => {
         ],
       },
     })
-    assert.doesNotMatch(JSON.stringify(openApiDocument([formsRoute])), /"words"/)
+    assert.doesNotMatch(JSON.stringify(openApiDocument([forms])), /"words"/)
   })
 
   test('refuse every quantity that is not a whole number within the bounds', async (t) => {
