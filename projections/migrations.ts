@@ -15,7 +15,7 @@ const triggersOn = (table: string): string =>
 
 /**
  * Up to version 0.2, answers of GETs were cached, and triggers counted the changes of each account outside the log.
- * Both were removed (docs/decisions/0038-reads.md).
+ * Both were removed (docs/decisions/0038).
  */
 const accountTouches: Migrations = {
   '1101_account_touches': `

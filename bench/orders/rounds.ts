@@ -88,7 +88,7 @@ export const order = (
 
 /**
  * Measures every scenario in every round, TPC-B right before each: a machine's speed moves within minutes, and orders
- * slow down over a run (docs/decisions/0008-orders-a-second.md, fifteenth round), so whole rows one after the other would
+ * slow down over a run (bench/notes/orders-a-second.md, fifteenth round), so whole rows one after the other would
  * each stand for another minute.
  * Every second round goes backwards, so that no scenario always follows the same one.
  * @param onTurn called before each turn

@@ -66,7 +66,7 @@ const shardDigits = 3
 
 /**
  * The number of the log that stores an account or an object of an account. Ids of the uuid versions 5 and 7 belong to
- * log 0, as all ids do today (docs/decisions/0046-doors-to-many-logs.md).
+ * log 0, as all ids do today (docs/decisions/0046).
  */
 export const shardOfId = (id: string): number => {
   // Few ids pass this fast check. The pattern is the slowest part of this function.

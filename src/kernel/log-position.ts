@@ -2,7 +2,7 @@
  * External positions: a token such as `pos_0_1284`, written and parsed only here. It contains the number of a log and a
  * position in it. Clients must treat it as opaque: they may send it back unchanged and compare it for equality.
  * Internally a position is a number. The letters prevent that spreadsheets and programming languages read the token as
- * a number, a time or a date (docs/decisions/0046-doors-to-many-logs.md).
+ * a number, a time or a date (docs/decisions/0046).
  */
 
 /** Log 0 is the only log (docs/scale.md). */

@@ -149,8 +149,8 @@ export const withoutOldestPacked = ({ store, stretches, count }: Packed): Packed
 }
 
 /**
- * Results by id, stored for seven days of event time (docs/decisions/0003-command-runner.md). Permanent streams protect
- * against the reuse of older ids. An immutable value: the newest entries are a short list, all others are packed,
+ * Results by id, stored for seven days of event time (docs/decisions/0006). Permanent streams protect against the
+ * reuse of older ids. An immutable value: the newest entries are a short list, all others are packed,
  * because a busy wallet has hundreds of thousands of them. Values are JSON values.
  */
 export type Remembered<Value> = {

@@ -30,6 +30,16 @@ test('comments cite pages of this repository and existing headings', () => {
   assert.deepEqual(wrong, [])
 })
 
+test('comments cite existing decisions', () => {
+  const numbers = new Set(readdirSync(join(root, 'docs/decisions')).map((name) => name.slice(0, 4)))
+  const wrong = sources.flatMap(({ file, text }) =>
+    [...text.matchAll(/docs\/decisions\/(\d{4})/g)]
+      .filter(([, number = '']) => !numbers.has(number))
+      .map(([cited]) => `${file} cites ${cited}, which does not exist`),
+  )
+  assert.deepEqual(wrong, [])
+})
+
 test('no comment cites a document that readers of this repository cannot open', () => {
   const wrong = sources
     .filter(({ text }) => /\bspec\.md|\bdecisions\.md|\bdesign,? sections?\b/.test(joined(text)))

@@ -26,7 +26,7 @@ const fulfilledAt = pastTime('when it was fulfilled')
 
 /**
  * The first event of nearly every order, and mostly the only one. It replaces `OrderPlaced` and `OrderFulfilled`
- * together (docs/decisions/0040-orders-in-one-event.md).
+ * together (docs/decisions/0008).
  */
 export const orderCompleted = defineEvent('OrderCompleted', {
   stream,

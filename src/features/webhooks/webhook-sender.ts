@@ -58,8 +58,7 @@ const textOf = (chunks: readonly Buffer[]): string =>
 /**
  * Sends one request and stores the beginning of its answer. The rest is not read. A truncated answer counts like a
  * complete one, because the status line alone acknowledges. A custom handler takes the bytes: the stream, its iterator
- * and the abort signal of `agent.request` need more processor time than signing
- * (docs/decisions/0022-webhook-delivery.md). Never rejects.
+ * and the abort signal of `agent.request` need more processor time than signing. Never rejects.
  */
 const exchange = (
   agent: Dispatcher,

@@ -32,8 +32,8 @@ import {
 import { createSnapshotter } from './snapshots.ts'
 
 /*
- * The command runner decides commands in memory, in batches, and appends what they decide. docs/decisions/0003-command-runner.md
- * gives the reasons.
+ * The command runner decides commands in memory, in batches, and appends what they decide.
+ * docs/decisions/0003 gives the reasons.
  *
  * A command is in one of these states:
  *

@@ -119,7 +119,7 @@ export type HttpMetrics = {
   connectionCut(): void
 }
 
-/** Seconds. The targets of docs/decisions/0038-reads.md lie between them. */
+/** Seconds. The targets of docs/decisions/0038 lie between them. */
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Seconds. No request should block the main thread for more than 0.05. */

@@ -155,7 +155,7 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
 /**
  * The logger of a process: JSON lines with ISO 8601 times. Callers never pass requests, headers or bodies to it; the
  * redaction is a second safeguard. Lines are written after the request that caused them, because one write per line
- * costs more than the request (docs/decisions/0004-http.md). Log lines that a kill -9 loses are not lost facts: the
+ * costs more than the request (docs/decisions/0004). Log lines that a kill -9 loses are not lost facts: the
  * facts are in the events.
  */
 export const createLogger = (

@@ -169,7 +169,7 @@ const sizeGap = '\0\0\0\0'
 
 /**
  * Arrays as binary parameters: no text is quoted or parsed, which is most of the cost of a large batch
- * (docs/decisions/0002-postgres-log.md). `pg` sends a Buffer unchanged in binary format. If all texts are ASCII, they
+ * (docs/decisions/0002). `pg` sends a Buffer unchanged in binary format. If all texts are ASCII, they
  * are written as one string: 107 ns for a text of 55 characters instead of 493, 386 ns for one of 600 instead of 748.
  */
 export const textArray = (values: readonly (string | null)[]): Buffer => {

@@ -1,7 +1,7 @@
 import type { Migrations } from '../postgres/migrate.ts'
 
 /**
- * The work queue's own tables and functions. docs/decisions/0043 explains why the lease is on an owner and not on an
+ * The work queue's own tables and functions. docs/decisions/0001 explains why the lease is on an owner and not on an
  * item.
  *
  * `queue_owners` has a row for each owner that ever had an item: the time when its earliest pending item is due

@@ -86,7 +86,7 @@ const open = (text: string): EventStoreDBClient => {
  * append of the client, whose state is shared by the whole process: a connection that breaks during backpressure ends
  * the process with unhandled rejections (936 of 1,000 appends, measured), disposing one client rejects the appends of
  * all others, and one failed query of the server's features is cached permanently. With credentials each append is a
- * separate call with its own deadline and error (docs/decisions/0005-eventstoredb-log.md).
+ * separate call with its own deadline and error (docs/decisions/0005).
  *
  * @throws AddressRefused; StartRefused for a certificate file that cannot be read
  */

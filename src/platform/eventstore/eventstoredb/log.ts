@@ -23,9 +23,8 @@ export type EventStoreDbOptions = {
 const maxAppendsAtOnce = 64
 
 /**
- * Creates the log on EventStoreDB 24.x, for clusters (docs/decisions/0005-eventstoredb-log.md). EventStoreDB has no
- * atomic append to two streams: the appends of an item are sent one after another, and a crash can leave a prefix of
- * them.
+ * Creates the log on EventStoreDB 24.x, for clusters (docs/decisions/0005). EventStoreDB has no atomic append to two
+ * streams: the appends of an item are sent one after another, and a crash can leave a prefix of them.
  *
  * It sends nothing before its first use. `close()` ends its subscriptions.
  * @throws Error for an invalid address

@@ -77,7 +77,7 @@ const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended =
 }
 
 /**
- * Opens the event log on one Postgres (docs/decisions/0002-postgres-log.md): gapless positions, group commit over one
+ * Opens the event log on one Postgres (docs/decisions/0002): gapless positions, group commit over one
  * connection, wake-ups by NOTIFY and by polling. Several processes may open it at once.
  *
  * Appends during an outage are `unavailable`. `close()` writes the queued appends, and ends the connections and

@@ -2,7 +2,7 @@ import type { Migrations } from '../../postgres/migrate.ts'
 
 /**
  * The tables and functions of the log. A batch of items is written by `log.begin_batch`, a copy and `log.close_batch`,
- * or by `log.append_as_judged`. docs/decisions/0002-postgres-log.md gives the reasons and the measurements.
+ * or by `log.append_as_judged`. docs/decisions/0002 gives the reasons and the measurements.
  *
  * - The head row is locked first, until the commit, so positions are assigned in commit order: a reader that sees a
  *   position sees every lower one, and there are no gaps. Each later statement of the function takes a new snapshot,
@@ -203,7 +203,7 @@ export const migrations: Migrations = {
     $$;
   `,
   // Writes events by `copy`, which writes many rows with one record of the write-ahead log and extends the table by
-  // several pages at once: a fifth of an append's time (docs/decisions/0008-orders-a-second.md). Before the copy,
+  // several pages at once: a fifth of an append's time (docs/decisions/0002). Before the copy,
   // `log.open_batch` checks the expectations in the same transaction. It moves the head to the end of the batch and
   // returns the position before it. The copied events get the next positions. If an expectation is wrong, it returns
   // null and sets negative positions, which the copy skips. Then `log.append_judged` is called. As before, the index of

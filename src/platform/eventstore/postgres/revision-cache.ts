@@ -99,7 +99,7 @@ const maxSettleMs = 20
 /**
  * Number of events stored in addition to the last batch, for subscriptions that are slightly late. Events that survive
  * two collections of the young generation are copied twice, and stay until a collection of the old generation: with
- * 1,024 instead of 256 events, an order took a fifth more CPU time (docs/decisions/0008-orders-a-second.md).
+ * 1,024 instead of 256 events, an order took a fifth more CPU time (bench/notes/orders-a-second.md).
  */
 const maxEvents = 256
 
@@ -166,7 +166,7 @@ type Announcer = {
 /**
  * Sends NOTIFY in a separate transaction after the commit of the batch. A commit with NOTIFY takes a lock of the whole
  * server, for all its databases. As part of the batch it would lock the server during the flush of the batch
- * (docs/decisions/0046-doors-to-many-logs.md). The separate transaction does not wait for a flush.
+ * (docs/decisions/0046). The separate transaction does not wait for a flush.
  *
  * An announcement may be lost, so subscriptions also poll the head. While one is in flight, only the newest of the
  * later positions is sent next.
