@@ -19,7 +19,7 @@ export const readinessProbes = (
 ): readonly Probe[] => [
   { name: 'start', check: async () => starting() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
-  { name: 'time', note: true, check: () => readFutureTime(core.pool, core.clock()) },
+  { name: 'time', note: true, check: () => readFutureTime(core.db, core.clock()) },
   {
     name: 'log',
     check: async () => {

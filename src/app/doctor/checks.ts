@@ -34,8 +34,8 @@ const checkClock = async ({ clockGuard }: DoctorContext): Promise<Outcome> => {
 }
 
 /** Finds events that were recorded while the clocks of server and Postgres were ahead. */
-const checkTime = async ({ pool, clock }: DoctorContext): Promise<Outcome> => {
-  const found = await readFutureTime(pool, clock())
+const checkTime = async ({ db, clock }: DoctorContext): Promise<Outcome> => {
+  const found = await readFutureTime(db, clock())
   return found === null
     ? ok('no event is in the future')
     : note(found, 'keep the clocks synchronized (docs/operations.md)')

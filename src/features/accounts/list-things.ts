@@ -54,11 +54,8 @@ const requireAccount = async (context: CliContext, account: AccountId): Promise<
     throw notFound(`no account has the id ${account}; "accounts list" shows them`)
 }
 
-const requireMade = async (
-  { pool }: CliContext,
-  { owner }: Pick<Listing<object>, 'owner'>,
-): Promise<void> => {
-  if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
+const requireMade = async ({ db }: CliContext, { owner }: Pick<Listing<object>, 'owner'>): Promise<void> => {
+  if (owner.table.startsWith('read.')) await requireReadTable(db, owner.table as `read.${string}`)
 }
 
 /** Runs `list`. @param name of the command, and of the list in `--json` */

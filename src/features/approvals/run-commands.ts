@@ -35,7 +35,7 @@ export const list = async (
   context: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
-  await requireReadTable(context.pool, 'read.proposals')
+  await requireReadTable(context.db, 'read.proposals')
   const nowMs = context.clock()
   const found = await proposalsAfter(context.db, { waiting: !all, after: null, limit, nowMs })
   const proposals = found.map((row) => jsonOf(row, nowMs))

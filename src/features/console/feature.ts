@@ -80,6 +80,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
       }),
       ...queuePages({
         pool,
+        db,
         queues,
         people,
         retryWork: (queue, items, cause) => retryWork(core, queue, items, cause),

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Cause } from '../../kernel/event.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { postButton } from '../../platform/ui/form.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
@@ -30,11 +31,13 @@ type RetryWork = (queue: QueueTable, items: readonly string[] | null, cause: Cau
 /** The work queues: waiting items, failed items, and their retry. */
 export const queuePages = ({
   pool,
+  db,
   queues,
   people,
   retryWork,
 }: {
   readonly pool: pg.Pool
+  readonly db: Db
   readonly queues: readonly QueueTable[]
   readonly people: Pick<People, 'workRetryAsked'>
   readonly retryWork: RetryWork
@@ -56,7 +59,7 @@ export const queuePages = ({
         const rows = []
         for (const queue of queues)
           rows.push({ ...(await depthOf(pool, queue, nowMs)), late: await countTooLate(pool, queue, nowMs) })
-        const future = await readFutureTime(pool, nowMs)
+        const future = await readFutureTime(db, nowMs)
         return {
           title: 'Queues',
           body: html`${future === null ? nothing : html`<p>${stateText('time', 'warn')} ${future}.</p>`}

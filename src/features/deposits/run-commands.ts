@@ -54,10 +54,10 @@ export const deposits: ListedResource<Shown> = {
 }
 
 export const listChanges = async (
-  { pool, db }: CliContext,
+  { db }: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
-  await requireReadTable(pool, 'read.gateway_changes')
+  await requireReadTable(db, 'read.gateway_changes')
   const rows = await listGatewayChanges(db, { all, limit, offset: 0 })
   const empty = all ? 'no changes were reported' : 'no open changes; --all includes closed ones'
   return { json: { changes: rows.map(changeRecord) }, rows, empty }

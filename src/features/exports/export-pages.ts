@@ -1,7 +1,7 @@
-import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { choicesOf, fieldOf, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import {
@@ -62,11 +62,11 @@ const commandOf = ({ format, book }: Pick<ExportRequest, 'format' | 'book'>, unt
 
 /** Downloads the ledger as a file, and lists earlier exports. */
 export const exportPages = ({
-  pool,
+  db,
   journalHead,
   exports,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly journalHead: JournalHead
   readonly exports: ExportRuns
 }): readonly ConsolePage[] => {
@@ -76,7 +76,7 @@ export const exportPages = ({
     const { range, problems, typed } = parseReportQuery(query, await journalHead(), nowMs)
     const inputProblems: Record<string, string> = { ...problems }
     const book = typed.book === '' ? null : typed.book
-    await checkBook(pool, book ?? undefined).catch((error) => {
+    await checkBook(db, book ?? undefined).catch((error) => {
       inputProblems.book = problemOf(error)
     })
     if (format === 'jsonl' && book !== null)

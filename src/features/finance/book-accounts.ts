@@ -1,38 +1,34 @@
-import type pg from 'pg'
+import type { RawBuilder } from 'kysely'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { customerAccount, gatewayAccount, walletAccount } from '../../domain/ledger/postings.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { bookForms } from './input-forms.ts'
 
 /** Whether a book is the service's or a reseller's. A reseller's book may be empty. */
-export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => {
-  const { rows } = await pool.query<{ has: boolean }>(
-    `select $1::text = $2::text
-       or exists (select from read.journal_resellers where 'reseller:' || account_id = $1::text) as has`,
-    [book, serviceBook],
-  )
-  return rows[0]?.has === true
+export const hasBook = async (db: Db, book: string): Promise<boolean> => {
+  if (book === serviceBook) return true
+  const reseller = db.selectFrom('read.journal_resellers').where(sql`'reseller:' || account_id`, '=', book)
+  return (await reseller.select('accountId').executeTakeFirst()) !== undefined
 }
 
 /** The books with an account of this name, or with one below it; at most ten, the service's first. */
 export const booksOf = async (
-  pool: pg.Pool,
+  db: Db,
   account: string,
   { below, book }: { readonly below: boolean; readonly book: string | null },
 ): Promise<readonly string[]> => {
-  const hasAccount = (condition: string): string =>
-    `exists (select from read.journal_accounts a where a.book = b.book and ${condition})`
-  const { rows } = await pool.query<{ book: string }>(
-    `select book from (
-       select $3::text as book where $3::text is not null
-       union all select $2::text where $3::text is null
-       union all select 'reseller:' || account_id from read.journal_resellers where $3::text is null
-     ) b
-     where ${hasAccount('a.account = $1::text')} or $4::boolean and
-       ${hasAccount("a.account >= $1::text || ':' and a.account < $1::text || ';'")}
-     order by book <> $2::text, book limit 10`,
-    [account, serviceBook, book, below],
-  )
+  const hasAccount = (condition: RawBuilder<boolean>) =>
+    sql<boolean>`exists (select from read.journal_accounts a where a.book = b.book and ${condition})`
+  const { rows } = await sql<{ book: string }>`
+    select book from (
+      select ${book}::text as book where ${book}::text is not null
+      union all select ${serviceBook}::text where ${book}::text is null
+      union all select 'reseller:' || account_id from read.journal_resellers where ${book}::text is null
+    ) b
+    where ${hasAccount(sql`a.account = ${account}::text`)} or ${below}::boolean and
+      ${hasAccount(sql`a.account >= ${account}::text || ':' and a.account < ${account}::text || ';'`)}
+    order by book <> ${serviceBook}::text, book limit 10`.execute(db)
   return rows.map(({ book: found }) => found)
 }
 
@@ -64,16 +60,16 @@ type FoundAccount =
  * that has it. With `below` the name of a parent such as `revenue` is also accepted.
  */
 const findAccount = async (
-  pool: pg.Pool,
+  db: Db,
   typedName: string,
   { book, below }: { readonly book: string | null; readonly below: boolean },
 ): Promise<FoundAccount> => {
-  if (book !== null && !(await hasBook(pool, book))) return { outcome: 'unknown_book', book }
+  if (book !== null && !(await hasBook(db, book))) return { outcome: 'unknown_book', book }
   const account = accountName(typedName)
-  const books = await booksOf(pool, account, { below, book })
+  const books = await booksOf(db, account, { below, book })
   const [first, second] = books
   if (first === undefined) {
-    const parent = !below && (await booksOf(pool, account, { below: true, book })).length > 0
+    const parent = !below && (await booksOf(db, account, { below: true, book })).length > 0
     return parent ? { outcome: 'parent', account } : { outcome: 'unknown_account', book, account }
   }
   if (first !== serviceBook && second !== undefined) return { outcome: 'several_books', books, account }
@@ -115,17 +111,17 @@ const messageOf = (problem: Problem, { list, below, naming, besides = '' }: Acco
 /** Finds books and accounts for the command line and HTTP, with the messages of each. */
 export const createAccountLookup = (lookupMessages: AccountMessages) => ({
   /** @throws lookupMessages.refusal for a book that is neither the service's nor a reseller's */
-  checkBook: async (pool: pg.Pool, book: string | undefined): Promise<void> => {
-    if (book !== undefined && !(await hasBook(pool, book)))
+  checkBook: async (db: Db, book: string | undefined): Promise<void> => {
+    if (book !== undefined && !(await hasBook(db, book)))
       throw lookupMessages.refusal('unknown_book', noSuchBook(book))
   },
   /** Finds an account (`findAccount`). @throws lookupMessages.refusal */
   namedAccount: async (
-    pool: pg.Pool,
+    db: Db,
     typedName: string,
     { book = null, below }: { readonly book: string | null | undefined; readonly below: boolean },
   ): Promise<{ readonly book: string; readonly account: string }> => {
-    const found = await findAccount(pool, typedName, { book, below })
+    const found = await findAccount(db, typedName, { book, below })
     if (found.outcome !== 'found')
       throw lookupMessages.refusal(found.outcome, messageOf(found, lookupMessages))
     return { book: found.book, account: found.account }

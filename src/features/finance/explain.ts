@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import type { RawBuilder } from 'kysely'
 import { isStatementLine, ledgerOf } from '../../domain/finance/entries.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { holdIdOf } from '../../domain/scrapers/calls.ts'
@@ -23,6 +23,7 @@ import {
 import { requireReadTable } from '../../platform/cli/cli-context.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { withGateways } from './gateway-names.ts'
 import { type ResourcePrefix, resourcePrefix } from './input-forms.ts'
 import { entryAt, type JournalPosting } from './journal.ts'
@@ -101,7 +102,7 @@ export type Explanation = {
 }
 
 type Log = Pick<EventLog, 'readAll' | 'readBefore' | 'readStream' | 'readStreams' | 'eventAt'>
-type Context = { readonly pool: pg.Pool; readonly log: Log }
+type Context = { readonly db: Db; readonly log: Log }
 
 /** Events before and after an event that are searched for the same request and its cause: they are close together. */
 const reach = 500
@@ -141,7 +142,7 @@ const uniqueInOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent
 
 /** `limit` events from the index `from` on, with their postings. */
 const explainEvents = async (
-  { pool, log }: Context,
+  { db, log }: Context,
   events: readonly RecordedEvent[],
   { from, limit }: { readonly from: number; readonly limit: number },
 ): Promise<Explanation> => {
@@ -149,7 +150,7 @@ const explainEvents = async (
   const chain: ExplainedEvent[] = []
   for (const event of selectedEvents) {
     const entry =
-      ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(pool, event.position) : null
+      ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(db, event.position) : null
     chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
   }
   const orderedEvent = events.find((event) => orderIn(event) !== null)
@@ -205,11 +206,11 @@ export type ExplanationRange = { readonly head: number; readonly limit: number }
  * @throws CliRefusal as `findTrail`
  */
 export const explainResource = async (
-  { pool, log }: Context,
+  { db, log }: Context,
   id: string,
   { head, limit }: ExplanationRange,
 ): Promise<Explanation | null> => {
-  const { own, shared, positions } = await findTrail(pool, id)
+  const { own, shared, positions } = await findTrail(db, id)
   const events: RecordedEvent[] = [...(await sharedEvents(log, shared, names([id])))]
   for (const stream of own) for await (const stored of log.readStream(stream)) events.push(decode(stored))
   events.push(...(await eventsAt(log, positions)))
@@ -227,7 +228,7 @@ export const explainResource = async (
       ),
     )
   const allEvents = uniqueInOrder([...ownEvents, ...related])
-  return explainEvents({ pool, log }, allEvents, { from: Math.max(0, allEvents.length - limit), limit })
+  return explainEvents({ db, log }, allEvents, { from: Math.max(0, allEvents.length - limit), limit })
 }
 
 /**
@@ -235,7 +236,7 @@ export const explainResource = async (
  * the events nearest to it.
  */
 export const explainEntry = async (
-  { pool, log }: Context,
+  { db, log }: Context,
   position: number,
   limit: number,
 ): Promise<Explanation | null> => {
@@ -244,16 +245,16 @@ export const explainEntry = async (
   const allEvents = uniqueInOrder(await eventAndNeighbours(log, event))
   const at = allEvents.findIndex((other) => other.position === position)
   const from = Math.max(0, Math.min(at - Math.floor(limit / 2), allEvents.length - limit))
-  return explainEvents({ pool, log }, allEvents, { from, limit })
+  return explainEvents({ db, log }, allEvents, { from, limit })
 }
 
 /** The events at some positions, such as those behind the lines of an account. */
 export const explainPositions = async (
-  { pool, log }: Context,
+  { db, log }: Context,
   positions: readonly number[],
 ): Promise<Explanation> => {
   const events = uniqueInOrder(await eventsAt(log, positions))
-  const { chain, leftOut } = await explainEvents({ pool, log }, events, { from: 0, limit: events.length })
+  const { chain, leftOut } = await explainEvents({ db, log }, events, { from: 0, limit: events.length })
   return { chain, terms: [], leftOut }
 }
 
@@ -267,113 +268,94 @@ export type Trail = {
   readonly positions: readonly number[]
 }
 
-type Find = (pool: pg.Pool, id: string) => Promise<Partial<Trail>>
+type Find = (db: Db, id: string) => Promise<Partial<Trail>>
 
-const entriesBy = async (pool: pg.Pool, condition: string, value: string): Promise<readonly number[]> => {
-  const { rows } = await pool.query<{ position: number }>(
-    `select e.position from read.journal_entries e where ${condition} order by e.position`,
-    [value],
-  )
-  return rows.map(({ position }) => position)
+const entriesBy = async (db: Db, condition: RawBuilder<boolean>): Promise<readonly number[]> => {
+  const entries = db.selectFrom('read.journal_entries as e').select('position').where(condition)
+  return (await entries.orderBy('position').execute()).map(({ position }) => position)
 }
 
-/** The shared streams of the rows of a read table; empty without a row. */
-const streamsOfRow = async <Row extends object>(
-  pool: pg.Pool,
-  { table, key, id }: { readonly table: `read.${string}`; readonly key: string; readonly id: string },
-  streamOf: (row: Row) => StreamName,
-): Promise<Partial<Trail>> => {
-  await requireReadTable(pool, table)
-  const { rows } = await pool.query<Row>(`select * from ${table} where ${key} = $1::text`, [id])
-  return { shared: rows.map(streamOf) }
+const ofProxy: Find = async (db, id) => {
+  await requireReadTable(db, 'read.proxies')
+  const proxies = db.selectFrom('read.proxies').select(['productId', 'country']).where('proxyId', '=', id)
+  return { shared: (await proxies.execute()).map((row) => stockStream(row.productId, row.country)) }
+}
+
+const ofKey: Find = async (db, id) => {
+  await requireReadTable(db, 'read.keys')
+  const keys = db.selectFrom('read.keys').select('accountId').where('keyId', '=', id)
+  return { shared: (await keys.execute()).map((row) => accountStream(row.accountId as AccountId)) }
 }
 
 /** A removed endpoint has no row. Its account follows from its deliveries; without any, all accounts are searched. */
-const ofEndpoint: Find = async (pool, id) => {
-  await requireReadTable(pool, 'read.webhook_endpoints')
-  const { rows } = await pool.query<{ account_id: AccountId }>(
-    `select account_id from read.webhook_endpoints where endpoint_id = $1::text
-     union select account_id from work.webhook_deliveries where endpoint_id = $1::text`,
-    [id],
-  )
-  if (rows.length > 0) return { shared: rows.map((row) => webhooksStream(row.account_id)) }
-  const allAccounts = await pool.query<{ account_id: AccountId }>('select account_id from read.accounts')
-  return { shared: allAccounts.rows.map((row) => webhooksStream(row.account_id)) }
+const ofEndpoint: Find = async (db, id) => {
+  await requireReadTable(db, 'read.webhook_endpoints')
+  const { rows: found } = await sql<{ accountId: string }>`
+    select account_id from read.webhook_endpoints where endpoint_id = ${id}
+     union select account_id from work.webhook_deliveries where endpoint_id = ${id}`.execute(db)
+  const rows = found.length > 0 ? found : await db.selectFrom('read.accounts').select('accountId').execute()
+  return { shared: rows.map((row) => webhooksStream(row.accountId as AccountId)) }
 }
 
 /** The events that set and removed a gateway, and the entries of its account in the books. */
-const ofGateway: Find = async (pool, id) => {
-  const { rows } = await pool.query<{ account_id: AccountId }>(
-    'select account_id from read.journal_resellers order by account_id',
-  )
+const ofGateway: Find = async (db, id) => {
+  const resellers = await db.selectFrom('read.journal_resellers').selectAll().orderBy('accountId').execute()
   const positions = await entriesBy(
-    pool,
-    `exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number
-             where p.position = e.position and a.account = $1::text)`,
-    gatewayAccount(id),
+    db,
+    sql`exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number
+                 where p.position = e.position and a.account = ${gatewayAccount(id)})`,
   )
-  return { shared: rows.map((row) => termsStream(row.account_id)), positions }
+  return { shared: resellers.map((row) => termsStream(row.accountId as AccountId)), positions }
 }
 
-const ofDeposit: Find = async (pool, id) => ({
+const ofDeposit: Find = async (db, id) => ({
   own: [depositStream(id)],
-  positions: await entriesBy(pool, 'e.deposit_id = $1::text', id),
+  positions: await entriesBy(db, sql`deposit_id = ${id}`),
 })
 
-const ofOrder: Find = async (pool, id) => ({
+const ofOrder: Find = async (db, id) => ({
   own: [orderStream(id as OrderId)],
-  positions: await entriesBy(pool, 'e.order_id = $1::text', id),
+  positions: await entriesBy(db, sql`order_id = ${id}`),
 })
 
 /** The events of a refund are in the stream of its order. Its entries have the refund's id as their reference. */
-const ofRefund: Find = async (pool, id) => {
-  const { rows } = await pool.query<{ order_id: OrderId }>(
-    'select distinct order_id from read.journal_entries where reference = $1::text and order_id is not null',
-    [id],
-  )
+const ofRefund: Find = async (db, id) => {
+  const orders = db.selectFrom('read.journal_entries').select('orderId').distinct()
+  const rows = await orders.where('reference', '=', id).where('orderId', 'is not', null).execute()
   return {
-    shared: rows.map((row) => orderStream(row.order_id)),
-    positions: await entriesBy(pool, 'e.reference = $1::text', id),
+    shared: rows.map((row) => orderStream(row.orderId as OrderId)),
+    positions: await entriesBy(db, sql`reference = ${id}`),
   }
 }
 
 /** The holds of a scrape have ids of their own, one per attempt, which derive from its id. */
-const ofScrape: Find = async (pool, id) => {
+const ofScrape: Find = async (db, id) => {
   const holds = Array.from({ length: maxAttempts }, (_, n) => holdIdOf(id as ScrapeId, n + 1))
-  const { rows } = await pool.query<{ position: number }>(
-    'select position from read.journal_entries where reference = any ($1::text[]) order by position',
-    [holds],
-  )
-  return { own: [scrapeStream(id as ScrapeId)], positions: rows.map(({ position }) => position) }
+  return {
+    own: [scrapeStream(id as ScrapeId)],
+    positions: await entriesBy(db, sql`reference = any (${holds}::text[])`),
+  }
 }
 
 const findByPrefix: Readonly<Record<ResourcePrefix, Find>> = {
   ord: ofOrder,
   dep: ofDeposit,
-  sub: async (_pool, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
-  pln: async (_pool, id) => ({ own: [planStream(id as PlanId)] }),
-  prx: (pool, id) =>
-    streamsOfRow<{ product_id: string; country: string }>(
-      pool,
-      { table: 'read.proxies', key: 'proxy_id', id },
-      (row) => stockStream(row.product_id, row.country),
-    ),
+  sub: async (_db, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
+  pln: async (_db, id) => ({ own: [planStream(id as PlanId)] }),
+  prx: ofProxy,
   ref: ofRefund,
   scr: ofScrape,
   crd: ofGateway,
   whs: ofEndpoint,
-  key: (pool, id) =>
-    streamsOfRow<{ account_id: AccountId }>(pool, { table: 'read.keys', key: 'key_id', id }, (row) =>
-      accountStream(row.account_id),
-    ),
-  ntc: async (_pool, id) => ({ own: [noticeStream(id as NoticeId)] }),
+  key: ofKey,
+  ntc: async (_db, id) => ({ own: [noticeStream(id as NoticeId)] }),
 }
 
 /**
  * Finds the events about a resource by its id; empty streams and no positions if nothing names it.
  * @throws CliRefusal overloaded: the read tables with its stream do not exist yet
  */
-export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => {
+export const findTrail = async (db: Db, id: string): Promise<Trail> => {
   const prefix = resourcePrefix(id)
-  return { own: [], shared: [], positions: [], ...(prefix && (await findByPrefix[prefix](pool, id))) }
+  return { own: [], shared: [], positions: [], ...(prefix && (await findByPrefix[prefix](db, id))) }
 }

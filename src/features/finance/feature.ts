@@ -33,7 +33,7 @@ type FinanceFeature = Feature & {
 }
 
 export const open = (core: ServerCore): FinanceFeature => {
-  const { pool, log, clock, runner, codec } = core
+  const { pool, db, log, clock, runner, codec } = core
   const { progress } = core.projecting
   const { decode } = codec
   const bookHead = createJournalHead({ log, progress })
@@ -42,12 +42,12 @@ export const open = (core: ServerCore): FinanceFeature => {
     await progress.reached(hot.name, head, caughtUpMs)
     return head
   }
-  const moments = createMoments({ pool, log, clock })
-  const reader = createFinanceReader({ pool, log, moments })
+  const moments = createMoments({ db, log, clock })
+  const reader = createFinanceReader({ db, log, moments })
   const wholeLog = yieldingLog(core)
   const periods = createPeriods({ log: wholeLog, runner, decode })
   const { replays, closings, stop } = createFoldRuns({
-    replay: (until, head, onPage) => checkReplay(pool, { log: wholeLog, decode, head, until, onPage }),
+    replay: (until, head, onPage) => checkReplay(db, { log: wholeLog, decode, head, until, onPage }),
     close: periods.close,
     head: () => log.head(),
   })
@@ -66,12 +66,12 @@ export const open = (core: ServerCore): FinanceFeature => {
       const { accounts } = await reader.account({}, await bookHead(), accountFilter)
       return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
     },
-    routes: financeRoutes({ pool, log, clock, progress }),
+    routes: financeRoutes({ db, log, clock, progress }),
     pages: [
-      ...trailPages({ pool, log, journalHead, moments }),
+      ...trailPages({ db, log, journalHead, moments }),
       ...moneyPages({ journalHead, reader }),
-      ...balancePages({ pool, journalHead, reader }),
-      ...bookAccountPages({ pool, journalHead, reader }),
+      ...balancePages({ db, journalHead, reader }),
+      ...bookAccountPages({ db, journalHead, reader }),
       ...periodPages({ periods, closings }),
       ...closePeriodPages({ periods, journalHead, reader, closings }),
       ...replayPages({ journalHead, replays }),

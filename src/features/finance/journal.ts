@@ -1,7 +1,7 @@
-import type pg from 'pg'
 import { books } from '../../../projections/groups.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
+import { type Database, type Db, sql } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 
@@ -34,24 +34,24 @@ export type Range = { readonly after: number; readonly to: number }
 export type AccountFilter = { readonly book: string; readonly account: string; readonly below: boolean }
 
 /**
- * The SQL condition for an account's rows of `read.journal_postings`, and its values. With `below`, `a:b` also matches
- * every account that begins with `a:b:`: `;` is the character after `:`, so that the index is read as a range. The legs
- * of one account are returned in log order by their own index, without a sort.
- * @param first the number of the statement's parameter for the book; the other values follow it
+ * The legs of an account. With `below`, `a:b` also has the legs of every account that begins with `a:b:`: `;` is the
+ * character after `:`, so that the index is read as a range. The legs of one account are returned in log order by their
+ * own index, without a sort.
  */
-export const legsOf = (
-  { account, below }: AccountFilter,
-  first: number,
-): { sql: string; values: readonly string[] } => {
-  const numbers = `select number from read.journal_accounts where book = $${first}::text`
-  return below
-    ? {
-        sql: `account_number in (${numbers} and (account = $${first + 1}::text
-                or account >= $${first + 2}::text and account < $${first + 3}::text))`,
-        values: [account, `${account}:`, `${account};`],
-      }
-    : { sql: `account_number = (${numbers} and account = $${first + 1}::text)`, values: [account] }
+const legsOf = (db: Db, { book, account, below }: AccountFilter) => {
+  const legs = db.selectFrom('read.journal_postings')
+  const numbers = db.selectFrom('read.journal_accounts').select('number').where('book', '=', book)
+  if (!below) return legs.where('accountNumber', '=', numbers.where('account', '=', account))
+  const isBelow = sql<boolean>`(account = ${account} or account >= ${`${account}:`} and account < ${`${account};`})`
+  return legs.where('accountNumber', 'in', numbers.where(isBelow))
 }
+
+/** The legs of an account in the range. */
+const legsIn = (db: Db, range: Range, filter: AccountFilter) =>
+  legsOf(db, filter)
+    .where('position', '>', range.after)
+    .where('position', '<=', range.to)
+    .select(['position', 'leg', 'accountNumber', 'amountMicros'])
 
 /*
  * Journal rows are only added and never changed. An answer up to a position that the journal has passed is therefore
@@ -71,19 +71,29 @@ export type AccountSums = {
   readonly creditMicros: bigint
 }
 
-type SumRow = { book: string; account: string; opening: string; debit: string; credit: string }
+const sumsAfter = (position: number) => [
+  sql<string>`coalesce(sum(amount_micros) filter (where position <= ${position}::bigint), 0)`.as(
+    'openingMicros',
+  ),
+  sql<string>`coalesce(sum(amount_micros) filter (where position > ${position}::bigint and amount_micros > 0), 0)`.as(
+    'debitMicros',
+  ),
+  sql<string>`coalesce(-sum(amount_micros) filter (where position > ${position}::bigint and amount_micros < 0), 0)`.as(
+    'creditMicros',
+  ),
+]
 
-const sums = `
-  coalesce(sum(amount_micros) filter (where position <= $1::bigint), 0) as opening,
-  coalesce(sum(amount_micros) filter (where position > $1::bigint and amount_micros > 0), 0) as debit,
-  coalesce(-sum(amount_micros) filter (where position > $1::bigint and amount_micros < 0), 0) as credit`
+type SumTexts = {
+  readonly openingMicros: string
+  readonly debitMicros: string
+  readonly creditMicros: string
+}
 
-const toSums = ({ book, account, opening, debit, credit }: SumRow): AccountSums => ({
-  book,
-  account,
-  openingMicros: BigInt(opening),
-  debitMicros: BigInt(debit),
-  creditMicros: BigInt(credit),
+const toSums = <Row extends SumTexts>({ openingMicros, debitMicros, creditMicros, ...row }: Row) => ({
+  ...row,
+  openingMicros: BigInt(openingMicros),
+  debitMicros: BigInt(debitMicros),
+  creditMicros: BigInt(creditMicros),
 })
 
 /** The balance at the end of the range. */
@@ -95,44 +105,51 @@ export const closingMicros = ({
 
 /** Every account that moved up to the end of the range, by book and name; `depth` shortens names to this many parts. */
 export const sumAccounts = async (
-  pool: pg.Pool,
+  db: Db,
   range: Range,
-  filter: { readonly book: string | null; readonly depth: number | null },
+  { book, depth }: { readonly book: string | null; readonly depth: number | null },
 ): Promise<readonly AccountSums[]> => {
   const account =
-    filter.depth === null
-      ? 'account'
-      : `array_to_string((string_to_array(account, ':'))[1:${Math.trunc(filter.depth)}], ':')`
-  const ofBook =
-    filter.book === null
-      ? ''
-      : 'and account_number in (select number from read.journal_accounts where book = $3::text)'
-  const { rows } = await pool.query<SumRow>(
-    `select book, account, sum(opening) as opening, sum(debit) as debit, sum(credit) as credit from (
-       select book, ${account} as account, opening, debit, credit from (
-         select account_number, ${sums} from read.journal_postings
-         where position <= $2::bigint ${ofBook} group by account_number
-       ) each join read.journal_accounts a on a.number = each.account_number
-     ) named group by book, account order by book, account`,
-    filter.book === null ? [range.after, range.to] : [range.after, range.to, filter.book],
-  )
+    depth === null
+      ? sql<string>`account`
+      : sql<string>`array_to_string((string_to_array(account, ':'))[1:${sql.lit(Math.trunc(depth))}], ':')`
+  const accounts = db.selectFrom('read.journal_accounts')
+  let legs = db.selectFrom('read.journal_postings').where('position', '<=', range.to)
+  if (book !== null)
+    legs = legs.where('accountNumber', 'in', accounts.select('number').where('book', '=', book))
+  const rows = await db
+    .selectFrom(
+      legs.select('accountNumber').select(sumsAfter(range.after)).groupBy('accountNumber').as('each'),
+    )
+    .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
+    .select(['book', account.as('account')])
+    .select(({ fn }) => [
+      fn.sum<string>('openingMicros').as('openingMicros'),
+      fn.sum<string>('debitMicros').as('debitMicros'),
+      fn.sum<string>('creditMicros').as('creditMicros'),
+    ])
+    .groupBy(['book', account])
+    .orderBy('book')
+    .orderBy(account)
+    .execute()
   return rows.map(toSums)
 }
 
 /** The account itself and every account below it that moved up to the end of the range. */
 export const sumBelow = async (
-  pool: pg.Pool,
+  db: Db,
   range: Range,
   account: { readonly book: string; readonly account: string },
 ): Promise<readonly AccountSums[]> => {
-  const { sql, values } = legsOf({ ...account, below: true }, 3)
-  const { rows } = await pool.query<SumRow>(
-    `select book, account, opening, debit, credit from (
-       select account_number, ${sums} from read.journal_postings
-       where position <= $2::bigint and ${sql} group by account_number
-     ) each join read.journal_accounts a on a.number = each.account_number order by account`,
-    [range.after, range.to, account.book, ...values],
-  )
+  const legs = legsOf(db, { ...account, below: true }).where('position', '<=', range.to)
+  const rows = await db
+    .selectFrom(
+      legs.select('accountNumber').select(sumsAfter(range.after)).groupBy('accountNumber').as('each'),
+    )
+    .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
+    .select(['book', 'account', 'openingMicros', 'debitMicros', 'creditMicros'])
+    .orderBy('account')
+    .execute()
   return rows.map(toSums)
 }
 
@@ -143,20 +160,19 @@ export type AccountTotals = Omit<AccountSums, 'book' | 'account' | 'gateway'> & 
 
 /** The sums of an account; null if no entry up to the end of the range has it. */
 export const totalsOf = async (
-  pool: pg.Pool,
+  db: Db,
   range: Range,
   filter: AccountFilter,
 ): Promise<AccountTotals | null> => {
-  const { sql, values } = legsOf(filter, 3)
-  const { rows } = await pool.query<SumRow & { lines: number; all: number }>(
-    `select '' as book, '' as account, count(*) as all, count(*) filter (where position > $1::bigint) as lines, ${sums}
-     from read.journal_postings where position <= $2::bigint and ${sql}`,
-    [range.after, range.to, filter.book, ...values],
-  )
-  const [row] = rows
-  if (!row || row.all === 0) return null
-  const { openingMicros, debitMicros, creditMicros } = toSums(row)
-  return { openingMicros, debitMicros, creditMicros, lines: row.lines }
+  const { all, ...totals } = await legsOf(db, filter)
+    .where('position', '<=', range.to)
+    .select(({ fn }) => [
+      fn.countAll<number>().as('all'),
+      fn.countAll<number>().filterWhere('position', '>', range.after).as('lines'),
+    ])
+    .select(sumsAfter(range.after))
+    .executeTakeFirstOrThrow()
+  return all === 0 ? null : toSums(totals)
 }
 
 /** The movement of an account on one day (UTC); a debit is positive. */
@@ -164,39 +180,25 @@ export type DaySum = { readonly day: string; readonly account: string; readonly 
 
 /** The movements of the account and those below it, by day and account. */
 export const sumByDay = async (
-  pool: pg.Pool,
+  db: Db,
   range: Range,
   account: { readonly book: string; readonly account: string },
 ): Promise<readonly DaySum[]> => {
-  const { sql, values } = legsOf({ ...account, below: true }, 3)
-  const { rows } = await pool.query<{ day: string; account: string; amount: string }>(
-    `select day, account, sum(amount) as amount from (
-       select to_char(e.at at time zone 'UTC', 'YYYY-MM-DD') as day, p.account_number, p.amount_micros as amount
-         from (select position, account_number, amount_micros from read.journal_postings
-                where position > $1::bigint and position <= $2::bigint and ${sql}) p
-         join read.journal_entries e using (position)
-     ) each join read.journal_accounts a on a.number = each.account_number
-     group by day, account order by day, account`,
-    [range.after, range.to, account.book, ...values],
-  )
+  const rows = await db
+    .selectFrom(legsIn(db, range, { ...account, below: true }).as('p'))
+    .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
+    .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
+    .select([sql<string>`to_char(e.at at time zone 'UTC', 'YYYY-MM-DD')`.as('day'), 'a.account'])
+    .select(({ fn }) => fn.sum<string>('p.amountMicros').as('amount'))
+    .groupBy(['day', 'a.account'])
+    .orderBy('day')
+    .orderBy('a.account')
+    .execute()
   return rows.map(({ day, account: name, amount }) => ({ day, account: name, amountMicros: BigInt(amount) }))
 }
 
 /** The purpose and the cause of an entry. */
-export type EntryLine = {
-  readonly position: number
-  /** Accounting time. */
-  readonly at: string
-  readonly type: string
-  /** Null for a line of a provider's statement: it is in no ledger. */
-  readonly accountId: string | null
-  readonly orderId: string | null
-  readonly customerId: string | null
-  readonly depositId: string | null
-  readonly reference: string | null
-  readonly actor: string
-  readonly correlationId: string
-}
+export type EntryLine = Database['read.journal_entries']
 
 export type StatementLine = EntryLine & {
   readonly account: string
@@ -208,38 +210,38 @@ export type StatementLine = EntryLine & {
   readonly against: readonly string[]
 }
 
-const entryColumns = `e.position, e.at, e.type, e.account_id as "accountId", e.order_id as "orderId",
-  e.customer_id as "customerId", e.deposit_id as "depositId", e.reference, e.actor, e.correlation_id as "correlationId"`
-
 /** A page of an account's lines, oldest first. `openingMicros` is its balance before the range. */
 export const listLines = async (
-  pool: pg.Pool,
+  db: Db,
   range: Range,
   filter: AccountFilter,
   page: { readonly openingMicros: bigint; readonly limit: number; readonly offset: number },
 ): Promise<readonly StatementLine[]> => {
-  const { sql, values } = legsOf(filter, 3)
-  const parameters = [range.after, range.to, filter.book, ...values]
-  const inRange = `from read.journal_postings where position > $1::bigint and position <= $2::bigint and ${sql}`
-  const skippedSum = await pool.query<{ sum: string }>(
-    `select coalesce(sum(amount_micros), 0) as sum from
-       (select amount_micros ${inRange} order by position, leg limit $${parameters.length + 1}::bigint) before`,
-    [...parameters, page.offset],
-  )
-  const { rows } = await pool.query<EntryLine & { account: string; amount: string; against: string[] }>(
-    `select ${entryColumns}, a.account, p.amount_micros::text as amount,
-       array(select other.account
-             from read.journal_postings o join read.journal_accounts other on other.number = o.account_number
-             where o.position = p.position and other.book = a.book and o.leg <> p.leg order by o.leg) as against
-     from (select position, leg, account_number, amount_micros ${inRange}
-           order by position, leg limit $${parameters.length + 1}::bigint offset $${parameters.length + 2}::bigint) p
-     join read.journal_accounts a on a.number = p.account_number
-     join read.journal_entries e using (position) order by p.position, p.leg`,
-    [...parameters, page.limit, page.offset],
-  )
-  let balanceMicros = page.openingMicros + BigInt(skippedSum.rows[0]?.sum ?? 0)
-  return rows.map(({ amount, ...line }) => {
-    const amountMicros = BigInt(amount)
+  const legs = legsIn(db, range, filter).orderBy('position').orderBy('leg')
+  const skipped = await db
+    .selectFrom(legs.limit(page.offset).as('before'))
+    .select(sql<string>`coalesce(sum(amount_micros), 0)`.as('micros'))
+    .executeTakeFirstOrThrow()
+  const rows = await db
+    .selectFrom(legs.limit(page.limit).offset(page.offset).as('p'))
+    .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
+    .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
+    .selectAll('e')
+    .select(['a.account', 'p.amountMicros'])
+    .select(
+      sql<readonly string[]>`array(
+        select other.account
+          from read.journal_postings o join read.journal_accounts other on other.number = o.account_number
+         where o.position = p.position and other.book = a.book and o.leg <> p.leg order by o.leg)`.as(
+        'against',
+      ),
+    )
+    .orderBy('p.position')
+    .orderBy('p.leg')
+    .execute()
+  let balanceMicros = page.openingMicros + BigInt(skipped.micros)
+  return rows.map((line) => {
+    const amountMicros = BigInt(line.amountMicros)
     balanceMicros += amountMicros
     return { ...line, amountMicros, balanceMicros }
   })
@@ -252,49 +254,40 @@ export type JournalPosting = {
 }
 export type JournalEntry = EntryLine & { readonly postings: readonly JournalPosting[] }
 
-type PostingRow = { position: number; book: string; account: string; amount: string }
-
-const withPostings = async (
-  pool: pg.Pool,
-  entries: readonly EntryLine[],
-): Promise<readonly JournalEntry[]> => {
-  const { rows } = await pool.query<PostingRow>(
-    `select position, book, account, amount_micros::text as amount
-     from read.journal_postings join read.journal_accounts on number = account_number
-     where position = any ($1::bigint[]) order by position, leg`,
-    [entries.map(({ position }) => position)],
-  )
+const withPostings = async (db: Db, entries: readonly EntryLine[]): Promise<readonly JournalEntry[]> => {
+  const positions = entries.map(({ position }) => position)
+  const rows = await db
+    .selectFrom('read.journal_postings as p')
+    .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
+    .select(['p.position', 'a.book', 'a.account', 'p.amountMicros'])
+    .where(sql<boolean>`p.position = any (${positions}::bigint[])`)
+    .orderBy('p.position')
+    .orderBy('p.leg')
+    .execute()
   const byPosition = Map.groupBy(rows, ({ position }) => position)
   return entries.map((entry) => ({
     ...entry,
-    postings: (byPosition.get(entry.position) ?? []).map(({ book, account, amount }) => ({
+    postings: (byPosition.get(entry.position) ?? []).map(({ book, account, amountMicros }) => ({
       book,
       account,
-      amountMicros: BigInt(amount),
+      amountMicros: BigInt(amountMicros),
     })),
   }))
 }
 
 /** The entries of an order in every book, oldest first. */
 export const entriesOfOrder = async (
-  pool: pg.Pool,
+  db: Db,
   orderId: string,
   to: number,
 ): Promise<readonly JournalEntry[]> => {
-  const { rows } = await pool.query<EntryLine>(
-    `select ${entryColumns} from read.journal_entries e
-     where e.order_id = $1::text and e.position <= $2::bigint order by e.position`,
-    [orderId, to],
-  )
-  return withPostings(pool, rows)
+  const entries = db.selectFrom('read.journal_entries').selectAll().where('orderId', '=', orderId)
+  return withPostings(db, await entries.where('position', '<=', to).orderBy('position').execute())
 }
 
 /** The entry of the event at a position; null if it moved no money. */
-export const entryAt = async (pool: pg.Pool, position: number): Promise<JournalEntry | null> => {
-  const { rows } = await pool.query<EntryLine>(
-    `select ${entryColumns} from read.journal_entries e where e.position = $1::bigint`,
-    [position],
-  )
-  const [entry] = await withPostings(pool, rows)
+export const entryAt = async (db: Db, position: number): Promise<JournalEntry | null> => {
+  const entries = db.selectFrom('read.journal_entries').selectAll().where('position', '=', position)
+  const [entry] = await withPostings(db, await entries.execute())
   return entry ?? null
 }

@@ -1,8 +1,8 @@
-import type pg from 'pg'
 import { laterOf } from '../../domain/finance/entries.ts'
 import { type Clock, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Moment } from './input-forms.ts'
 
 /**
@@ -45,7 +45,7 @@ type Point = { readonly position: number; readonly at: string }
  * each second of it begins. From there the log is read to the exact millisecond.
  */
 export const createMoments = (dependencies: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly log: Pick<EventLog, 'readAll'>
   readonly clock: Clock
 }): Moments => {
@@ -63,15 +63,14 @@ export const createMoments = (dependencies: {
     }
   }
 
+  const secondsUpTo = (position: number) =>
+    dependencies.db.selectFrom('read.journal_seconds').selectAll().where('position', '<=', position).limit(1)
+
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
     // Nothing was recorded before 1970, and Postgres has no year 0.
     const limit = isoTime(Math.max(atMs, 0))
-    const { rows } = await dependencies.pool.query<Point>(
-      `select position, at from read.journal_seconds
-       where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,
-      [limit, head],
-    )
-    return rows[0] ? (await scan(rows[0], limit, head)).position : 0
+    const second = await secondsUpTo(head).where('at', '<=', limit).orderBy('at', 'desc').executeTakeFirst()
+    return second ? (await scan(second, limit, head)).position : 0
   }
 
   return {
@@ -86,11 +85,8 @@ export const createMoments = (dependencies: {
         : atOrBeforeMs(moment.atMs - 1, head)
     },
     timeAt: async (position) => {
-      const { rows } = await dependencies.pool.query<Point>(
-        'select position, at from read.journal_seconds where position <= $1::bigint order by position desc limit 1',
-        [position],
-      )
-      return rows[0] ? (await scan(rows[0], null, position)).at : null
+      const second = await secondsUpTo(position).orderBy('position', 'desc').executeTakeFirst()
+      return second ? (await scan(second, null, position)).at : null
     },
   }
 }
@@ -99,10 +95,9 @@ export const createMoments = (dependencies: {
  * A warning if the log has events that were recorded while the clocks of server and Postgres were ahead, and their time
  * is still in the future; else null. Read from accounting time, which is the latest recording time so far.
  */
-export const readFutureTime = async (pool: Pick<pg.Pool, 'query'>, nowMs: number): Promise<string | null> => {
-  const { rows } = await pool.query<{ at: string | null }>('select max(at) as at from read.journal_clock')
-  const at = rows[0]?.at ?? null
-  return at === null || Date.parse(at) <= nowMs + maxAheadMs
+export const readFutureTime = async (db: Db, nowMs: number): Promise<string | null> => {
+  const { at } = (await db.selectFrom('read.journal_clock').select('at').executeTakeFirst()) ?? {}
+  return at === undefined || Date.parse(at) <= nowMs + maxAheadMs
     ? null
     : `the log has events of the future, recorded up to ${at}, and it is ${isoTime(nowMs)} now: what follows is booked at ${at} until that time has come`
 }

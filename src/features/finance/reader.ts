@@ -1,5 +1,5 @@
-import type pg from 'pg'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Statement } from './account-statement.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
 import type { Moment } from './input-forms.ts'
@@ -26,11 +26,11 @@ export const isReversedRange = ({ from, to }: ReportRange): boolean => {
 
 /** Reads reports from the journal, as of positions up to `head`, which the journal must have passed. */
 export const createFinanceReader = ({
-  pool,
+  db,
   log,
   moments,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly log: Pick<EventLog, 'readStreams'>
   readonly moments: Moments
 }) => {
@@ -57,7 +57,7 @@ export const createFinanceReader = ({
       filter: { readonly book: string | null; readonly depth: number | null },
     ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
       const span = await spanOf(reportRange, head)
-      return { span, books: byBook(await withGateways(log, await sumAccounts(pool, rangeOf(span), filter))) }
+      return { span, books: byBook(await withGateways(log, await sumAccounts(db, rangeOf(span), filter))) }
     },
 
     /** An account and those below it. */
@@ -67,7 +67,7 @@ export const createFinanceReader = ({
       account: { readonly book: string; readonly account: string },
     ) {
       const span = await spanOf(reportRange, head)
-      return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
+      return { span, accounts: await withGateways(log, await sumBelow(db, rangeOf(span), account)) }
     },
 
     /** The movements of an account and those below it, by day (UTC) and account. */
@@ -77,14 +77,14 @@ export const createFinanceReader = ({
       account: { readonly book: string; readonly account: string },
     ) {
       const span = await spanOf(reportRange, head)
-      return { span, days: await sumByDay(pool, rangeOf(span), account) }
+      return { span, days: await sumByDay(db, rangeOf(span), account) }
     },
 
     /** The sums of an account over a range, without its lines. */
     async totals(reportRange: ReportRange, head: number, filter: AccountFilter) {
       const span = await spanOf(reportRange, head)
       const noSums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
-      return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? noSums }
+      return { span, totals: (await totalsOf(db, rangeOf(span), filter)) ?? noSums }
     },
 
     /** A page of an account's lines, oldest first. */
@@ -96,7 +96,7 @@ export const createFinanceReader = ({
     ): Promise<Statement> {
       const { span, totals } = await this.totals(reportRange, head, filter)
       const { openingMicros } = totals
-      const lines = await listLines(pool, rangeOf(span), filter, { ...page, openingMicros })
+      const lines = await listLines(db, rangeOf(span), filter, { ...page, openingMicros })
       const { book, account } = filter
       const gateway = (await readGatewayNames(log, [filter]))(account)
       return { span, book, account, gateway, totals, lines }

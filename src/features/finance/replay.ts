@@ -1,8 +1,8 @@
-import type pg from 'pg'
 import { concernsBooks, createEntryStream, laterOf } from '../../domain/finance/entries.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Moment } from './input-forms.ts'
 import { type AccountSums, closingMicros, sumAccounts } from './journal.ts'
 
@@ -164,9 +164,9 @@ export type ReplayCheck = Omit<Replayed, 'sums'> & {
  * Folds the log as `replay` does, and compares the balances with the journal's tables as of the same position, which
  * the tables must have passed. It changes nothing.
  */
-export const checkReplay = async (pool: pg.Pool, options: ReplayOptions): Promise<ReplayCheck> => {
+export const checkReplay = async (db: Db, options: ReplayOptions): Promise<ReplayCheck> => {
   const { sums, ...replayed } = await replay(options)
-  const tableSums = await sumAccounts(pool, { after: 0, to: replayed.position }, { book: null, depth: null })
+  const tableSums = await sumAccounts(db, { after: 0, to: replayed.position }, { book: null, depth: null })
   type ComparedAccount = { readonly book: string; readonly account: string; log: bigint; table: bigint }
   const found = new Map<string, ComparedAccount>()
   const foundOf = ({

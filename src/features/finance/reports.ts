@@ -1,5 +1,5 @@
-import type pg from 'pg'
 import type { z } from 'zod'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
 import { type ReportForm, reportForms } from './input-forms.ts'
@@ -18,7 +18,7 @@ export type Page = { readonly limit: number; readonly offset: number }
 
 /** The input of a report, the same over HTTP and on the command line. */
 export type ReportQuestion = {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly reader: FinanceReader
   /** The largest position of the answer. */
   readonly head: number
@@ -89,8 +89,8 @@ const trialBalance: Report = {
       example: examples.trialBalance,
     },
   },
-  read: async ({ pool, reader, head, range, book, depth, page, names }) => {
-    await names.checkBook(pool, book)
+  read: async ({ db, reader, head, range, book, depth, page, names }) => {
+    await names.checkBook(db, book)
     const filter = { book: book ?? null, depth: depth ?? null }
     const { span, books } = await reader.trialBalance(range, head, filter)
     const accounts = books.flatMap((of) => of.accounts)
@@ -116,8 +116,8 @@ const account: Report = {
     examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
     answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
   },
-  read: async ({ pool, reader, head, range, account: accountText, book: of, page, names }) => {
-    const found = await names.namedAccount(pool, accountText, { book: of, below: true })
+  read: async ({ db, reader, head, range, account: accountText, book: of, page, names }) => {
+    const found = await names.namedAccount(db, accountText, { book: of, below: true })
     const { span, accounts } = await reader.account(range, head, found)
     const { book, account: name } = found
     return {
@@ -143,8 +143,8 @@ const statement: Report = {
     examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
     answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
   },
-  read: async ({ pool, reader, head, range, account: accountText, book, page, names }) => {
-    const found = await names.namedAccount(pool, accountText, { book, below: false })
+  read: async ({ db, reader, head, range, account: accountText, book, page, names }) => {
+    const found = await names.namedAccount(db, accountText, { book, below: false })
     const filter = { ...found, below: false }
     if (page === null) {
       const { lines } = (await reader.totals(range, head, filter)).totals

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
@@ -6,6 +5,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { createAccountLookup } from './book-accounts.ts'
 import { createJournalHead, entriesOfOrder } from './journal.ts'
@@ -42,7 +42,7 @@ export const names = createAccountLookup({
 })
 
 export type FinanceRoutesDependencies = {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
   readonly progress: Pick<Progress, 'reached'>
@@ -60,13 +60,13 @@ const accountParams = z.object({
 
 /** The books over HTTP, read-only. Requires a finance token. */
 export const financeRoutes = ({
-  pool,
+  db,
   log,
   clock,
   progress,
   timeoutMs,
 }: FinanceRoutesDependencies): readonly Route[] => {
-  const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
+  const reader = createFinanceReader({ db, log, moments: createMoments({ db, log, clock }) })
 
   const head = createJournalHead({ log, progress, timeoutMs })
 
@@ -97,7 +97,7 @@ export const financeRoutes = ({
         const range = parseReportRange(query)
         const position = await head()
         const page = { limit, offset }
-        const question = { pool, reader, head: position, range, account, book, depth, page, names }
+        const question = { db, reader, head: position, range, account, book, depth, page, names }
         const answer = await report.read(question).catch(toMomentRefusal)
         return { status: 200, body: answer.json() }
       },
@@ -120,7 +120,7 @@ export const financeRoutes = ({
       errors: [],
       handler: async ({ params: { id } }) => {
         const position = await head()
-        const orderEntries = await entriesOfOrder(pool, id, position)
+        const orderEntries = await entriesOfOrder(db, id, position)
         if (orderEntries.length === 0) throw refuse('not_found', 'no entry names this order')
         const entries = orderEntries.map((entry) => ({
           ...entry,

@@ -49,10 +49,10 @@ const checkReportRange = (reportRange: ReportRange): void => {
 export const printReport = (name: string) =>
   momentWork(async (context, input: InputOf<typeof reportInput>): Promise<CliOutput> => {
     checkReportRange(input)
-    const { pool } = context
+    const { db } = context
     const { account = '', book, depth, format } = input
     const { head, reader } = await openReader(context)
-    const question = { pool, reader, head, range: input, account, book, depth, page: null, names }
+    const question = { db, reader, head, range: input, account, book, depth, page: null, names }
     const report = reports.find((each) => each.name === name)!
     const answer = await report.read(question).catch((error) => {
       throw error instanceof TooManyLines

@@ -106,7 +106,7 @@ const explainAccount = async (
   { head, reader }: Awaited<ReturnType<typeof openReader>>,
   { subject, asOf, book, limit }: ExplainInput,
 ): Promise<CliOutput> => {
-  const found = await namedOrOther(context.pool, subject, { book, below: false })
+  const found = await namedOrOther(context.db, subject, { book, below: false })
   const filter = { ...found, below: false }
   const range = { asOf }
   const { span, totals } = await reader.totals(range, head, filter)

@@ -1,10 +1,10 @@
-import type pg from 'pg'
 import { actorText } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, type Role } from '../../platform/ui/page.ts'
@@ -96,7 +96,7 @@ ${
 }`
 
 type TrailReads = {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly log: EventLog
   readonly journalHead: JournalHead
   readonly moments: Pick<Moments, 'atOrBefore'>
@@ -116,7 +116,7 @@ const endOf = async (moments: TrailReads['moments'], asOf: string, head: number)
 }
 
 const trailOf = async (
-  { pool, log, journalHead, moments }: TrailReads,
+  { db, log, journalHead, moments }: TrailReads,
   { params, query, visitor }: PersonVisit,
 ): Promise<View> => {
   const id = params.id ?? ''
@@ -126,7 +126,7 @@ const trailOf = async (
     throw refuse('not_found', `ids begin with ${resourceIds}; positions begin with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
   const head = await endOf(moments, asOf, await journalHead())
-  const context = { pool, log }
+  const context = { db, log }
   const found =
     position === null
       ? await explainResource(context, id, { head, limit })

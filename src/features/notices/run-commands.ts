@@ -68,8 +68,8 @@ export const publish = async (context: CliContext, input: PublishInput): Promise
   return output(await createNotices(context).publish(draft, context), 'published', 'was published before:')
 }
 
-export const list = async ({ pool, db, clock }: CliContext, { all = false }: { readonly all?: boolean }) => {
-  await requireReadTable(pool, 'read.notices')
+export const list = async ({ db, clock }: CliContext, { all = false }: { readonly all?: boolean }) => {
+  await requireReadTable(db, 'read.notices')
   const every = db
     .selectFrom('read.notices')
     .selectAll()

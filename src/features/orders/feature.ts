@@ -64,7 +64,7 @@ export const open = (
     pages: [
       ...cataloguePages({ catalog, stock, reads, quotes, placeOrder, readBalance }),
       ...orderPages({ db, reads, log, catalog, payUrlOf }),
-      ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
+      ...orderAdminPages({ db, log, journalHead, refundOrder: refund }),
     ],
     workers: [
       () => startCompletionReactor({ ...core, complete }),

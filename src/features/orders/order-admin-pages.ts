@@ -1,10 +1,10 @@
-import type pg from 'pg'
 import type { FoundOrder } from '../../../projections/orders.ts'
 import { decidedRefundCents, type Order } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { choicesOf, type FormInput, fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
@@ -57,12 +57,12 @@ const maxRentals = 100
 
 /** The operators' page of an order, and its refund. */
 export const orderAdminPages = ({
-  pool,
+  db,
   log,
   journalHead,
   refundOrder,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly log: EventLog
   readonly journalHead: JournalHead
   readonly refundOrder: RefundOrder
@@ -144,7 +144,7 @@ export const orderAdminPages = ({
         const { orderId, customerId, costCents } = details
         const { roles } = visit.visitor
         const head = await journalHead()
-        const explanation = await explainResource({ pool, log }, orderId, { head, limit: maxEvents })
+        const explanation = await explainResource({ db, log }, orderId, { head, limit: maxEvents })
         const linked = (id: string | null | undefined): Html | null => (id ? linkedText(id, roles) : null)
         const moreRentals = proxyIds.length > maxListed ? ` and ${proxyIds.length - maxListed} more` : ''
         return {

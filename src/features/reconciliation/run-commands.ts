@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import type pg from 'pg'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { providers } from '../../domain/payments/payments.ts'
@@ -8,6 +7,7 @@ import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { withProgress } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import {
   catchUpBooks,
   isReversedRange,
@@ -32,13 +32,16 @@ type ReconcileInput = InputOf<typeof reconcileInput>
 type GatewayAccount = { readonly book: string; readonly account: string }
 
 /** The account of a gateway, in the given book or in the only book that has it. */
-const findGateway = async (pool: pg.Pool, { gateway, book }: ReconcileInput): Promise<GatewayAccount> => {
+const findGateway = async (db: Db, { gateway, book }: ReconcileInput): Promise<GatewayAccount> => {
   const prefix = gatewayAccount('')
-  const { rows } = await pool.query<GatewayAccount>(
-    `select book, account from read.journal_accounts where account >= $1::text and account < $2::text
-      order by book, account`,
-    [prefix, `${prefix.slice(0, -1)};`],
-  )
+  const rows = await db
+    .selectFrom('read.journal_accounts')
+    .select(['book', 'account'])
+    .where('account', '>=', prefix)
+    .where('account', '<', `${prefix.slice(0, -1)};`)
+    .orderBy('book')
+    .orderBy('account')
+    .execute()
   const named = rows.filter((each) => each.account === gatewayAccount(gateway))
   const found = named.filter((each) => book === undefined || each.book === book)
   if (found.length === 1) return found[0] as GatewayAccount
@@ -111,7 +114,7 @@ export const reconcileStatements = momentWork(
     const { gateway, from, to, most } = options
     if (isReversedRange(options)) throw new CliMisuse('--from must not be after --to')
     const { head, reader } = await openReader(context)
-    const found = await findGateway(context.pool, options)
+    const found = await findGateway(context.db, options)
     const format = await formatOf(context, options, found)
     const files = options.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
     const post = options.post === true ? linePoster(context, options, found) : null

@@ -106,12 +106,11 @@ export const withContext = async <Value>(
  * For commands that show read models. Events of the last moments may be missing.
  * @throws CliRefusal overloaded if no server has created the tables yet
  */
-export const requireReadTable = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
-  const { rows } = await pool.query<{ exists: boolean }>(
-    'select to_regclass($1::text) is not null as exists',
-    [table],
-  )
-  if (rows[0]?.exists !== true)
+export const requireReadTable = async (db: Db, table: `read.${string}`): Promise<void> => {
+  const { found } = await db
+    .selectNoFrom(({ fn, val }) => fn<string | null>('to_regclass', [val(table)]).as('found'))
+    .executeTakeFirstOrThrow()
+  if (found === null)
     throw new CliRefusal(
       'overloaded',
       'the read tables do not exist yet; start the server, which creates them, and run the command again',

@@ -6,6 +6,7 @@ import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { totalsOfBook } from '../../../src/features/finance/trial-balance.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { startMs } from '../../projections/steps.ts'
 import { declaredKinds } from '../../support/event-kinds.ts'
@@ -32,6 +33,7 @@ test('the properties below cover money of every kind', async () => {
 
 test('invariant: as of any position or time each book sums to zero, equals a fold of the log, and has its totals at any depth', async (t) => {
   const { pool } = await testDatabase(t)
+  const db = createKysely(pool)
   const none = { book: null, depth: null }
   await fc.assert(
     fc.asyncProperty(steps, fc.array(moment, { minLength: 8, maxLength: 8 }), async (list, instants) => {
@@ -44,9 +46,9 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
       const events = await foldLog(log)
       const head = events.length
       const reader = createFinanceReader({
-        pool,
+        db,
         log,
-        moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+        moments: createMoments({ db, log, clock: () => Number.POSITIVE_INFINITY }),
       })
       for (const given of instants) {
         const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
@@ -89,6 +91,7 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
 
 test('invariant: over any range opening plus movements is closing, and pages of a statement are its lines', async (t) => {
   const { pool } = await testDatabase(t)
+  const db = createKysely(pool)
   await fc.assert(
     fc.asyncProperty(
       steps,
@@ -108,9 +111,9 @@ test('invariant: over any range opening plus movements is closing, and pages of 
           given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
         const [from, to] = [inLog(one), inLog(other)]
         const reader = createFinanceReader({
-          pool,
+          db,
           log,
-          moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+          moments: createMoments({ db, log, clock: () => Number.POSITIVE_INFINITY }),
         })
         const before = (end: Moment) =>
           end.kind === 'position'

@@ -1,5 +1,5 @@
-import type pg from 'pg'
 import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import type { Db } from '../../../platform/postgres/kysely.ts'
 import { choicesFrom, fieldOf, problemsOf, selectOf } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
 import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
@@ -55,11 +55,11 @@ const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead
 
 /** The trial balance as of now or of another moment, and the changes between two moments. */
 export const balancePages = ({
-  pool,
+  db,
   journalHead,
   reader,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'trialBalance'>
 }): readonly ConsolePage[] => {
@@ -70,7 +70,7 @@ export const balancePages = ({
     const depth = oneOf(depths, textOf(query, 'depth')) ?? usualDepth
     const allProblems: Record<string, string> = { ...problems }
     let book: string | null = typed.book || null
-    await checkBook(pool, book ?? undefined).catch((error) => {
+    await checkBook(db, book ?? undefined).catch((error) => {
       allProblems.book = problemOf(error)
       book = null
     })

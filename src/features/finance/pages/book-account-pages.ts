@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
-import type pg from 'pg'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
+import type { Db } from '../../../platform/postgres/kysely.ts'
 import { fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
@@ -108,15 +108,12 @@ ${pagerOf(path, fields, { before: after === null ? null : before, next }, { firs
 }
 
 type BookAccountReads = {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'account' | 'statement'>
 }
 
-const account = async (
-  { pool, journalHead, reader }: BookAccountReads,
-  visit: PersonVisit,
-): Promise<View> => {
+const account = async ({ db, journalHead, reader }: BookAccountReads, visit: PersonVisit): Promise<View> => {
   const { query, nowMs, visitor } = visit
   const head = await journalHead()
   const { range, problems, typed } = parseReportQuery(query, head, nowMs)
@@ -125,7 +122,7 @@ const account = async (
   const found =
     name === ''
       ? null
-      : await namedAccount(pool, name, { book: typed.book === '' ? null : typed.book, below: true }).catch(
+      : await namedAccount(db, name, { book: typed.book === '' ? null : typed.book, below: true }).catch(
           (error) => {
             allProblems = { ...allProblems, name: problemOf(error) }
             return null
@@ -224,14 +221,14 @@ async function* statementFile(
 }
 
 const statementCsvOf = async (
-  { pool, journalHead, reader }: BookAccountReads,
+  { db, journalHead, reader }: BookAccountReads,
   { query, nowMs }: PersonVisit,
 ): Promise<PageOutcome> => {
   const head = await journalHead()
   const { range, problems, typed } = parseReportQuery(query, head, nowMs)
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
-  const found = await namedAccount(pool, textOf(query, 'name'), { book, below: true })
+  const found = await namedAccount(db, textOf(query, 'name'), { book, below: true })
   const { span } = await reader.account(range, head, found)
   return fileOf('statement.csv', Readable.from(statementFile(reader, head, found, span)))
 }
