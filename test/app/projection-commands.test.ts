@@ -5,6 +5,7 @@ import { appCommands } from '../../src/app/app-commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import { createKysely } from '../../src/platform/postgres/kysely.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { createShop } from '../projections/shop.ts'
@@ -26,7 +27,7 @@ const world = async (t: TestContext) => {
       err: () => undefined,
       // The rest of a context is not for this command.
       open: async () => ({
-        context: { pool, log, keys } as unknown as CliContext,
+        context: { pool, db: createKysely(pool), log, keys } as unknown as CliContext,
         close: async () => undefined,
       }),
     })

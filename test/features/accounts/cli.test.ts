@@ -6,6 +6,7 @@ import { commands as accountCommands } from '../../../src/features/accounts/comm
 import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
 import { type AccountId, newId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { until } from '../../support/until.ts'
 import { cause, projectedWorld, serviceWorld } from './world.ts'
 
@@ -24,6 +25,7 @@ const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world
         context: {
           ...cause,
           pool: world.pool,
+          db: createKysely(world.pool),
           log: world.log,
           runner: world.runner,
           clock: Date.now,

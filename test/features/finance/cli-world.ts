@@ -4,6 +4,7 @@ import type { Config } from '../../../src/app/config.ts'
 import type { AccountId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import type { Register } from '../../../src/platform/cli/command.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -21,6 +22,7 @@ export const ledgerWorld = async (t: TestContext, rooms: readonly Register<Confi
   ])
   const context = {
     pool,
+    db: createKysely(pool),
     log,
     clock: () => Date.parse('2026-12-24T12:00:00Z'),
     logger: silent,

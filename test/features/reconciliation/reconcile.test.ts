@@ -7,6 +7,7 @@ import { runCli } from '../../../src/app/cli-program.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import type { Shop } from '../../projections/shop.ts'
@@ -66,6 +67,7 @@ const world = async (t: TestContext) => {
   const actor = { kind: 'operator', name: 'test' } as const
   const context = {
     pool,
+    db: createKysely(pool),
     log,
     clock,
     runner,

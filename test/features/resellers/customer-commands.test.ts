@@ -5,6 +5,7 @@ import { runCli } from '../../../src/app/cli-program.ts'
 import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
 import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
 
@@ -18,7 +19,13 @@ const shell = async (t: TestContext) => {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({
-        context: { ...cause, keys, pool: world.pool, runner: world.runner } as unknown as CliContext,
+        context: {
+          ...cause,
+          keys,
+          pool: world.pool,
+          db: createKysely(world.pool),
+          runner: world.runner,
+        } as unknown as CliContext,
         close: async () => undefined,
       }),
     })
