@@ -33,6 +33,17 @@ type FeatureTables = {
   }
   readonly 'work.webhook_deliveries': DeliveriesTable
   readonly 'work.webhook_attempts': AttemptRow & { readonly deliveryId: string }
+  readonly 'vault.replacement_comments': {
+    readonly proxyId: string
+    readonly replacedAt: string
+    readonly comment: string
+  }
+  readonly 'work.exit_health': {
+    readonly exitId: string
+    readonly alive: boolean
+    readonly problem: string | null
+    readonly changedAt: string
+  }
   readonly 'work.traffic': { readonly planId: string; readonly usedBytes: number }
   readonly 'work.renewals': {
     readonly subscriptionId: string

@@ -64,7 +64,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   const parts = serviceParts({ pool, clock, ...needs })
   return {
     pages: [
-      ...overviewPages({ pool, db, reads, catalog }),
+      ...overviewPages({ db, reads, catalog }),
       ...homePages({ catalog, stock, liveScrapers, name }),
       ...statusPages({ parts, clock }),
       ...searchPages({ db, pool, log, findAccount, caughtUp }),

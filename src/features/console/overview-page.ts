@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
 import { ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
@@ -7,7 +6,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -30,16 +29,12 @@ const attentionList = (items: readonly (AttentionItem | false)[]): Html => {
     : html`<ul>${shown.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
 }
 
-type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
-
 /** The first page: the balance, the spending, and the tasks for the account. */
 export const overviewPages = ({
-  pool,
   db,
   reads,
   catalog,
 }: {
-  readonly pool: pg.Pool
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
@@ -58,32 +53,34 @@ export const overviewPages = ({
       ),
   )
 
-  const lowPlans = async ({ accountId }: ShownAccount, now: string): Promise<readonly LowPlan[]> => {
-    const { rows } = await pool.query<LowPlan>(
-      `select p.plan_id, p.product_id,
-              greatest(0, p.total_bytes - greatest(p.used_bytes, coalesce(t.used_bytes, 0)))::bigint as left
-         from read.low_traffic l
-         join read.plans p on p.plan_id = l.plan_id
-         left join work.traffic t on t.plan_id = p.plan_id
-        where l.account_id = $1::text and l.low_since is not null and (p.expires_at is null or p.expires_at > $2::timestamptz)
-        order by l.low_since desc limit 10`,
-      [accountId, now],
-    )
-    return rows
-  }
+  const lowPlans = ({ accountId }: ShownAccount, now: string) =>
+    db
+      .selectFrom('read.low_traffic as l')
+      .innerJoin('read.plans as p', 'p.planId', 'l.planId')
+      .leftJoin('work.traffic as t', 't.planId', 'p.planId')
+      .where('l.accountId', '=', accountId)
+      .where('l.lowSince', 'is not', null)
+      .where((eb) => eb.or([eb('p.expiresAt', 'is', null), eb('p.expiresAt', '>', now)]))
+      .orderBy('l.lowSince', 'desc')
+      .limit(10)
+      .select([
+        'p.planId',
+        'p.productId',
+        sql<number>`greatest(0, p.total_bytes - greatest(p.used_bytes, coalesce(t.used_bytes, 0)))::bigint`.as(
+          'left',
+        ),
+      ])
+      .execute()
 
-  const openOrders = async ({
-    accountId,
-  }: ShownAccount): Promise<{ readonly awaiting: number; readonly processing: number }> => {
-    const { rows } = await pool.query<{ awaiting: number; processing: number }>(
-      `select awaiting_payment as awaiting, processing from read.order_counts where account_id = $1::text`,
-      [accountId],
-    )
-    return rows[0] ?? { awaiting: 0, processing: 0 }
-  }
+  const openOrders = async ({ accountId }: ShownAccount) =>
+    (await db
+      .selectFrom('read.order_counts')
+      .where('accountId', '=', accountId)
+      .select(['awaitingPayment', 'processing'])
+      .executeTakeFirst()) ?? { awaitingPayment: 0, processing: 0 }
 
   const unreadNotices = async (account: ShownAccount, nowMs: number): Promise<number> =>
-    (await noticesOf({ pool, db }, account, nowMs)).filter(({ unread }) => unread).length
+    (await noticesOf(db, account, nowMs)).filter(({ unread }) => unread).length
 
   const overview = async (account: ShownAccount, nowMs: number): Promise<View> => {
     const now = isoTime(nowMs)
@@ -108,12 +105,12 @@ export const overviewPages = ({
         text: 'The account is blocked: it can read but not buy.',
         href: '/console/notices',
       },
-      ...low.map(({ plan_id, product_id, left }) => ({
-        text: `${catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
-        href: `/console/plans/${plan_id}`,
+      ...low.map(({ planId, productId, left }) => ({
+        text: `${catalog.current().resolve(productId)?.name ?? productId}: ${bytesText(left)} left`,
+        href: `/console/plans/${planId}`,
       })),
-      open.awaiting > 0 && {
-        text: `${countText(open.awaiting, 'order')} awaiting payment`,
+      open.awaitingPayment > 0 && {
+        text: `${countText(open.awaitingPayment, 'order')} awaiting payment`,
         href: '/console/orders?status=awaiting_payment',
       },
       open.processing > 0 && {

@@ -1,5 +1,5 @@
-import type pg from 'pg'
 import type { ExitState } from '../../domain/exits/events.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { hiddenOf, postButton } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -26,11 +26,11 @@ const healthOf = ({ alive, problem, since }: ListedExit): Html =>
 
 /** The exits of the gateway with their health. They can be drained and resumed here. */
 export const exitPages = ({
-  pool,
+  db,
   caughtUp,
   setExitState,
 }: {
-  readonly pool: pg.Pool
+  readonly db: Db
   readonly caughtUp: CaughtUp
   readonly setExitState: ExitService['setState']
 }): readonly ConsolePage[] => [
@@ -46,7 +46,7 @@ export const exitPages = ({
         body: html`<p>Upstream exits of the gateway. A drained exit takes no new sessions; existing ones finish.</p>
 ${await listOf<ListedExit, string>(visit, {
   caption: 'Exits by id',
-  load: (page) => exitsAfter(pool, page),
+  load: (page) => exitsAfter(db, page),
   parseKey: (text) => text,
   keyOf: ({ exitId }) => exitId,
   empty: 'No exit is imported. In a sandbox its own exits are used.',

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import {
   decideImport,
   decideState,
@@ -12,6 +11,7 @@ import { type ExitsState, exitsFold, type KnownExit } from '../../domain/exits/f
 import type { Cause } from '../../kernel/event.ts'
 import { exitsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import { sameLogin } from '../../platform/vault/logins.ts'
 import type { ImportedExit } from './import-exits.ts'
 import { type ExitLogins, loginsOf, placeOf } from './live-exits.ts'
@@ -28,37 +28,27 @@ export type ListedExit = {
   readonly since: string | null
 }
 
-type Row = {
-  readonly exit_id: string
-  readonly state: ExitState
-  readonly terms: ExitTerms
-  readonly alive: boolean | null
-  readonly problem: string | null
-  readonly changed_at: string | null
-}
-
 /** Up to `limit` exits after the given one, ordered by id, without removed ones; null: from the first. */
-export const exitsAfter = async (
-  pool: pg.Pool,
+export const exitsAfter = (
+  db: Db,
   { after, limit }: { readonly after: string | null; readonly limit: number },
-): Promise<readonly ListedExit[]> => {
-  const { rows } = await pool.query<Row>({
-    name: 'exits-after',
-    text: `select listed.exit_id, listed.state, listed.terms, health.alive, health.problem, health.changed_at
-             from read.exits listed left join work.exit_health health using (exit_id)
-            where listed.state <> 'removed' and listed.exit_id > $1::text
-            order by listed.exit_id limit $2::int`,
-    values: [after ?? '', limit],
-  })
-  return rows.map((row) => ({
-    exitId: row.exit_id,
-    state: row.state,
-    terms: row.terms,
-    alive: row.alive ?? true,
-    problem: row.problem,
-    since: row.changed_at,
-  }))
-}
+): Promise<readonly ListedExit[]> =>
+  db
+    .selectFrom('read.exits as listed')
+    .leftJoin('work.exit_health as health', 'health.exitId', 'listed.exitId')
+    .where('listed.state', '<>', 'removed')
+    .where('listed.exitId', '>', after ?? '')
+    .orderBy('listed.exitId')
+    .limit(limit)
+    .select(({ fn, val }) => [
+      'listed.exitId',
+      'listed.state',
+      'listed.terms',
+      fn.coalesce('health.alive', val(true)).as('alive'),
+      'health.problem',
+      'health.changedAt as since',
+    ])
+    .execute()
 
 /** The address of an exit without credentials. */
 export const endpointOf = (via: ExitVia): string => {

@@ -41,6 +41,6 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
     locations,
     recent,
     routes: geoRoutes({ places: locations, recent }),
-    pages: exitPages({ pool, caughtUp, setExitState: setState }),
+    pages: exitPages({ db: core.db, caughtUp, setExitState: setState }),
   }
 }

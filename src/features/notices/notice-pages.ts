@@ -40,19 +40,16 @@ import { listOf } from '../../platform/ui/table.ts'
 import { afterText, buttonLink, countText, oneOf, stateText, timeText } from '../../platform/ui/text.ts'
 import { markNoticeRead, type Notices } from './notice-service.ts'
 
-type NoticeReads = { readonly pool: pg.Pool; readonly db: Db }
-
 /** The current notices of an account, as `GET /announcements` returns them. */
-export const noticesOf = async (
-  { pool, db }: NoticeReads,
-  { accountId, reseller }: ShownAccount,
-  nowMs: number,
-) => {
-  const { rows } = await pool.query<{ has: boolean }>(
-    'select exists (select from read.keys where account_id = $1::text and not revoked) as has',
-    [accountId],
-  )
-  const audiences = audiencesOf({ reseller, hasActiveKey: rows[0]?.has ?? false })
+export const noticesOf = async (db: Db, { accountId, reseller }: ShownAccount, nowMs: number) => {
+  const activeKey = await db
+    .selectFrom('read.keys')
+    .where('accountId', '=', accountId)
+    .where('revoked', '=', false)
+    .select('keyId')
+    .limit(1)
+    .executeTakeFirst()
+  const audiences = audiencesOf({ reseller, hasActiveKey: activeKey !== undefined })
   return listAnnouncements(db, accountId, { audiences, kind: undefined }, isoTime(nowMs))
 }
 
@@ -71,7 +68,11 @@ export const noticePages = ({
   pool,
   db,
   reads,
-}: NoticeReads & { readonly reads: Pick<Reads, 'settledHere'> }): readonly ConsolePage[] => [
+}: {
+  readonly pool: pg.Pool
+  readonly db: Db
+  readonly reads: Pick<Reads, 'settledHere'>
+}): readonly ConsolePage[] => [
   accountPage({
     path: '/console/notices',
     name: 'showNotices',
@@ -79,7 +80,7 @@ export const noticePages = ({
     nav: { label: 'Notices' },
     show: async ({ account, nowMs, form }) => {
       await reads.settledHere(account.accountId)
-      const notices = await noticesOf({ pool, db }, account, nowMs)
+      const notices = await noticesOf(db, account, nowMs)
       const markButton = (value: string, label: string) => postButton(form, { name: 'read', value, label })
       return {
         title: 'Notices',
@@ -104,7 +105,7 @@ ${notice.unread ? markButton(notice.noticeId, 'Mark as read') : null}
       whenBlocked: true,
       run: async ({ account, nowMs }, typed) => {
         const selection = typed.text('read')
-        const notices = await noticesOf({ pool, db }, account, nowMs)
+        const notices = await noticesOf(db, account, nowMs)
         // Marks are stored only for notices that the account can see.
         const read = notices.filter(
           ({ noticeId, unread }) => unread && (selection === 'all' || noticeId === selection),

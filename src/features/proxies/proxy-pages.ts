@@ -115,7 +115,7 @@ export const addressPages = ({
     (await proxyRecords(visit.account.accountId, [await ownRow(visit)]))[0]!
 
   const historyOf = async ({ proxyId }: ProxyRecord): Promise<Html> => {
-    const replacements = (await readReplacements(pool, [proxyId])).get(proxyId) ?? []
+    const replacements = (await readReplacements(db, [proxyId])).get(proxyId) ?? []
     if (replacements.length === 0) return nothing
     return html`<h2>Replacements</h2>
 ${tableOf({

@@ -11,7 +11,7 @@ import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/command.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { VerifyRentals } from './own-rentals.ts'
 import { createFindProxy } from './own-rentals.ts'
@@ -114,19 +114,27 @@ export type Replacement = {
 
 /** The replacements of these rentals by rental id, oldest first. Rentals without a replacement are left out. */
 export const readReplacements = async (
-  pool: pg.Pool,
+  db: Db,
   proxyIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly Replacement[]>> => {
-  const { rows } = await pool.query<Replacement & { readonly proxyId: string }>(
-    `select replacement.proxy_id as "proxyId", replacement.replaced_at as "replacedAt", replacement.reason,
-            replacement.former_ip as "formerIp", replacement.ip, said.comment
-       from read.replacements replacement
-       left join vault.replacement_comments said
-         on said.proxy_id = replacement.proxy_id and said.replaced_at = replacement.replaced_at
-      where replacement.proxy_id = any ($1::text[])
-      order by replacement.replaced_at`,
-    [proxyIds],
-  )
+  const rows = await db
+    .selectFrom('read.replacements as replacement')
+    .leftJoin('vault.replacement_comments as renter', (join) =>
+      join
+        .onRef('renter.proxyId', '=', 'replacement.proxyId')
+        .onRef('renter.replacedAt', '=', 'replacement.replacedAt'),
+    )
+    .where('replacement.proxyId', '=', sql<string>`any (${proxyIds}::text[])`)
+    .orderBy('replacement.replacedAt')
+    .select([
+      'replacement.proxyId',
+      'replacement.replacedAt',
+      'replacement.reason',
+      'replacement.formerIp',
+      'replacement.ip',
+      'renter.comment',
+    ])
+    .execute()
   const groups = Map.groupBy(rows, ({ proxyId }) => proxyId)
   return new Map(
     [...groups].map(([proxyId, found]) => [

@@ -19,7 +19,7 @@ const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement)
   `${replacedAt} ${reason}, was ${formerIp}${comment === null ? '' : `: ${comment}`}`
 
 const factsOf = async (
-  { pool, clock, config }: CliContext,
+  { pool, db, clock, config }: CliContext,
   { accountId }: ListScope,
   rows: readonly FoundProxy[],
 ): Promise<readonly Owned<ListedProxy>[]> => {
@@ -30,7 +30,7 @@ const factsOf = async (
       rows.map((row) => row.customerId),
     ),
     readReplacements(
-      pool,
+      db,
       rows.map((row) => row.proxyId),
     ),
   ])
