@@ -38,7 +38,7 @@ const scrapeOutcomes = [
 export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
 
 /**
- * Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost the
+ * Whether an outcome is charged (docs/guides/scrapers.md, "What is billed"). An answer from the provider's cache cost the
  * service nothing.
  */
 export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
