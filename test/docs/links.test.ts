@@ -21,7 +21,9 @@ test('every link from a page to a file of the project works', async () => {
     for (const [, target = ''] of read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g))
       if (!/^https?:/.test(target)) {
         const file = join(dirname(page), target)
-        const exists = file.startsWith(generated) ? generatedPages.includes(file) : existsSync(join(root, file))
+        const exists = file.startsWith(generated)
+          ? generatedPages.includes(file)
+          : existsSync(join(root, file))
         assert.ok(exists, `${page}: ${target}`)
       }
 })

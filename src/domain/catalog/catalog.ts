@@ -205,9 +205,9 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 }
 
 /**
- * Parses the `fulfillment_meta` of an order (docs/reference/api.md, "Catalogue and prices"). Unknown fields are refused.
- * `country` (alpha-3, any case) and `period_days` are required for dedicated IPs. The mobile fields may be missing or
- * null, also for other products. The result is null for a gateway product. Refusals: invalid_targeting,
+ * Parses the `fulfillment_meta` of an order (docs/reference/api.md, "Catalogue and prices"). Unknown fields are
+ * refused. `country` (alpha-3, any case) and `period_days` are required for dedicated IPs. The mobile fields may be
+ * missing or null, also for other products. The result is null for a gateway product. Refusals: invalid_targeting,
  * invalid_country, invalid_period.
  */
 export const parseMeta = (

@@ -18,8 +18,8 @@ export type RailRoute = {
 const stripe = (name: string): RailRoute => ({ provider: 'stripe', currency: 'usd', name })
 
 /**
- * The only table of the rails, with their providers and currencies (docs/reference/api.md, "Deposits"). A rail without a
- * route is known and never live, because its payers pay in a currency other than the wallet's: UPI in INR, Pix and
+ * The only table of the rails, with their providers and currencies (docs/reference/api.md, "Deposits"). A rail without
+ * a route is known and never live, because its payers pay in a currency other than the wallet's: UPI in INR, Pix and
  * boleto in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
  */
 const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {

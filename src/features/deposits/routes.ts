@@ -79,7 +79,7 @@ const createdExample = {
   status: 'awaiting_payment',
 } as const
 
-/** The fingerprint that a retry under the same key must repeat (docs/reference/api.md, "Requests"). */
+/** The fingerprint that a retry under the same key must repeat (docs/reference/api.md, "Idempotency"). */
 const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
   requestDigest([
     'POST',

@@ -125,8 +125,8 @@ export type Buyer = {
 }
 
 /**
- * The last checks before the order is decided (docs/reference/api.md, "Order of checks"): a rail without a live gateway,
- * then the price guard.
+ * The last checks before the order is decided (docs/reference/api.md, "Order of checks"): a rail without a live
+ * gateway, then the price guard.
  */
 const draftOf = (
   buyer: Buyer,
@@ -169,7 +169,8 @@ const refuseFree = ({ amountCents, reseller }: Quote): void => {
 }
 
 /**
- * Customers may order only from the reseller's own catalogue (docs/reference/api.md, "Catalogue and prices": `sellable`).
+ * Customers may order only from the reseller's own catalogue (docs/reference/api.md, "Catalogue and prices":
+ * `sellable`).
  */
 const refuseUnsellable = (
   product: Product,

@@ -198,7 +198,8 @@ export const signedRequest = (
 }
 
 /**
- * Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (docs/reference/api.md, "Webhooks and notices").
+ * Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (docs/reference/api.md, "Webhooks and
+ * notices").
  */
 const serviceSignature = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')

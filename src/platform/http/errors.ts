@@ -31,8 +31,8 @@ type ExtraArguments<Code extends ErrorCode> = [ErrorExtra<Code>] extends [never]
 
 /**
  * Creates the refusal with this code, to be thrown: `throw refuse('not_found', 'no such order')`. The status comes from
- * the error table. The types require the fields that docs/reference/api.md gives for the code. The message is for people: it
- * names the field and the accepted set, starts in lower case and has no full stop.
+ * the error table. The types require the fields that docs/reference/api.md gives for the code. The message is for
+ * people: it names the field and the accepted set, starts in lower case and has no full stop.
  */
 export const refuse = <Code extends ErrorCode>(
   code: Code,
@@ -84,8 +84,8 @@ const change = (meaning: string, remedy: string, causes: readonly string[] = [])
 const cents = z.int()
 
 /**
- * Every error code of the API with its status: docs/reference/api.md, "Errors". The OpenAPI document and the docs page are
- * generated from it. A code is never renamed or reused.
+ * Every error code of the API with its status: docs/reference/api.md, "Errors". The OpenAPI document and the docs page
+ * are generated from it. A code is never renamed or reused.
  */
 const errorTable = {
   unauthorized: entry({

@@ -214,7 +214,8 @@ type RouteDefinition<
   readonly idempotencyKey?: 'optional' | 'required-for-resellers'
   /**
    * Whether this account has an order (or a similar resource) under the key. Called only if the body fails at its
-   * product, quantity or targeting: the check of a known key comes before those (docs/reference/api.md, "Order of checks").
+   * product, quantity or targeting: the check of a known key comes before those (docs/reference/api.md, "Order of
+   * checks").
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
   /** Required for every operation with an API key. Without it, creating the server fails. */
