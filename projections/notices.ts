@@ -64,7 +64,7 @@ export const notices = readModel({
   },
 })
 
-/** The feed is not an archive (docs/http-api.md, "Webhooks and notices"). */
+/** The feed is not an archive (docs/reference/api.md, "Webhooks and notices"). */
 export const maxAnnouncements = 50
 
 /**

@@ -92,7 +92,7 @@ export const settings = {
     .prefault('auto')
     .describe('The format of log lines: json for programs, pretty for people; auto: pretty on a terminal.'),
   FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no rate limits.'),
-  // The limits of docs/http-api.md, "Requests".
+  // The limits of docs/reference/api.md, "Rate limits".
   FAREBOX_RATE_KEY: rate.prefault('300/50').describe('Requests of one key: burst, and rate per second.'),
   FAREBOX_RATE_ADDRESS: rate
     .prefault('600/100')

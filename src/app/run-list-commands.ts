@@ -5,7 +5,7 @@ import { readWorkerRuns, type WorkerRuns } from '../platform/work/worker-runs.ts
 import type { Config } from './config.ts'
 import type { ListedRoute } from './list-routes.ts'
 
-/** Who may call a route, in the words of docs/http-api.md. */
+/** Who may call a route, in the words of docs/reference/api.md. */
 const accessText: Readonly<Record<ListedRoute['access'], string>> = {
   public: 'everybody',
   'any-key': 'any key',

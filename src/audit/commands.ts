@@ -159,7 +159,7 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
   }),
   bareCommand({
     name: 'ledger events',
-    about: 'describe every event type, field by field (docs/events.md); --json: for programs',
+    about: 'describe every event type, field by field; --json: for programs',
     run: async () => (await import('./event-dictionary-page.ts')).printEvents,
   }),
   command({

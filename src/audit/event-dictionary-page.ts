@@ -89,7 +89,7 @@ export type EventDictionary = {
 const booksOf = (type: string): readonly BookedLeg[] | undefined =>
   Object.hasOwn(bookedLegs, type) ? bookedLegs[type as keyof typeof bookedLegs] : undefined
 
-/** The machine-readable dictionary: docs/events.json. */
+/** The machine-readable dictionary: `ledger events --json`. */
 export const eventDictionary = (): EventDictionary => {
   const defs: Record<string, JsonSchema> = {}
   const schemaOf = (schema: z.ZodType): JsonSchema => {
@@ -199,7 +199,7 @@ const optionRows = (option: JsonSchema, path: string): readonly Row[] =>
 
 const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|')
 
-const markdownTable = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
+export const markdownTable = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
   [headings, headings.map(() => '---'), ...rows]
     .map((cells) => `| ${cells.map(escapeCell).join(' | ')} |`)
     .join('\n')
@@ -234,8 +234,7 @@ const intro = `# Events
 
 Every kind of event in the log, with its fields. \`farebox ledger events\` prints this page. With \`--json\` it prints
 [events.json](events.json), which has the same for programs. Both are generated from the declarations that
-\`farebox ledger verify\` checks, and tests keep them up to date. Another test derives all balances from \`events.json\` and an
-export of the log (docs/exports.md).
+\`farebox ledger verify\` checks. A test derives all balances from \`events.json\` and an export of the log (docs/exports.md).
 
 How to read the tables:
 
@@ -252,7 +251,7 @@ How to read the tables:
   counts as 0.
 `
 
-/** docs/events.md */
+/** The dictionary for people: `ledger events`. */
 export const eventsPage = (): string => {
   const { events, metadata: metadataSchema, $defs } = eventDictionary()
   const byStream = Map.groupBy(Object.entries(events), ([, { stream }]) => stream)

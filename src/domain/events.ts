@@ -66,7 +66,7 @@ export const eventDefinitionOf = (type: string): EventDefinition | null => byTyp
 /** What is wrong with an event's data according to its definition; null if nothing is. */
 export const dataProblem = (type: string, data: unknown): string | null => {
   const fact = byType.get(type)
-  if (fact === undefined) return `there is no event ${type} in the dictionary (docs/events.md)`
+  if (fact === undefined) return `there is no event ${type} in the dictionary (farebox ledger events)`
   const { error } = fact.data.safeParse(data)
   if (error === undefined) return null
   const [issue] = error.issues

@@ -56,8 +56,8 @@ export const requestDigest = (parts: readonly unknown[]): string =>
 /**
  * The fingerprint of an order's request. Two requests under one `Idempotency-Key` are the same if their fingerprints are
  * equal. It covers the method, the route with its path ids, the canonical product id, the body and the
- * customer, but not the price guard (docs/http-api.md, "Requests"). Null in `fulfillment_meta` is the same as an absent
- * field.
+ * customer, but not the price guard (docs/reference/api.md, "Idempotency"). Null in `fulfillment_meta` is the same as
+ * an absent field.
  */
 export const requestFingerprint = (request: {
   readonly method: string

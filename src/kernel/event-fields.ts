@@ -16,7 +16,7 @@ export type FieldMeta = {
   readonly sign?: Sign
   /** The time is not after the recording of its event. */
   readonly past?: true
-  /** A name. docs/events.md documents the schema once under this name, for all fields that use it. */
+  /** A name. The event dictionary documents the schema once under this name, for all fields that use it. */
   readonly id?: string
 }
 

@@ -68,7 +68,7 @@ export type RecordedEvent<Event extends DomainEvent = DomainEvent> = Event & {
 
 /**
  * The definition of one kind of event: the source of its type (`EventOf`), of the schema for verification, and of its
- * entry in docs/events.md. Other readers of the log do not validate events, because the writers are typed.
+ * entry in the dictionary. Other readers of the log do not validate events, because the writers are typed.
  */
 export type EventDefinition<Type extends string = string, Data = unknown> = {
   readonly type: Type

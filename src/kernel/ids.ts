@@ -101,7 +101,7 @@ export const deriveId = <Id extends string>(prefix: string, parts: readonly (str
 export const orderIdOf = (account: AccountId, idempotencyKey: string): OrderId =>
   deriveId('ord', [account, 'order', idempotencyKey])
 
-/** The n-th deposit of an `Idempotency-Key`. n rises when the previous one is closed (docs/http-api.md, "Deposits"). */
+/** The n-th deposit of an `Idempotency-Key`. n rises when the previous one is closed (docs/reference/api.md, "Deposits"). */
 export const depositIdOf = (
   account: AccountId,
   customer: CustomerId | null,

@@ -80,8 +80,8 @@ const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => {
 export const microsToCentsHalfUp = (value: number): Cents => multiplyToCents(value)
 
 /**
- * The amount times all factors, computed exactly and rounded once, half up to whole cents (docs/http-api.md, "Catalogue
- * and prices").
+ * The amount times all factors, computed exactly and rounded once, half up to whole cents (docs/reference/api.md,
+ * "Catalogue and prices").
  * @throws RangeError for a negative amount or result
  * @example multiplyToCents(centsToMicros(999), basisPoints(10_000 - 1_250)) // 874: 12.5 % off $9.99
  */

@@ -30,7 +30,7 @@ export type TokenForm<Token extends string> = {
   displayPrefixOf(token: Token): string
 }
 
-/** @param prefix identifies the kind, e.g. `fbx_` (docs/http-api.md, "Names") */
+/** @param prefix identifies the kind, e.g. `fbx_` (docs/reference/api.md, "Authentication") */
 export const tokenForm = <Token extends string>(prefix: string): TokenForm<Token> => {
   const form = new RegExp(`^${prefix}[${base62}]{${randomLength + checksumLength}}$`)
   return {

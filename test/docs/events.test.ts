@@ -2,22 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { isDeepStrictEqual } from 'node:util'
 import { eventDictionary, eventsPage } from '../../src/audit/event-dictionary-page.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
 
 const docs = join(import.meta.dirname, '../../docs')
-
-test('docs/events.md and docs/events.json are up to date: npx farebox ledger events > docs/events.md, and --json', () => {
-  const [stored, made] = [readFileSync(join(docs, 'events.md'), 'utf8'), eventsPage()].map((page) =>
-    page.split('\n'),
-  )
-  assert.deepEqual(stored?.filter((line, at) => line !== made?.[at]).slice(0, 5), [])
-  assert.equal(stored?.length, made?.length)
-  // Parsed, for it may be laid out in any way.
-  const json = JSON.parse(readFileSync(join(docs, 'events.json'), 'utf8'))
-  assert.ok(isDeepStrictEqual(json, JSON.parse(JSON.stringify(eventDictionary()))), 'docs/events.json')
-})
 
 test('docs/decisions/0075 names the invariants of every kind of event, and only existing kinds', () => {
   const page = readFileSync(join(docs, 'decisions/0075-what-must-follow.md'), 'utf8')

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { publicErrors } from '../../src/features/free-tools/check-result.ts'
 import { startService } from '../support/service.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/free-tools.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/guides/free-tools.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 test('the commands of the free tools page run as printed', async (t) => {

@@ -13,14 +13,17 @@ import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/gateway.md'), 'utf8')
+const guide = readFileSync(join(root, 'docs/guides/proxy-lines.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/operations/gateway.md'), 'utf8')
 
-/** The blocks of the page that a reader copies into a shell. */
-const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+/** The blocks of a page that a reader copies into a shell. */
+const blocksOf = (text: string): readonly string[] =>
+  [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-test('the commands of the page on lines and exits run as printed', async (t) => {
-  assert.equal(blocks.length, 4)
-  const [, start = '', exits = '', stock = ''] = blocks
+test('the commands of the gateway page run as printed', async (t) => {
+  const blocks = blocksOf(page)
+  assert.equal(blocks.length, 3)
+  const [start = '', exits = '', stock = ''] = blocks
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
 
   await t.test('a separate gateway', async (t) => {
@@ -72,9 +75,9 @@ test('the steps from an order to a request work, over HTTP and SOCKS5', async (t
   await startRealWorker(t, service, settings)
   const { buyer } = service
   await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })
-  const [steps = ''] = blocks
+  const [steps = ''] = blocksOf(guide)
   const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', steps], {
-    env: { ...process.env, FAREBOX_URL: service.baseUrl, FAREBOX_KEY: service.demo.buyer.key },
+    env: { ...process.env, API: `${service.baseUrl}/api/v1`, KEY: service.demo.buyer.key },
   }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
   assert.equal(stdout.match(/"exit":"sandbox-us-\d","country":"us"/g)?.length, 2, stdout)
   const [, planId = ''] = /"planId":"(pln_\w+)"/.exec(stdout) ?? []
@@ -82,13 +85,13 @@ test('the steps from an order to a request work, over HTTP and SOCKS5', async (t
   await until(async () => (await used()) > 400, { what: 'the bytes of two requests' })
 })
 
-test('the page on lines and exits lists every key of usernames and every placeholder, and its example is valid', () => {
+test('the pages list every key of usernames and every placeholder, and the example is valid', () => {
   const refused = parseUsername('u7k2m9x4-nothing-1')
   assert.ok(!refused.ok)
   const keys = refused.problem.detail.split(' are ')[1]?.split(', ') ?? []
   assert.ok(keys.length > 10)
-  for (const name of [...keys, ...placeholders.map((placeholder) => `{${placeholder}}`)])
-    assert.ok(page.includes(`\`${name}\``), name)
-  const [example = ''] = /u7k2m9x4-[^\n]+/.exec(page) ?? []
+  for (const name of keys) assert.ok(guide.includes(`\`${name}\``), name)
+  for (const name of placeholders) assert.ok(page.includes(`\`{${name}}\``), name)
+  const [example = ''] = /u7k2m9x4-[^\n]+/.exec(guide) ?? []
   assert.ok(parseUsername(example).ok, example)
 })

@@ -8,7 +8,7 @@ import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/resellers.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/guides/resellers.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 test("a reseller's first hour runs as the page describes, from terms to margins", {

@@ -1,48 +1,25 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { rowName, type ScraperRow } from '../../src/domain/scrapers/scraper.ts'
-import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
-import { dollarsOfMicros } from '../../src/kernel/money.ts'
+import { promisify } from 'node:util'
+import { startService } from '../support/service.ts'
 
-const file = join(import.meta.dirname, '../../docs/scrapers.md')
-const begin = 'in which each scraper is an operation of its own.\n'
+const page = readFileSync(join(import.meta.dirname, '../../docs/guides/scrapers.md'), 'utf8')
 
-const code = (name: string): string => `\`${name}\``
-
-const fieldsText = (row: ScraperRow): string => {
-  const grouped = new Set(row.oneOf.flat())
-  const needed = [
-    ...row.inputs.filter(({ required }) => required).map(({ name }) => code(name)),
-    ...row.oneOf.map((names) => names.map(code).join(' or ')),
-  ]
-  const free = row.inputs
-    .filter(({ name, required }) => !required && !grouped.has(name))
-    .map(({ name }) => code(name))
-  return [needed.join(', '), free.length === 0 ? '' : `(${free.join(', ')})`]
-    .filter((text) => text !== '')
-    .join(' ')
-}
-
-const line = (row: ScraperRow): string =>
-  `| ${code(rowName(row))} | $${dollarsOfMicros(row.priceMicros)} | ${fieldsText(row)} | ${row.answer.description}.${row.note === null ? '' : ` ${row.note}.`} |`
-
-const made = platforms
-  .map(
-    (platform) =>
-      `### ${platform}\n\n| Scraper | Price | Fields | What it gives |\n|---|---|---|---|\n${scrapers
-        .filter((row) => row.platform === platform)
-        .map(line)
-        .join('\n')}\n`,
-  )
-  .join('\n')
-
-test('the reference of the guide equals the table of scrapers; FAREBOX_TEST_WRITE=on writes it', () => {
-  const page = readFileSync(file, 'utf8')
-  const at = page.indexOf(begin)
-  assert.ok(at > 0, 'the guide has a place for it')
-  const whole = `${page.slice(0, at)}${begin}\n${made}`
-  if (process.env.FAREBOX_TEST_WRITE === 'on') writeFileSync(file, whole)
-  else assert.equal(page, whole)
+test('the call of the scrapers guide runs as printed, and its answer has the printed fields', async (t) => {
+  const [, call = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const [, answer = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const { baseUrl, demo } = await startService(t)
+  const script = call
+    .replaceAll('http://127.0.0.1:3000', baseUrl)
+    .replaceAll('curl -s', 'curl -sS --fail-with-body')
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+    env: { ...process.env, KEY: demo.scraper.key },
+  }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
+  const [actual, printed] = [JSON.parse(stdout), JSON.parse(answer)]
+  assert.deepEqual(Object.keys(actual), Object.keys(printed))
+  for (const field of ['platform', 'operation', 'requestId', 'billing', 'cached'])
+    assert.deepEqual(actual[field], printed[field])
 })

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/subscriptions.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/guides/subscriptions.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 /** `A=1 B=2 npm start` → its settings; null for another block. */

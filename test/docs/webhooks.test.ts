@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newSecret, signedRequest } from '../../src/features/webhooks/deliver.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/webhooks.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/guides/webhooks.md'), 'utf8')
 
 const codeOf = (language: string): string =>
   new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ??

@@ -44,7 +44,7 @@ export const orderableCountries = (product: Product, stock: readonly StockCount[
       : [],
   )
 
-/** Whether an order of the smallest quantity is possible in any country (docs/http-api.md, "Catalogue and prices"). */
+/** Whether an order of the smallest quantity is possible in any country (docs/reference/api.md, "Catalogue and prices"). */
 export const isAvailable = (product: Product, stock: readonly StockCount[]): boolean =>
   product.state === 'active' &&
   (deliveryOf(product.shape) === 'lines' || orderableCountries(product, stock).size > 0)

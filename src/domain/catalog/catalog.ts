@@ -169,7 +169,7 @@ export const unitPriceMicros = (tiers: readonly Tier[], quantity: number): numbe
   return tier.unitPriceMicros
 }
 
-/** The default period of `/price` and mobile price lists (docs/http-api.md, "Catalogue and prices"). */
+/** The default period of `/price` and mobile price lists (docs/reference/api.md, "Catalogue and prices"). */
 const standardPeriodDays = 30
 
 const addressFields = ['country', 'period_days']
@@ -205,9 +205,9 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 }
 
 /**
- * Parses the `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"). Unknown fields are refused.
- * `country` (alpha-3, any case) and `period_days` are required for dedicated IPs. The mobile fields may be missing or
- * null, also for other products. The result is null for a gateway product. Refusals: invalid_targeting,
+ * Parses the `fulfillment_meta` of an order (docs/reference/api.md, "Catalogue and prices"). Unknown fields are
+ * refused. `country` (alpha-3, any case) and `period_days` are required for dedicated IPs. The mobile fields may be
+ * missing or null, also for other products. The result is null for a gateway product. Refusals: invalid_targeting,
  * invalid_country, invalid_period.
  */
 export const parseMeta = (
@@ -241,7 +241,7 @@ export const numberOf = (value: unknown): unknown =>
 
 /**
  * Parses the targeting of a price query from text values. `country` is USA and `period_days` is 30 by default
- * (docs/http-api.md, "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for
+ * (docs/reference/api.md, "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for
  * `parseMeta`.
  */
 export const parseQuery = (

@@ -84,7 +84,7 @@ export type Priced = { readonly target: Target | null; readonly tiers: readonly 
 
 /**
  * Computes the figures for price, price list, order, refund and margin. No other function does. Each amount is computed
- * exactly in micro-dollars and rounded half up to a cent once (docs/http-api.md, "Catalogue and prices").
+ * exactly in micro-dollars and rounded half up to a cent once (docs/reference/api.md, "Catalogue and prices").
  */
 export const figuresOf = (
   { target, tiers }: Priced,
@@ -113,7 +113,7 @@ export const figuresOf = (
 
 /**
  * A whole number of units within the product's bounds. Refusal: invalid_quantity, also for text, fractions and a
- * missing quantity (docs/http-api.md, "Orders").
+ * missing quantity (docs/reference/api.md, "Orders").
  */
 export const quantityOf = (
   product: Product,

@@ -100,7 +100,7 @@ export type DedicatedProduct = AddressesProduct | MobileProduct
 export const isDedicated = (product: ProductTerms): product is DedicatedProduct =>
   deliveryOf(product.shape) === 'addresses'
 
-/** The error codes of catalogue and prices (docs/http-api.md, "Errors" and "Catalogue and prices"). */
+/** The error codes of catalogue and prices (docs/reference/api.md, "Errors" and "Catalogue and prices"). */
 export type CatalogRefusalCode =
   | 'unknown_product'
   | 'product_unavailable'

@@ -4,7 +4,7 @@ import { assertSafe } from '../../kernel/money.ts'
 import type { GatewayChange } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
-/** docs/http-api.md, "Deposits". The last four are closed: their invoice takes no more payments. */
+/** docs/reference/api.md, "Deposits". The last four are closed: their invoice takes no more payments. */
 export const depositStatuses = [
   'awaiting_payment',
   'processing',

@@ -2,8 +2,8 @@ import type { LedgerEvent } from './events.ts'
 import type { StatementLineBooked } from './statement-lines.ts'
 
 /**
- * How each money event is booked, as data. docs/events.md shows it, and a program can do its bookings from it alone.
- * The service itself books with `postings.ts`. A test checks that both give the same postings.
+ * How each money event is booked, as data. The event dictionary shows it, and a program can do its bookings from it
+ * alone. The service itself books with `postings.ts`. A test checks that both give the same postings.
  */
 export type BookedLeg = {
   /** The service's book, or the reseller's own book. The latter only if the ledger's owner is a reseller. */

@@ -103,8 +103,8 @@ type CustomerChargeInput = {
 
 /**
  * Pays an order for a customer once, from the customer's credit and the reseller's wallet at once. Refusals in their
- * order (docs/http-api.md, "Resellers and finance"): `already_debited` with the existing debit, `spend_cap_reached`,
- * `insufficient_balance` (the reseller's wallet), `customer_credit_insufficient`.
+ * order (docs/reference/api.md, "Resellers and finance"): `already_debited` with the existing debit,
+ * `spend_cap_reached`, `insufficient_balance` (the reseller's wallet), `customer_credit_insufficient`.
  * @throws RangeError if an amount is negative
  */
 export const decideCustomerCharge = (

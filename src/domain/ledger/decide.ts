@@ -36,7 +36,7 @@ export const movementDecision = <Event extends LedgerEvent>(event: Event): Ledge
 
 /** The movement was applied before. These are its figures. */
 export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
-/** Whole cents. `balanceCents` is the available amount, rounded down (docs/http-api.md, "Errors"). */
+/** Whole cents. `balanceCents` is the available amount, rounded down (docs/reference/api.md, "Errors"). */
 export type InsufficientBalance = {
   readonly code: 'insufficient_balance'
   readonly balanceCents: number
@@ -154,7 +154,7 @@ type DebitInput = {
 }
 
 /**
- * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with the
+ * Pays an order once. Refusals in their order (docs/reference/api.md, "Order of checks"): `already_debited` with the
  * existing debit, `spend_cap_reached` (reaching the cap exactly is allowed), `insufficient_balance`.
  * @throws RangeError if the amount is not above 0
  */

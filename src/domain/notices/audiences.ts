@@ -1,4 +1,4 @@
-/** The kinds of notices (docs/http-api.md, "Webhooks and notices"). */
+/** The kinds of notices (docs/reference/api.md, "Webhooks and notices"). */
 export const noticeKinds = [
   'INFO',
   'MAINTENANCE',
@@ -9,6 +9,6 @@ export const noticeKinds = [
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
-/** The audiences of notices (docs/http-api.md, "Webhooks and notices"). */
+/** The audiences of notices (docs/reference/api.md, "Webhooks and notices"). */
 export const audiences = ['ALL', 'CUSTOMERS', 'PARTNERS', 'DEVELOPERS'] as const
 export type Audience = (typeof audiences)[number]

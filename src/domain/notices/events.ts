@@ -11,7 +11,7 @@ export type Member = {
 
 /**
  * Whether an account belongs to an audience: `PARTNERS` are resellers, `CUSTOMERS` are all others, `DEVELOPERS` have an
- * active key (docs/http-api.md, "Webhooks and notices"). A blocked account stays in its audiences.
+ * active key (docs/reference/api.md, "Webhooks and notices"). A blocked account stays in its audiences.
  */
 export const belongsTo = (audience: Audience, member: Member): boolean => {
   switch (audience) {

@@ -19,7 +19,7 @@ import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { isCustomerOrder, type Order, type OrderState, orderAfter } from './fold.ts'
 
 /**
- * How long an order whose customer paid waits for money in the reseller's wallet, milliseconds (docs/http-api.md,
+ * How long an order whose customer paid waits for money in the reseller's wallet, milliseconds (docs/reference/api.md,
  * "Resellers and finance").
  */
 export const resellerFundsTimeoutMs = 24 * 60 * 60 * 1000
@@ -95,7 +95,7 @@ const awaitsDeposit = (order: OrderState, depositId: string): boolean =>
  * - If the reseller's wallet does not have enough, the order waits for one day and then fails. After that day it also
  *   fails if the customer has spent the credit on something else.
  *
- * In each case the money stays where it was credited (docs/http-api.md, "Resellers and finance").
+ * In each case the money stays where it was credited (docs/reference/api.md, "Resellers and finance").
  */
 export const decideAwaited = (
   states: AwaitedStates,

@@ -68,7 +68,7 @@ export type PlacementAnswer =
 
 /**
  * Pays an order from the wallet. An order for a customer is paid from the customer's credit and the reseller's wallet
- * at once. Refusals come in the order of docs/http-api.md.
+ * at once. Refusals come in the order of docs/reference/api.md.
  */
 export const decidePayment = (
   ledger: LedgerState,
@@ -107,9 +107,9 @@ export const placedEvents = (
  * Decides a wallet order over the ledger, the allocation owner and the order stream. They are written in this order, so
  * that a crash on a log without atomic appends leaves a prefix that `decideCompletion` finishes.
  *
- * Refusals, in the order of docs/http-api.md: those of the allocation owner (out of stock, plan expired, rental ended),
- * `spend_cap_reached`, `insufficient_balance`, `customer_credit_insufficient`. A refusal appends nothing, so the key
- * can be used again.
+ * Refusals, in the order of docs/reference/api.md: those of the allocation owner (out of stock, plan expired, rental
+ * ended), `spend_cap_reached`, `insufficient_balance`, `customer_credit_insufficient`. A refusal appends nothing, so
+ * the key can be used again.
  */
 export const decidePlacement = (
   states: OrderStates,

@@ -4,7 +4,7 @@ import { orderStream } from '../../kernel/streams.ts'
 import type { CustomerOrder, OrderDetails, ShownDetails } from '../shared/order-terms.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
-/** The public names of docs/http-api.md, "Orders". Webhooks and reads use them too. */
+/** The public names of docs/reference/api.md, "Orders". Webhooks and reads use them too. */
 export const orderStatuses = [
   'awaiting_payment',
   'processing',

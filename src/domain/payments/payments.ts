@@ -18,8 +18,8 @@ export type RailRoute = {
 const stripe = (name: string): RailRoute => ({ provider: 'stripe', currency: 'usd', name })
 
 /**
- * The only table of the rails, with their providers and currencies (docs/http-api.md, "Deposits"). A rail without a
- * route is known and never live, because its payers pay in a currency other than the wallet's: UPI in INR, Pix and
+ * The only table of the rails, with their providers and currencies (docs/reference/api.md, "Deposits"). A rail without
+ * a route is known and never live, because its payers pay in a currency other than the wallet's: UPI in INR, Pix and
  * boleto in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
  */
 const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
@@ -44,11 +44,11 @@ const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
 
 export const railNames: readonly Rail[] = rails
 
-/** The rails that a reseller's own gateways may serve (docs/http-api.md, "Deposits"). */
+/** The rails that a reseller's own gateways may serve (docs/reference/api.md, "Deposits"). */
 export const resellerRails = ['card', 'crypto'] as const satisfies readonly Rail[]
 export type ResellerRail = (typeof resellerRails)[number]
 
-/** The smallest deposit, whole cents. Smaller amounts are raised to it (docs/http-api.md, "Deposits"). */
+/** The smallest deposit, whole cents. Smaller amounts are raised to it (docs/reference/api.md, "Deposits"). */
 export const floorCents = (rail: Rail): number => (rail === 'crypto' ? 300 : 1_000)
 
 /** One invoice is at most $5,000. */

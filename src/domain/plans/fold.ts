@@ -16,7 +16,7 @@ import {
 import { planStream } from '../../kernel/streams.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 
-/** A plan is low if at most this percentage of its total remains (docs/http-api.md, "Webhooks and notices"). */
+/** A plan is low if at most this percentage of its total remains (docs/reference/api.md, "Webhooks and notices"). */
 export const thresholdPct = 10
 
 /**

@@ -38,8 +38,8 @@ const scrapeOutcomes = [
 export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
 
 /**
- * Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost the
- * service nothing.
+ * Whether an outcome is charged (docs/guides/scrapers.md, "What is billed"). An answer from the provider's cache cost
+ * the service nothing.
  */
 export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
   (outcome === 'found' && !cached) || outcome === 'target_not_found'

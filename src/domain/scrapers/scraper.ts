@@ -90,7 +90,7 @@ export type AnswerShape = {
   readonly isBareList: boolean
 }
 
-/** How a row is fetched from a provider with the protocol of docs/scrapers.md. */
+/** How a row is fetched from a provider with the protocol of docs/guides/scrapers.md. */
 export type Source = {
   readonly path: string
   /** Also accepts the parameters as JSON in a POST, for positions that are too long for a query. */

@@ -1,5 +1,5 @@
 /**
- * How often a subscription renews, in the words of the catalogue (docs/http-api.md, "Catalogue and prices",
+ * How often a subscription renews, in the words of the catalogue (docs/reference/api.md, "Catalogue and prices",
  * `billing.intervals`).
  */
 export const intervals = ['month', 'year'] as const
@@ -37,7 +37,7 @@ export const intervalDays: Readonly<Record<Interval, number>> = { month: 30, yea
 
 /**
  * How long after the start of a period its payment is tried before the subscription expires, milliseconds
- * (docs/http-api.md).
+ * (docs/reference/api.md).
  */
 export const graceMs = 3 * dayMs
 

@@ -119,7 +119,7 @@ export const orderFields = {
   method: oneOf(orderMethods, 'the payment method'),
   catalogDigest: text('SHA-256 of the catalogue of its price'),
   fingerprint: text(
-    'SHA-256 over method, route, canonical product, body and customer (docs/http-api.md, "Requests")',
+    'SHA-256 over method, route, canonical product, body and customer (docs/reference/api.md, "Idempotency")',
   ),
   createdAt: pastTime('the time of the decision'),
 }

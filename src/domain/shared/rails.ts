@@ -1,4 +1,4 @@
-/** Rails that a hosted page can take money on (docs/http-api.md, "Errors", `unsupported_method`). */
+/** Rails that a hosted page can take money on (docs/reference/api.md, "Errors", `unsupported_method`). */
 export const rails = [
   'card',
   'crypto',

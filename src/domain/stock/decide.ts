@@ -16,7 +16,7 @@ import type {
 import { poolKey, type Rental, replacementsMs, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
-/** How long released addresses cool down before they are sold again, milliseconds (docs/http-api.md, "Orders"). */
+/** How long released addresses cool down before they are sold again, milliseconds (docs/reference/api.md, "Orders"). */
 export const cooldownMs = 15 * 60 * 1000
 /**
  * The most days that an extension may end in the future. The limit ensures that all readers and Postgres can represent

@@ -7,7 +7,7 @@ import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
 import type { WebhookEventName } from './events.ts'
 
-/** The endpoints of one account, or of every account of an audience (docs/http-api.md). */
+/** The endpoints of one account, or of every account of an audience (docs/reference/api.md). */
 export type Recipients = { readonly accountId: string } | { readonly audience: Audience }
 
 /**
@@ -97,7 +97,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
 })
 
 /**
- * The log events that trigger webhooks (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
+ * The log events that trigger webhooks (docs/reference/api.md, "Webhooks and notices"): stored type → recipients and
  * payload. It is a map by type, so that each of the thousands of other events per second costs one look-up.
  *
  * `plan.low_traffic` is not here, because it also goes to endpoints that are registered later: see

@@ -9,13 +9,13 @@ import type {
 } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
-/** The most active endpoints of one account (docs/http-api.md, "Webhooks and notices"). */
+/** The most active endpoints of one account (docs/reference/api.md, "Webhooks and notices"). */
 export const maxActiveEndpoints = 10
 
 /** Disabled endpoints count too, so that an account cannot collect any number of them. */
 export const maxEndpoints = 100
 
-/** How long the former secret also signs after a rotation, milliseconds (docs/http-api.md, "Webhooks and notices"). */
+/** How long the former secret also signs after a rotation, milliseconds (docs/reference/api.md, "Webhooks and notices"). */
 export const previousSecretMs = 24 * 60 * 60 * 1000
 
 export type EndpointRefusal = 'webhook_limit_reached' | 'not_found'

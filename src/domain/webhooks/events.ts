@@ -13,7 +13,7 @@ import {
   time,
 } from '../../kernel/event-fields.ts'
 
-/** Every event that an endpoint can subscribe to, in the order of docs/http-api.md, "Webhooks and notices". */
+/** Every event that an endpoint can subscribe to, in the order of docs/reference/api.md, "Webhooks and notices". */
 export const webhookEvents = [
   'order.fulfilled',
   'order.failed',
@@ -145,7 +145,7 @@ const enqueued = {
   event: oneOf(webhookEvents, 'the event'),
   resource: text('the id of the order, plan or other resource'),
   data: objectOf<Readonly<Record<string, unknown>>>(
-    "the payload as of the transition, less what only the vault may hold (a plan's label); docs/webhooks.md",
+    "the payload as of the transition, less what only the vault may hold (a plan's label); docs/guides/webhooks.md",
   ),
 }
 

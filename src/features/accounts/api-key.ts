@@ -4,7 +4,7 @@ import type { KeyKind } from './key-store.ts'
 
 declare const brand: unique symbol
 
-/** A complete API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/http-api.md, "Names"). */
+/** A complete API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/reference/api.md). */
 export type ApiKey = string & { readonly [brand]: 'ApiKey' }
 
 export const apiKeyForm = tokenForm<ApiKey>('fbx_')

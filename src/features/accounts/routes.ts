@@ -24,7 +24,7 @@ const example = {
   dailySpendCapCents: 5000,
 } as const
 
-/** Returns the caller's account and key: docs/http-api.md, "Authentication". */
+/** Returns the caller's account and key: docs/reference/api.md, "Authentication". */
 export const accountRoutes = ({
   reads,
   db,

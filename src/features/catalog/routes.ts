@@ -39,8 +39,8 @@ const alpha3 = (keywords: Keywords = {}) =>
 const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
 
 /**
- * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key may read them. Stock is read
- * from the read tables, once they include the caller's own changes.
+ * The catalogue and its prices: docs/reference/api.md, "Catalogue and prices". Any valid key may read them. Stock is
+ * read from the read tables, once they include the caller's own changes.
  */
 export const catalogRoutes = (dependencies: {
   readonly catalog: { current(): Catalog }

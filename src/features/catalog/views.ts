@@ -84,7 +84,7 @@ const gatewayExtras = (product: Product) =>
       }
     : {}
 
-/** A product in the API: docs/http-api.md, "Catalogue and prices". */
+/** A product in the API: docs/reference/api.md, "Catalogue and prices". */
 export const productView = (product: Product, stock: readonly StockCount[]) => ({
   id: product.id,
   name: product.name,
@@ -199,7 +199,7 @@ export const priceListView = (
 }
 
 /**
- * The countries and periods that can be ordered now, without countries that are out of stock (docs/http-api.md,
+ * The countries and periods that can be ordered now, without countries that are out of stock (docs/reference/api.md,
  * "Catalogue and prices"). `available` is the largest quantity of one order. For mobile: that of the carrier and
  * service with the most addresses.
  */

@@ -31,7 +31,7 @@ export const depositState = (status: DepositStatus): Html => stateText(...deposi
 
 const time = z.string().meta({ format: 'date-time' })
 
-/** docs/http-api.md, "Deposits". */
+/** docs/reference/api.md, "Deposits". */
 export const DepositRecord = z
   .object({
     deposit_id: z.string(),

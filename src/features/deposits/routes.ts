@@ -79,7 +79,7 @@ const createdExample = {
   status: 'awaiting_payment',
 } as const
 
-/** The fingerprint that a retry under the same key must repeat (docs/http-api.md, "Requests"). */
+/** The fingerprint that a retry under the same key must repeat (docs/reference/api.md, "Idempotency"). */
 const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
   requestDigest([
     'POST',
@@ -98,7 +98,7 @@ export type ReturnUrls = {
   readonly ofService: () => string
 }
 
-/** Deposits: docs/http-api.md, "Deposits". */
+/** Deposits: docs/reference/api.md, "Deposits". */
 export const depositRoutes = (dependencies: {
   readonly deposits: Deposits
   readonly pages: Pick<DepositPages, 'of'>

@@ -10,7 +10,7 @@ export const commands = [
     name: 'exits import',
     about: 'add and change exits from a file of JSON lines; other exits stay unchanged',
     input: {
-      file: argument('<file>', 'one exit a line (docs/gateway.md describes every kind)'),
+      file: argument('<file>', 'one exit a line (docs/operations/gateway.md describes every kind)'),
       dryRun: flag('only check the file'),
     },
     run: async () => (await runs()).importFile,

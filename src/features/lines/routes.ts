@@ -77,7 +77,7 @@ export const lineRoutes = (
       operationId: 'generateLines',
       summary: 'Generate lines of a plan',
       description:
-        'Proxy lines to paste into a client. Nothing is charged or stored: lines work at once, as long as the plan and its password do. Where they go out is said in the username, which may be written by hand too (docs/gateway.md). With `Accept: text/plain`, one line each.',
+        'Proxy lines to paste into a client. Nothing is charged or stored: lines work at once, as long as the plan and its password do. Where they go out is said in the username, which may be written by hand too (docs/guides/proxy-lines.md). With `Accept: text/plain`, one line each.',
       tag: 'Plans',
       access: 'buy',
       writes: true,

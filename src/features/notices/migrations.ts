@@ -2,7 +2,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
  * Which accounts opened which notices. The mark belongs to the account and is set from the dashboard, never by a key
- * (docs/http-api.md, "Webhooks and notices"). It is a table and no event: auditors do not need it, and it must be
+ * (docs/reference/api.md, "Webhooks and notices"). It is a table and no event: auditors do not need it, and it must be
  * erasable with the account.
  */
 export const migrations: Migrations = {

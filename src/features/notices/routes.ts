@@ -10,7 +10,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
-/** A notice of the service (docs/http-api.md, "Webhooks and notices"). */
+/** A notice of the service (docs/reference/api.md, "Webhooks and notices"). */
 export const Announcement = z
   .object({
     id: z.string(),
@@ -60,7 +60,7 @@ export const announcementExample: Announcement = {
   unread: true,
 }
 
-/** Notices: docs/http-api.md, "Webhooks and notices". */
+/** Notices: docs/reference/api.md, "Webhooks and notices". */
 export const noticeRoutes = ({
   reads,
   db,

@@ -112,7 +112,8 @@ export const createCustomerInvoices = (dependencies: {
           ...(customerRef !== null && {
             relate: async () => void (await customers.ensure(accountId, customerRef)),
           }),
-          // Clients cannot send such a key. Orders and deposits have separate keys (docs/http-api.md, "Requests").
+          // Clients cannot send such a key. Orders and deposits have separate keys (docs/reference/api.md,
+          // "Idempotency").
           idempotencyKey: `\n${orderId}`,
           fingerprint,
           amountCents,

@@ -20,7 +20,7 @@ export type PayPage = {
   readonly chargeCents: number
 }
 
-/** The answer for a refused order: nothing is charged and the key stays unused (docs/http-api.md, "Errors"). */
+/** The answer for a refused order: nothing is charged and the key stays unused (docs/reference/api.md, "Errors"). */
 export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
   switch (refusal.code) {
     case 'insufficient_balance': {

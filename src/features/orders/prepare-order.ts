@@ -125,8 +125,8 @@ export type Buyer = {
 }
 
 /**
- * The last checks before the order is decided (docs/http-api.md, "Order of checks"): a rail without a live gateway,
- * then the price guard.
+ * The last checks before the order is decided (docs/reference/api.md, "Order of checks"): a rail without a live
+ * gateway, then the price guard.
  */
 const draftOf = (
   buyer: Buyer,
@@ -169,7 +169,8 @@ const refuseFree = ({ amountCents, reseller }: Quote): void => {
 }
 
 /**
- * Customers may order only from the reseller's own catalogue (docs/http-api.md, "Catalogue and prices": `sellable`).
+ * Customers may order only from the reseller's own catalogue (docs/reference/api.md, "Catalogue and prices":
+ * `sellable`).
  */
 const refuseUnsellable = (
   product: Product,
@@ -195,7 +196,7 @@ export const prepareOrder = async (
   const product = requireAccepted(productOfOrder(buyer.catalog, productId))
   const terms = buyer.termsOf(product)
   refuseUnsellable(product, buyer.customerId, terms)
-  // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
+  // The quantity is checked before the targeting (docs/reference/api.md, "Order of checks").
   requireAccepted(quantityOf(product, quantity))
   const rateRequest = requireAccepted(parseMeta(product, meta))
   const open = product.shape === 'addresses_mobile' && rateRequest !== null && isOpen(rateRequest)

@@ -33,7 +33,7 @@ export const fulfillmentMeta = z
   })
   .nullable()
 
-/** The public order (docs/http-api.md, "Orders"): the answer of create and read, and the content of webhooks. */
+/** The public order (docs/reference/api.md, "Orders"): the answer of create and read, and the content of webhooks. */
 export const OrderRecord = z
   .object({
     orderId: z.string(),
@@ -194,7 +194,7 @@ export const orderExample: OrderRecord = {
   balanceCents: 99500,
 }
 
-/** Body fields that have the checks of an order's fields (docs/http-api.md, "Orders"). */
+/** Body fields that have the checks of an order's fields (docs/reference/api.md, "Orders"). */
 export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
 export const methodField = z.enum(orderMethods).optional().meta({
   description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
@@ -234,7 +234,7 @@ const Body = z.strictObject({
 
 const ordersPath = '/api/v1/orders'
 
-/** Orders: docs/http-api.md, "Orders". */
+/** Orders: docs/reference/api.md, "Orders". */
 export const orderRoutes = (dependencies: {
   readonly placeOrder: PlaceOrder
   readonly log: Pick<EventLog, 'lastOf'>

@@ -35,7 +35,7 @@ export const resellerOnly = ({ reseller }: Caller): void => {
 
 const customerNotFound = () => refuse('not_found', 'you have no customer with this id')
 
-/** A reseller's customers: docs/http-api.md, "Resellers and finance". */
+/** A reseller's customers: docs/reference/api.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (dependencies: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db

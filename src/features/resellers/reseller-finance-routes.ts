@@ -44,7 +44,7 @@ const statementExample = {
   nextAfter: null,
 } as const
 
-/** Earnings of a reseller: docs/http-api.md, "Resellers and finance". `reads` are those of the books projection. */
+/** Earnings of a reseller: docs/reference/api.md, "Resellers and finance". `reads` are those of the books projection. */
 export const resellerFinanceRoutes = ({
   reads,
   pool,

@@ -124,7 +124,7 @@ const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string,
     return input
   })
 
-/** Batches of scrapes: docs/scrapers.md, "Many at once". */
+/** Batches of scrapes: docs/guides/scrapers.md, "Many at once". */
 export const scrapeBatchRoutes = (dependencies: {
   readonly batches: ScrapeBatches
   /** Null: limits are off. */

@@ -199,8 +199,8 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
 }
 
 /**
- * Classifies an answer of the protocol (docs/scrapers.md, "What is billed"). Only the data gets into the outcome, no
- * other text of the provider.
+ * Classifies an answer of the protocol (docs/guides/scrapers.md, "What is billed"). Only the data gets into the
+ * outcome, no other text of the provider.
  */
 export const classify = (
   row: ScraperRow,

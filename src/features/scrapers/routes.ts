@@ -37,7 +37,7 @@ const example = exampleView && { scrapers: [exampleView], total: 1 }
 /** The list needs no key, so each address has its own limit. */
 const listRate: Rate = { burst: 60, perSecond: 2 }
 
-/** The list of scrapers: docs/scrapers.md. */
+/** The list of scrapers: docs/guides/scrapers.md. */
 export const scraperListRoutes = (dependencies: {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
@@ -205,7 +205,7 @@ const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requ
   position: null,
 })
 
-/** Calls of scrapers: docs/scrapers.md. */
+/** Calls of scrapers: docs/guides/scrapers.md. */
 export const scrapeRoutes = (dependencies: {
   readonly scrapes: Scrapes
   /** Null: limits are off. */

@@ -40,7 +40,7 @@ const Body = z.strictObject({
 
 const notFound = () => refuse('not_found', 'no subscription has this id')
 
-/** Subscriptions: docs/http-api.md, "Subscriptions". */
+/** Subscriptions: docs/guides/subscriptions.md. */
 export const subscriptionRoutes = (dependencies: {
   readonly subscriptions: Subscriptions
   readonly catalog: { current(): Catalog }

@@ -12,7 +12,7 @@ import { fulfillmentMeta } from '../orders/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
-/** A subscription (docs/http-api.md, "Subscriptions"). */
+/** A subscription (docs/guides/subscriptions.md). */
 export const SubscriptionRecord = z
   .object({
     subscriptionId: z.string(),

@@ -58,7 +58,7 @@ type Content = {
 
 const { orderId } = orderExample
 
-/** Every event with its payload (docs/http-api.md, "Webhooks and notices"). */
+/** Every event with its payload (docs/reference/api.md, "Webhooks and notices"). */
 const contents: Readonly<Record<WebhookEventName, Content>> = {
   'order.fulfilled': {
     resource: 'order',

@@ -198,7 +198,8 @@ export const signedRequest = (
 }
 
 /**
- * Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (docs/http-api.md, "Webhooks and notices").
+ * Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (docs/reference/api.md, "Webhooks and
+ * notices").
  */
 const serviceSignature = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')
@@ -215,12 +216,12 @@ const secretPrefix = 'whsec_'
 /** `whsec_` and the base64 of 32 random bytes. */
 export const newSecret = (): string => `${secretPrefix}${randomBytes(32).toString('base64')}`
 
-/** Attempts of one delivery, including the first (docs/http-api.md, "Webhooks and notices"). */
+/** Attempts of one delivery, including the first (docs/reference/api.md, "Webhooks and notices"). */
 export const maxAttempts = 10
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300
 
-/** The outcome of an attempt, or the time of the next one (docs/http-api.md, "Webhooks and notices"). */
+/** The outcome of an attempt, or the time of the next one (docs/reference/api.md, "Webhooks and notices"). */
 const nextOf = (
   delivery: DueDelivery,
   { status, retryAfter }: Attempted,

@@ -30,7 +30,7 @@ export type DueDelivery = {
   readonly queued_at: string
 }
 
-/** The longest delay between two attempts (docs/http-api.md, "Webhooks and notices"). */
+/** The longest delay between two attempts (docs/reference/api.md, "Webhooks and notices"). */
 export const maxDelayMs = 6 * 60 * 60 * 1000
 
 /**

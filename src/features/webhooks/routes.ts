@@ -89,7 +89,7 @@ const onEndpoint = {
 
 const endpointOwnerOf = ({ accountId }: Caller, endpointId: string) => ({ accountId, endpointId })
 
-/** Webhook endpoints: docs/http-api.md, "Webhooks and notices". */
+/** Webhook endpoints: docs/reference/api.md, "Webhooks and notices". */
 const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[] => [
   route({
     ...common,
@@ -262,7 +262,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
 const rateText = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
-/** Sent deliveries and manual deliveries: docs/http-api.md, "Webhooks and notices". */
+/** Sent deliveries and manual deliveries: docs/reference/api.md, "Webhooks and notices". */
 const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Route[] => [
   route({
     ...onEndpoint,

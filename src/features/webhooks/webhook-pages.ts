@@ -122,7 +122,7 @@ const secretView = (title: string, path: string, secret: string, more: Html): Vi
 <code class="secret">${secret}</code>
 ${more}
 <p class="actions">${buttonLink(path, 'I have copied it')}</p>`,
-  cliEquivalents: ['# check webhook-signature of each delivery with it: docs/webhooks.md'],
+  cliEquivalents: ['# check webhook-signature of each delivery with it: docs/guides/webhooks.md'],
 })
 
 /** A refusal, at the field that it names. */

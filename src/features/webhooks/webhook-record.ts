@@ -16,7 +16,7 @@ const endpointShape = {
   createdAt: instant,
 }
 
-/** A webhook endpoint without its secret (docs/http-api.md, "Webhooks and notices"). */
+/** A webhook endpoint without its secret (docs/reference/api.md, "Webhooks and notices"). */
 export const WebhookRecord = z.object(endpointShape).meta({ id: 'Webhook' })
 export type WebhookRecord = z.infer<typeof WebhookRecord>
 

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, errorEntry } from '../http/errors.ts'
+import { type ErrorCode, errorCodes, errorEntry, errorHelp } from '../http/errors.ts'
 import type { JsonSchema } from '../http/json-schema.ts'
 import { type Page, pageOf } from '../ui/bare-page.ts'
 import { type Html, html, nothing } from '../ui/html.ts'
@@ -70,9 +70,9 @@ ${entries.map(({ method, path, operation }) => operationView(method, path, opera
 const retryText = { later: 'later', 'after-change': 'after a change', never: 'no' } as const
 
 const errorRow = (code: ErrorCode): Html => {
-  const { status, help, retry } = errorEntry(code)
+  const { status, retry } = errorEntry(code)
   return html`<tr id="error-${code}" data-find="${`${code} ${status}`}">
-<th scope="row"><code>${code}</code></th><td class="figure">${status}</td><td>${markdown(help)}</td><td>${retryText[retry]}</td>
+<th scope="row"><code>${code}</code></th><td class="figure">${status}</td><td>${markdown(errorHelp(code))}</td><td>${retryText[retry]}</td>
 </tr>`
 }
 

@@ -1,17 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Route } from '../http/route.ts'
 import { type Page, pageOf, pageRoute } from '../ui/bare-page.ts'
 import { escapeHtml, type Html, html } from '../ui/html.ts'
 import { style } from './docs-assets.ts'
 
-/** The path of another page of `docs/`, by its name without `.md`; null: the service does not serve it. */
+/** The path of another page of `docs/`, by its file name without `.md`; null: the service does not serve it. */
 export type GuideLink = (name: string) => string | null
 
 const linked = (text: string, target: string, linkOf: GuideLink): string => {
   if (/^https:\/\//.test(target)) return `<a href="${target}" rel="noreferrer">${text}</a>`
   if (target.startsWith('#')) return `<a href="${target}">${text}</a>`
-  const [, name = '', anchor = ''] = /^([\w-]+)\.md(#[\w-]+)?$/.exec(target) ?? []
+  const [, name = '', anchor = ''] = /^(?:[\w.-]+\/)*([\w-]+)\.md(#[\w-]+)?$/.exec(target) ?? []
   const path = linkOf(name)
   return path === null ? text : `<a href="${path}${anchor}">${text}</a>`
 }
@@ -137,23 +137,35 @@ export type Guide = { readonly name: string; readonly title: string; readonly te
 
 const folder = join(import.meta.dirname, '../../../docs')
 
-/** In the order of the lists: for callers of the API, then for operators of the service. */
-export const guideNames = {
-  callers: ['scrapers', 'webhooks', 'subscriptions', 'resellers', 'free-tools'],
+/** The pages of `docs/` in the order of the lists: for callers of the API, then for operators of the service. */
+const guidePages = {
+  callers: [
+    'quickstart',
+    'concepts',
+    'reference/api',
+    'guides/proxy-lines',
+    'guides/webhooks',
+    'guides/subscriptions',
+    'guides/scrapers',
+    'guides/resellers',
+    'guides/migrate-from-another-panel',
+    'guides/free-tools',
+  ],
   operators: ['operations', 'catalog', 'exports', 'periods', 'seals'],
 } as const
 
-const guideOf = (name: string): readonly Guide[] => {
-  const path = join(folder, `${name}.md`)
+const guideOf = (page: string): readonly Guide[] => {
+  const path = join(folder, `${page}.md`)
   if (!existsSync(path)) return []
   const text = readFileSync(path, 'utf8')
+  const name = basename(page)
   return [{ name, title: /^# (.*)$/m.exec(text)?.[1] ?? name, text }]
 }
 
 /** The guides of this installation. An image may leave `docs/` out. */
-export const readGuides = (): Readonly<Record<keyof typeof guideNames, readonly Guide[]>> => ({
-  callers: guideNames.callers.flatMap(guideOf),
-  operators: guideNames.operators.flatMap(guideOf),
+export const readGuides = (): Readonly<Record<keyof typeof guidePages, readonly Guide[]>> => ({
+  callers: guidePages.callers.flatMap(guideOf),
+  operators: guidePages.operators.flatMap(guideOf),
 })
 
 export const guidePath = (name: string): string => `/docs/guides/${name}`

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorEntry } from '../http/errors.ts'
+import { type ErrorCode, errorEntry, errorHelp } from '../http/errors.ts'
 import type { FieldCode, Route, RouteError } from '../http/route.ts'
 import type { Components } from './openapi-components.ts'
 
@@ -41,7 +41,7 @@ const hasUncodedQuery = ({ query, codes }: Route): boolean =>
 
 /**
  * Every operation with a key reads `X-Farebox-Position`, and every query value may be invalid. Both cases are answered
- * 400 (docs/http-api.md, "Requests").
+ * 400 (docs/reference/api.md, "Requests").
  */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
   ...(hasUncodedQuery(route) || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
@@ -76,7 +76,7 @@ export const capitalized = (name: string): string => name.charAt(0).toUpperCase(
 export const pascal = (code: string): string =>
   code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
 
-/** The fields of every error (docs/http-api.md, "Errors"). */
+/** The fields of every error (docs/reference/api.md, "Errors"). */
 const fields = {
   error: { type: 'string', description: 'What is wrong, for people.' },
   code: { type: 'string', description: 'What is wrong, for programs.' },
@@ -85,11 +85,11 @@ const fields = {
 
 /** Defines the schema of a code's body and returns the reference: `price_changed` is `PriceChangedError`. */
 const oneError = (code: ErrorCode, components: Components): Json => {
-  const { extra, help } = errorEntry(code)
+  const { extra } = errorEntry(code)
   const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'output')
   return components.define(`${pascal(code)}Error`, {
     type: 'object',
-    description: help,
+    description: errorHelp(code),
     properties: { ...fields, code: { ...fields.code, const: code }, ...(properties as Json) },
     required: [...Object.keys(fields), ...(required as readonly string[])],
   })
@@ -104,13 +104,17 @@ const schemaOf = (codes: readonly ErrorCode[], name: string, components: Compone
   return components.define(name, { oneOf: variants, discriminator: { propertyName: 'code', mapping } })
 }
 
-/** The first sentence of the help text, in the form of a message. */
+/** The first sentence of the meaning, in the form of a message. */
 const defaultMessage = (code: ErrorCode): string => {
-  const first = errorEntry(code).help.split(/\. |\.$|; /, 1)[0] ?? ''
+  const first = errorEntry(code).meaning.split(/\. |\.$/, 1)[0] ?? ''
   return first.charAt(0).toLowerCase() + first.slice(1)
 }
 
-const exampleOf = (code: ErrorCode, errors: readonly RouteError[]): Json => {
+/** The example of an error's answer: of the first declaration with its own message, or else of the error table. */
+export const exampleOf = (
+  code: ErrorCode,
+  errors: readonly RouteError[],
+): { readonly summary: ErrorCode; readonly value: Json } => {
   const declaredError = errors.find((error) => typeof error !== 'string' && error.code === code)
   const { message, extra } = typeof declaredError === 'object' ? declaredError : {}
   return {
@@ -139,7 +143,7 @@ const responseOf = (
   errors: readonly RouteError[],
   components: Components,
 ): Json => ({
-  description: codes.map((code) => `\`${code}\`: ${errorEntry(code).help}`).join('\n\n'),
+  description: codes.map((code) => `\`${code}\`: ${errorHelp(code)}`).join('\n\n'),
   headers: headersOf(status, codes),
   content: {
     'application/json': {

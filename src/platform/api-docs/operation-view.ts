@@ -20,9 +20,9 @@ export const startView = (guides: {
 <p>You need a key. The operator of the service creates it; it is shown once:</p>
 ${sample(html`npx farebox keys create --account acc_… --scopes buy,scrape`)}
 <p>On the demo of <code>npm start</code> the first start prints the keys of a buyer and a reseller, and writes them into <code>demo.json</code> in the data directory. The commands below take the key from the environment:</p>
-${sample(html`export FAREBOX_KEY=fbx_…
+${sample(html`export KEY=fbx_…
 curl '${origin}/api/v1/me' \\
-  -H "X-API-Key: $FAREBOX_KEY"`)}
+  -H "X-API-Key: $KEY"`)}
 ${
   guides.callers.length + guides.operators.length === 0
     ? null
@@ -123,7 +123,7 @@ const curlView = (
   parameters: readonly Parameter[],
 ): Html => {
   const body = operation.requestBody?.content['application/json']?.example
-  const key = operation.security.length > 0 ? [`  -H "X-API-Key: $FAREBOX_KEY"`] : []
+  const key = operation.security.length > 0 ? [`  -H "X-API-Key: $KEY"`] : []
   const idempotency = parameters.some(({ name }) => name === 'Idempotency-Key')
   const tail = [
     ...key,

@@ -25,7 +25,7 @@ import { type Answer, type IdempotentResult, JsonBytes, type PrebuiltAnswer, typ
 /** A new request id, e.g. `req_0199…`. */
 export const newRequestId = (): string => newId('req')
 
-/** The client's `X-Request-Id` if it has the safe form, else a new one (docs/http-api.md, "Requests"). */
+/** The client's `X-Request-Id` if it has the safe form, else a new one (docs/reference/api.md, "Requests"). */
 export const requestIdFrom = (header: string | undefined): string =>
   header !== undefined && accepted.test(header) && !keyLike.test(header) ? header : newRequestId()
 
@@ -98,7 +98,7 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
   else reply.header('content-type', json).send(jsonOf(answer.body))
 }
 
-/** Sends a refusal in the one form of errors (docs/http-api.md, "Errors"). */
+/** Sends a refusal in the one form of errors (docs/reference/api.md, "Errors"). */
 export const sendRefusal = (
   reply: HttpReply,
   requestId: string,
@@ -262,7 +262,7 @@ export const fixedText = (text: string) => {
 
 /** A new request id, e.g. `req_0199…`. */
 
-/** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
+/** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/reference/api.md, "Errors"). */
 type PrebuiltAnswerDependencies = {
   readonly routes: readonly Route[]
   readonly limits: Limits

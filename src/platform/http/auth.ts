@@ -14,7 +14,7 @@ export type Caller = {
   /** Whole cents in any 24 hours; null for no cap. */
   readonly dailyCapCents: number | null
   readonly reseller: boolean
-  /** True: the account may read and may not write (docs/http-api.md, "Authentication"). */
+  /** True: the account may read and may not write (docs/reference/api.md, "Authentication"). */
   readonly blocked: boolean
   readonly email: string
 }

@@ -31,8 +31,8 @@ type ExtraArguments<Code extends ErrorCode> = [ErrorExtra<Code>] extends [never]
 
 /**
  * Creates the refusal with this code, to be thrown: `throw refuse('not_found', 'no such order')`. The status comes from
- * the error table. The types require the fields that docs/http-api.md gives for the code. The message is for people: it
- * names the field and the accepted set, starts in lower case and has no full stop.
+ * the error table. The types require the fields that docs/reference/api.md gives for the code. The message is for
+ * people: it names the field and the accepted set, starts in lower case and has no full stop.
  */
 export const refuse = <Code extends ErrorCode>(
   code: Code,
@@ -57,7 +57,7 @@ export const refuseWithRetryAfter = (
   retryAfterS: number,
 ): ApiError => new ApiError(code, message, undefined, { 'retry-after': retryAfterHeader(retryAfterS) })
 
-/** Whole seconds, rounded up, at least 1 (docs/http-api.md, "Errors"). */
+/** Whole seconds, rounded up, at least 1 (docs/reference/api.md, "Errors"). */
 const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)))
 
 /** What a client should do after a refusal: retry later, change the request first, or give up. */
@@ -65,8 +65,10 @@ export type Retry = 'later' | 'after-change' | 'never'
 
 type ErrorEntry = {
   readonly status: number
-  /** The meaning and the remedy, one or two sentences: the text of the docs page. */
-  readonly help: string
+  readonly meaning: string
+  /** Left out: the meaning is the only cause. */
+  readonly causes?: readonly string[]
+  readonly remedy: string
   readonly retry: Retry
   /** Fields of the body in addition to `error`, `code` and `requestId`. */
   readonly extra?: z.ZodObject
@@ -76,100 +78,169 @@ type ErrorEntry = {
 
 const entry = <const Entry extends ErrorEntry>(value: Entry): Entry => value
 
-const change = (help: string) => entry({ status: 400, retry: 'after-change', help })
+const change = (meaning: string, remedy: string, causes: readonly string[] = []) =>
+  entry({ status: 400, retry: 'after-change', meaning, remedy, causes })
 
 const cents = z.int()
 
 /**
- * Every error code of the API with its status: docs/http-api.md, "Errors". The OpenAPI document and the docs page are
- * generated from it. A code is never renamed or reused.
+ * Every error code of the API with its status: docs/reference/api.md, "Errors". The OpenAPI document and the docs page
+ * are generated from it. A code is never renamed or reused.
  */
 const errorTable = {
   unauthorized: entry({
     status: 401,
     retry: 'after-change',
-    help: 'No key, a key that is unknown, revoked or expired, one that is not for use from this address, or two different keys in the two headers. Send one valid key as X-API-Key or as Authorization: Bearer.',
+    meaning: 'The request has no valid key.',
+    causes: [
+      'It has no key.',
+      'The key is unknown, revoked or expired.',
+      'The key may not be used from this address.',
+      'X-API-Key and Authorization carry different keys.',
+      'An operation of /finance/v1 got an API key instead of a finance token.',
+    ],
+    remedy: 'Send one valid key as X-API-Key or as Authorization: Bearer.',
   }),
   missing_scope: entry({
     status: 403,
     retry: 'after-change',
-    help: 'The key does not carry the scope that this operation needs. Use a key that has it.',
+    meaning: 'The key does not have the scope that this operation needs.',
+    remedy: 'Use a key that has it. The message names the scope.',
   }),
   account_blocked: entry({
     status: 403,
     retry: 'never',
-    help: 'The account may read but not transact. Contact the operator.',
+    meaning: 'The account is blocked. It may read and may not change anything.',
+    remedy: 'Contact the operator.',
   }),
   reseller_forbidden: entry({
     status: 403,
     retry: 'after-change',
-    help: 'X-Reseller-Customer-Id or customer_id, or an operation for resellers, with a key that is no reseller key.',
+    meaning: 'The request is for resellers, and the key is not a reseller key.',
+    causes: ['X-Reseller-Customer-Id or customer_id was sent.', 'The operation is for resellers only.'],
+    remedy: 'Leave the customer out, or use a key of a reseller account.',
   }),
   deposits_not_available: entry({
     status: 403,
     retry: 'after-change',
-    help: 'No live payment gateway serves the requested method. Choose another method, or pay from the wallet.',
+    meaning: 'No live payment gateway serves the requested method.',
+    remedy: 'Choose another method, or pay from the wallet.',
   }),
 
   unknown_field: change(
-    'The body has a field that this operation does not read. The message names it and lists the accepted fields; nothing was charged.',
+    'The body has a field that this operation does not read. Nothing was charged.',
+    'Remove the field. The message names it and lists the accepted fields.',
   ),
   invalid_body: change(
-    'The body is not valid JSON, or a field is missing or has the wrong type. The message names the field and shows the expected shape.',
+    'The body is not valid JSON, or a field is missing or has the wrong type.',
+    'Correct the field that the message names. The message shows the expected shape.',
   ),
   invalid_parameter: change(
-    'A query or path parameter has a value outside the accepted set, which the message names.',
+    'A query or path parameter has a value outside the accepted set.',
+    'Use a value that the message names.',
   ),
-  missing_product: change('The body has no product_id. Send the id of a product of GET /api/v1/products.'),
-  unknown_product: change('No product has this id. Read the ids with GET /api/v1/products.'),
+  missing_product: change('The body has no product_id.', 'Send the id of a product of GET /api/v1/products.'),
+  unknown_product: change('No product has this id.', 'Read the ids with GET /api/v1/products.'),
   invalid_quantity: change(
-    'The quantity is missing, not a whole number, or outside minQuantity and maxQuantity of the product. Fractions are refused, not rounded.',
+    'The quantity is missing, not a whole number, or outside minQuantity and maxQuantity of the product.',
+    'Send a whole number in that range. Fractions are refused, not rounded.',
   ),
   invalid_targeting: change(
-    'The targeting does not fit the product: an unknown field or value, or targeting on a product that takes none.',
+    'The targeting does not fit the product or the plan.',
+    'Send the fields and values that the message names.',
+    ['An unknown field or value.', 'Targeting on a product that takes none.'],
   ),
-  invalid_country: change('The country is missing or not one that this product can be ordered in.'),
-  invalid_period: change('The period is missing or not one that this product is rented for.'),
+  invalid_country: change(
+    'The country is missing or not one that this product can be ordered in.',
+    'Use a country of GET /api/v1/products/{id}/options.',
+  ),
+  invalid_period: change(
+    'The period is missing or not one that this product is rented for.',
+    'Use a period that the message names.',
+  ),
   invalid_amount: change(
     'The amount is missing, not a whole number of cents, not above 0, or above 500,000.',
+    'Send a whole number of cents in that range.',
   ),
-  unsupported_method: change('The payment method is not offered here. The message names the whole list.'),
+  unsupported_method: change(
+    'The payment method is not offered here.',
+    'Use a method of the list in the message.',
+  ),
   invalid_limit: change(
-    'The page size is not a whole number of 1 or more. Sizes above the maximum are capped, not refused.',
+    'The page size is not a whole number of 1 or more.',
+    'Send 1 to 100, or leave it out for 50. Sizes above the maximum are capped, not refused.',
   ),
-  invalid_offset: change('The offset is not a whole number of 0 or more.'),
-  invalid_idempotency_key: change('Idempotency-Key must be 1 to 255 printable ASCII characters.'),
-  idempotency_key_required: change('A reseller key must send an Idempotency-Key with this operation.'),
+  invalid_offset: change(
+    'The offset is not a whole number of 0 or more.',
+    'Send a whole number, or leave it out for 0.',
+  ),
+  invalid_idempotency_key: change(
+    'The Idempotency-Key is not 1 to 255 printable ASCII characters.',
+    'Send a shorter key of such characters, for example a UUID.',
+  ),
+  idempotency_key_required: change(
+    'A reseller key must send an Idempotency-Key with this operation.',
+    'Send a new key with each order, and the same key with each retry of it.',
+  ),
   invalid_customer_id: change(
-    "X-Reseller-Customer-Id, or customer_id in the query, must be 1 to 128 printable characters. Or the two name different customers; or the resource is the account's own and not a customer's; or a customer's plan or address is to be paid for and the customer is not named. The message says which.",
+    'The request does not name a valid customer.',
+    'Follow the message, which names the cause.',
+    [
+      'X-Reseller-Customer-Id, or customer_id in the query, is not 1 to 128 printable characters.',
+      'The two name different customers.',
+      'The resource belongs to the account and not to a customer.',
+      'A plan or address of a customer is to be paid for, and the customer is not named.',
+    ],
   ),
   no_price_list: change(
-    'Products sold per GB or per speed tier have no price list. Ask GET /api/v1/products/{id}/price.',
+    'Products sold per GB or per speed tier have no price list.',
+    'Ask GET /api/v1/products/{id}/price.',
   ),
   no_options: change(
-    'Gateway products have no options: the country is chosen when lines are generated from the plan.',
+    'Gateway products have no options.',
+    'Order without targeting. Choose the country when you generate lines of the plan.',
   ),
   invalid_count: change(
-    'count must be a whole number from 1 to 5000 and at most generate.maxCount of the plan.',
+    'count is not a whole number from 1 to 5000, or above generate.maxCount of the plan.',
+    'Send a number in that range.',
   ),
-  invalid_sticky: change('stickyMinutes must be a whole number of minutes, 0 or more.'),
-  invalid_asn: change('asn must be a whole AS number.'),
-  invalid_os: change('os must be one of windows, android, ios, mac.'),
-  invalid_strict: change('strict must be true or false.'),
-  invalid_udp: change('udp must be true or false.'),
-  invalid_exclude: change('An exclude list is longer than 20 entries or has a malformed entry.'),
+  invalid_sticky: change(
+    'stickyMinutes is not a whole number of minutes, 0 or more.',
+    'Send whole minutes, or leave it out.',
+  ),
+  invalid_asn: change('asn is not a whole AS number.', 'Use a number of GET /api/v1/geo/asns.'),
+  invalid_os: change('os is not one of windows, android, ios, mac.', 'Send one of them, or leave it out.'),
+  invalid_strict: change('strict is not true or false.', 'Send a JSON boolean.'),
+  invalid_udp: change('udp is not true or false.', 'Send a JSON boolean.'),
+  invalid_exclude: change(
+    'An exclude list has more than 20 entries or a malformed entry.',
+    'Correct the list that the message names.',
+  ),
   invalid_events: change(
-    'events must be distinct names of webhook events, at least one; leave it out for all.',
+    'events is not a list of distinct webhook events.',
+    'Send at least one event, or leave the field out for all events.',
   ),
-  invalid_url: change('The URL is not https, or its host is private or internal.'),
-  invalid_ip: change('The value is not an IPv4 or IPv6 address.'),
+  invalid_url: change(
+    'The URL is not https, or its host is private or internal.',
+    'Send an https URL of a public host.',
+  ),
+  invalid_ip: change(
+    'The value is not an IPv4 or IPv6 address.',
+    'Send one address, or one network where the operation takes networks.',
+  ),
   subscription_not_available: change(
-    'The product is not sold by subscription at this interval, or the request names a customer: the wallet of the account pays a subscription. Order for a customer with POST /api/v1/orders.',
+    'This subscription is not offered.',
+    'Order each period with POST /api/v1/orders.',
+    [
+      'The product is not sold by subscription at this interval.',
+      'The request names a customer. The wallet of the account pays a subscription.',
+    ],
   ),
   bad_input: entry({
     status: 400,
     retry: 'after-change',
-    help: 'The scraper rejected the parameters; details names the bad field. Not billed.',
+    meaning: 'The scraper rejected the parameters. Not billed.',
+    remedy: 'Correct the field that details names.',
     extra: z.object({ details: z.string().optional() }),
     example: { details: 'handle' },
   }),
@@ -177,21 +248,30 @@ const errorTable = {
   insufficient_balance: entry({
     status: 402,
     retry: 'after-change',
-    help: 'The wallet is short by shortfallCents. Nothing was charged; after a top-up the same request, with the same Idempotency-Key, goes through.',
+    meaning: 'The wallet is short by shortfallCents. Nothing was charged.',
+    remedy: 'Top the wallet up and send the same request with the same Idempotency-Key.',
     extra: z.object({ balanceCents: cents, amountCents: cents, shortfallCents: cents }),
     example: { balanceCents: 120, amountCents: 1250, shortfallCents: 1130 },
   }),
   spend_cap_reached: entry({
     status: 402,
     retry: 'later',
-    help: 'The order would take this key over its daily spend cap, measured over the last 24 hours. Nothing was charged.',
+    meaning:
+      'The order would exceed the daily spend cap of this key, measured over the last 24 hours. Nothing was charged.',
+    remedy: 'Wait, use another key, or raise the cap.',
     extra: z.object({ capCents: cents, spentCents: cents, amountCents: cents }),
     example: { capCents: 5000, spentCents: 4500, amountCents: 1250 },
   }),
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',
-    help: "The named customer's credit is short by shortfallCents; nothing was charged. When the method is a rail with a live gateway of the reseller, payUrl takes chargeCents, and the payment places the order under the same Idempotency-Key, once. A retry before that gives the same pay page. Without a pay page (no method, no live gateway, more than $5,000) the customer needs credit first.",
+    meaning: 'The credit of the named customer is short by shortfallCents. Nothing was charged.',
+    causes: [
+      'With payUrl: the method is a rail with a live gateway of the reseller.',
+      'Without payUrl: no method, no live gateway, or more than $5,000.',
+    ],
+    remedy:
+      'Send the customer to payUrl. The payment of chargeCents places the order under the same Idempotency-Key, once; a retry before it returns the same pay page. Without payUrl, credit the customer first.',
     extra: z.object({
       shortfallCents: cents.meta({ description: 'What the credit is short of.' }),
       payUrl: z
@@ -218,91 +298,118 @@ const errorTable = {
   not_found: entry({
     status: 404,
     retry: 'never',
-    help: 'Nothing by this id or path exists, or it belongs to another account, or not to the customer that the request names: the cases read alike.',
+    meaning: 'No such id or path exists for this caller.',
+    causes: [
+      'Nothing has this id or path.',
+      'It belongs to another account.',
+      'It does not belong to the customer that the request names.',
+    ],
+    remedy: 'Check the id, the path, the key and the customer. The causes have the same answer.',
   }),
   unknown_scraper: entry({
     status: 404,
     retry: 'never',
-    help: 'No scraper has this platform and operation.',
+    meaning: 'No scraper has this platform and operation.',
+    remedy: 'Read the names with GET /v1/scrape.',
   }),
   target_not_found: entry({
     status: 404,
     retry: 'never',
-    help: 'The profile, post or id does not exist. Billed: the answer is the result.',
+    meaning: 'The profile, post or id does not exist. Billed, because this is the result.',
+    remedy: 'Check the handle, link or id. A retry with the same X-Request-Id is not billed again.',
   }),
   target_restricted: entry({
     status: 403,
     retry: 'never',
-    help: 'The target is age-gated, region-locked or for logged-in users only. Not billed.',
+    meaning: 'The target is age-gated, region-locked or for logged-in users only. Not billed.',
+    remedy: 'Choose another target.',
   }),
 
   method_not_allowed: entry({
     status: 405,
     retry: 'after-change',
-    help: 'The path exists but not with this method. The Allow header lists those it has.',
+    meaning: 'The path exists but not with this method.',
+    remedy: 'Use a method of the Allow header.',
   }),
 
   price_changed: entry({
     status: 409,
     retry: 'after-change',
-    help: 'expected_amount_cents is no longer the price; the body carries the current one. Nothing was charged.',
+    meaning: 'expected_amount_cents is no longer the price. Nothing was charged.',
+    remedy: 'Show the amountCents of the body to the buyer, and order again with it.',
     extra: z.object({ amountCents: cents, unitPriceCents: cents, quantity: z.int() }),
     example: { amountCents: 1250, unitPriceCents: 250, quantity: 5 },
   }),
   product_unavailable: entry({
     status: 409,
     retry: 'later',
-    help: 'The product is parked or retired. A retired product names its successorId.',
+    meaning: 'The product is parked or retired.',
+    remedy: 'Order the product that successorId names. Without a successor, wait or choose another product.',
     extra: z.object({ successorId: z.string().nullable().optional() }),
     example: { successorId: 'residential-premium' },
   }),
   out_of_stock: entry({
     status: 409,
     retry: 'later',
-    help: 'Fewer addresses are free than were ordered: `availableQuantity` are, for this product, country and, of mobile products, carrier and service. Nothing was charged; GET /api/v1/products/{id}/options shows what is in stock. Without the field, what was to be extended has ended, or no address is free that could replace another.',
+    meaning: 'Not enough addresses are free. Nothing was charged.',
+    causes: [
+      'Fewer than ordered are free for this product, country and, for mobile products, carrier and service. `availableQuantity` is their number.',
+      'Without `availableQuantity`: the rental to be extended has ended, or no address is free as a replacement.',
+    ],
+    remedy: 'Order fewer or elsewhere: GET /api/v1/products/{id}/options shows the stock.',
     extra: z.object({ availableQuantity: z.int().min(0).optional() }),
     example: { availableQuantity: 3 },
   }),
   rental_ended: entry({
     status: 409,
     retry: 'never',
-    help: 'The rental of this address has expired or was refunded: it can be neither checked nor replaced. Order a new address.',
+    meaning:
+      'The rental of this address has expired or was refunded. It can be neither checked nor replaced.',
+    remedy: 'Order a new address.',
   }),
   replacement_limit_reached: entry({
     status: 409,
     retry: 'later',
-    help: 'The address of a rental is replaced once in 24 hours and three times in 30 days. The message says from when on it can be again; nothing was changed.',
+    meaning:
+      'The address of a rental is replaced at most once in 24 hours and three times in 30 days. Nothing was changed.',
+    remedy: 'Wait until the time that the message names.',
   }),
   check_not_available: entry({
     status: 409,
     retry: 'never',
-    help: 'This service has no target that a check of this address could ask: its operator sets FAREBOX_GATEWAY_CHECK_URL.',
+    meaning: 'This service has no target for a check of this address.',
+    remedy: 'Send a request through the address yourself. The operator can set FAREBOX_GATEWAY_CHECK_URL.',
   }),
   idempotency_conflict: entry({
     status: 409,
     retry: 'after-change',
-    help: 'This idempotency key was used before with another request. Use a new key for a new request.',
+    meaning: 'This idempotency key was used before with another request.',
+    remedy: 'Use a new key for a new request.',
   }),
   already_applied: entry({
     status: 409,
     retry: 'never',
-    help: 'A credit with this reference landed before; nothing was moved.',
+    meaning: 'A credit with this reference was applied before. Nothing was moved.',
+    remedy: 'Nothing. For another credit, use another reference.',
   }),
   webhook_limit_reached: entry({
     status: 409,
     retry: 'after-change',
-    help: 'The account has ten active webhook endpoints, or a hundred with the disabled ones. Remove one first.',
+    meaning: 'The account has ten active webhook endpoints, or a hundred with the disabled ones.',
+    remedy: 'Remove an endpoint first.',
   }),
 
   whitelist_limit_reached: entry({
     status: 409,
     retry: 'after-change',
-    help: 'The account has 150 addresses on the whitelists of its plans. Take one off first. Nothing was added.',
+    meaning: 'The account has 150 addresses on the whitelists of its plans. Nothing was added.',
+    remedy: 'Remove an address first.',
   }),
   address_taken: entry({
     status: 409,
     retry: 'after-change',
-    help: 'An address or network connects to one plan only, and this one is on the whitelist of another plan; nothing was added. Where `movable` is true it is a plan of yours: send it again with `move` true.',
+    meaning: 'The address or network is on the whitelist of another plan. Nothing was added.',
+    remedy: 'If `movable` is true, the plan is yours: send the request again with `move` true.',
     extra: z.object({ movable: z.boolean() }),
     example: { movable: true },
   }),
@@ -310,57 +417,70 @@ const errorTable = {
   result_expired: entry({
     status: 410,
     retry: 'after-change',
-    help: 'A call with this X-Request-Id was made before, and results are stored for 24 hours only. Nothing was called or billed now; X-Billed says whether the call was then. Send a new X-Request-Id for a new call.',
+    meaning:
+      'A call with this X-Request-Id was made before, and results are stored for 24 hours only. Nothing was called or billed now.',
+    remedy: 'Send a new X-Request-Id for a new call. X-Billed says whether the first call was billed.',
   }),
   payload_too_large: entry({
     status: 413,
     retry: 'after-change',
-    help: 'The body is above 256 KiB.',
+    meaning: 'The body is above 256 KiB.',
+    remedy: 'Send less in one request.',
   }),
   unsupported_media_type: entry({
     status: 415,
     retry: 'after-change',
-    help: 'Bodies are JSON: send Content-Type: application/json in UTF-8, without a Content-Encoding.',
+    meaning: 'The body is not sent as JSON.',
+    remedy: 'Send Content-Type: application/json in UTF-8, without a Content-Encoding.',
   }),
   rate_limited: entry({
     status: 429,
     retry: 'later',
-    help: 'Too many requests from this key or address, or of this account at once. Wait for Retry-After seconds. A request that got 429 was never processed.',
+    meaning: 'Too many requests of this key, address or account at once. The request was not processed.',
+    remedy: 'Wait for Retry-After seconds and send it again.',
   }),
   internal_error: entry({
     status: 500,
     retry: 'later',
-    help: 'A fault of the service. Send the requestId to the operator; sending a write again with its Idempotency-Key is safe.',
+    meaning: 'The service has a fault.',
+    remedy: 'Send the requestId to the operator. A write with an Idempotency-Key can safely be sent again.',
   }),
   gateway_unavailable: entry({
     status: 502,
     retry: 'later',
-    help: 'The payment gateway did not answer. Wait for Retry-After seconds and send the request again with the same Idempotency-Key.',
+    meaning: 'The payment gateway did not answer.',
+    remedy: 'Wait for Retry-After seconds and send the request again with the same Idempotency-Key.',
   }),
   provider_failed: entry({
     status: 502,
     retry: 'later',
-    help: 'A transient failure while fetching from the platform. Not billed; retry with a short backoff.',
+    meaning: 'The platform could not be fetched. Not billed.',
+    remedy: 'Retry with a short backoff and the same X-Request-Id.',
   }),
   overloaded: entry({
     status: 503,
     retry: 'later',
-    help: 'The service cannot answer just now. Wait for Retry-After seconds; sending a write again with its Idempotency-Key converges on one result.',
+    meaning: 'The service cannot answer now.',
+    remedy:
+      'Wait for Retry-After seconds and send the request again. A write with the same Idempotency-Key is done once.',
   }),
   upstream_credits_exhausted: entry({
     status: 503,
     retry: 'later',
-    help: 'A capacity problem on the service side. Not billed; retry shortly.',
+    meaning: 'The service lacks capacity at its provider. Not billed.',
+    remedy: 'Retry shortly.',
   }),
   upstream_auth_rejected: entry({
     status: 503,
     retry: 'later',
-    help: 'A problem on the service side. Not billed; retry shortly.',
+    meaning: 'The service has no access to its provider. Not billed.',
+    remedy: 'Retry shortly. If it persists, contact the operator.',
   }),
   scraper_unavailable: entry({
     status: 503,
     retry: 'later',
-    help: 'No provider serves this scraper just now: it was withdrawn, or none is configured. Not billed.',
+    meaning: 'No provider serves this scraper now: it was withdrawn, or none is configured. Not billed.',
+    remedy: 'Retry later, or contact the operator.',
   }),
 } as const satisfies Readonly<Record<string, ErrorEntry>>
 
@@ -375,5 +495,11 @@ type ErrorExtra<Code extends ErrorCode> = (typeof errorTable)[Code] extends {
 
 /** The entry of a code, with the general type. */
 export const errorEntry = (code: ErrorCode): ErrorEntry => errorTable[code]
+
+/** Meaning, causes and remedy as one text. */
+export const errorHelp = (code: ErrorCode): string => {
+  const { meaning, causes = [], remedy } = errorEntry(code)
+  return [meaning, ...(causes.length === 0 ? [] : [`Causes: ${causes.join(' ')}`]), remedy].join(' ')
+}
 
 export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[]

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isCountry } from '../../kernel/countries.ts'
 import type { FieldCodes } from './route.ts'
 
-/** The default and the maximum size of a page (docs/http-api.md, "Requests"). */
+/** The default and the maximum size of a page (docs/reference/api.md, "Pagination"). */
 const defaultLimit = 50
 const maxLimit = 100
 
@@ -10,7 +10,7 @@ const wholeNumber = (text: string): number => (/^\d+$/.test(text) ? Number(text)
 
 /**
  * The query fields of a list: `query: z.object({ ...pagingQuery, status: … }), codes: { query: pagingCodes }`.
- * A size above the maximum is capped, not refused (docs/http-api.md, "Errors").
+ * A size above the maximum is capped, not refused (docs/reference/api.md, "Pagination").
  */
 export const pagingQuery = {
   limit: z

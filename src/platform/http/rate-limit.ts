@@ -23,7 +23,7 @@ export const admitAddress = (limits: Limits, address: string): void => {
 /**
  * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`, the
  * operation's own limit.
- * @returns the caller. Null on a public route, whose key is ignored (docs/http-api.md, "Authentication"), and on a
+ * @returns the caller. Null on a public route, whose key is ignored (docs/reference/api.md, "Authentication"), and on a
  *   finance route
  * @throws unauthorized, rate_limited, missing_scope, account_blocked
  */
@@ -91,7 +91,7 @@ const authenticateFinance = async (
 }
 
 /**
- * The key of a request, from `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
+ * The key of a request, from `X-API-Key` or `Authorization: Bearer` (docs/reference/api.md, "Authentication").
  * @param missing the message for a request without a key
  * @throws unauthorized if there is no key, or if the two headers carry different keys
  */

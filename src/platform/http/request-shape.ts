@@ -94,7 +94,7 @@ type Kind = 'missing' | 'type' | 'value' | 'unknown'
 type Finding = { readonly code: ErrorCode; readonly message: string }
 
 /**
- * Codes that are checked after the forms of the headers and the known key (docs/http-api.md, "Order of checks"):
+ * Codes that are checked after the forms of the headers and the known key (docs/reference/api.md, "Order of checks"):
  * product, then quantity, then targeting.
  */
 const lateCodes: readonly ErrorCode[] = [
@@ -216,7 +216,7 @@ const finding = (issue: z.core.$ZodIssue, value: unknown, shapeContext: ShapeCon
   return { code: 'invalid_body', message: showingShape(message, shapeContext.schema) }
 }
 
-/** docs/http-api.md, "Errors": the message of `invalid_body` includes the expected shape. */
+/** docs/reference/api.md, "Errors": the message of `invalid_body` includes the expected shape. */
 const showingShape = (message: string, schema: JsonSchema): string =>
   `${message}; expected shape: ${shapeOf(schema)}`
 

@@ -8,7 +8,7 @@ import type { ErrorCode } from './errors.ts'
 import { type ApiError, refuse } from './errors.ts'
 
 /**
- * Who may call the operation: everybody without a key, any valid key, a key with the scope (docs/http-api.md,
+ * Who may call the operation: everybody without a key, any valid key, a key with the scope (docs/reference/api.md,
  * "Authentication"), or a finance token, which is not an API key.
  */
 export type Access = 'public' | 'any-key' | 'buy' | 'scrape' | 'finance'
@@ -214,7 +214,8 @@ type RouteDefinition<
   readonly idempotencyKey?: 'optional' | 'required-for-resellers'
   /**
    * Whether this account has an order (or a similar resource) under the key. Called only if the body fails at its
-   * product, quantity or targeting: the check of a known key comes before those (docs/http-api.md, "Order of checks").
+   * product, quantity or targeting: the check of a known key comes before those (docs/reference/api.md, "Order of
+   * checks").
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
   /** Required for every operation with an API key. Without it, creating the server fails. */
@@ -258,7 +259,7 @@ export type Route = RouteDefinition<any, any, any, any, any>
 
 /**
  * Declares one operation. The framework (`src/platform/http/server.ts`) runs every check before the handler, in the
- * order of docs/http-api.md: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 / 413,
+ * order of docs/reference/api.md: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 / 413,
  * shape of the body, `unsupported_method`, forms of the headers, `reseller_forbidden`, `idempotency_key_required`. If
  * the body fails at product, quantity or targeting, the known key is checked before those codes.
  *

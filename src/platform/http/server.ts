@@ -174,8 +174,8 @@ const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1
 
 /**
  * Creates the HTTP server for the declared routes. Every check before a handler runs here, in the order of
- * docs/http-api.md. Every error is answered in the form of docs/http-api.md. The server does not listen yet: call
- * `app.listen({ host, port })`.
+ * docs/reference/api.md. Every error is answered in the form of docs/reference/api.md. The server does not listen yet:
+ * call `app.listen({ host, port })`.
  */
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options

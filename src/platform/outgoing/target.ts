@@ -155,7 +155,7 @@ const waitInTime = async (pending: Promise<unknown>): Promise<void> => {
 
 /**
  * The check at registration: the text of the URL, and the present addresses of its name. A host that does not resolve
- * in time is accepted (docs/http-api.md); every connection checks again.
+ * in time is accepted (docs/reference/api.md); every connection checks again.
  * @throws TargetRefused
  */
 export const checkTarget = async (

@@ -34,7 +34,7 @@ export const said = (deeds: readonly Deed[], invoiceId: string, wholeMicros: num
   return { status, payments }
 }
 
-/** How a deposit must read after all messages of the provider (docs/http-api.md, "Deposits"). */
+/** How a deposit must read after all messages of the provider (docs/reference/api.md, "Deposits"). */
 export const endOf = (
   { status, payments }: Said,
   wholeMicros: number,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
+import { eventDictionary } from '../../../src/audit/event-dictionary-page.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { postingsOf } from '../../../src/domain/ledger/postings.ts'
@@ -9,7 +8,7 @@ import { legsOf } from '../../features/exports/dictionary-reader.ts'
 import fc from '../../support/fast-check.ts'
 import { account, play, steps } from './support.ts'
 
-const dictionary = JSON.parse(readFileSync(join(import.meta.dirname, '../../../docs/events.json'), 'utf8'))
+const dictionary = JSON.parse(JSON.stringify(eventDictionary()))
 
 /** The event as versions before 0.2.0 wrote it. */
 const asBefore = (event: LedgerEvent): LedgerEvent => {

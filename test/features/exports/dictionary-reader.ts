@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * A reader of the ledger that uses only docs/events.json and the `jsonl` export: the dictionary lists the
+ * A reader of the ledger that uses only the event dictionary and the `jsonl` export: the dictionary lists the
  * events that move money, with accounts and signs. `test/architecture` checks that it imports nothing of
  * `src/`.
  */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { eventDictionary } from '../../../src/audit/event-dictionary-page.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { postingsOf } from '../../../src/domain/ledger/postings.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
@@ -58,9 +58,9 @@ const histories: Readonly<Record<string, (log: EventLog) => Promise<void>>> = {
   'every kind of event': async (log) => appendEach(log, await everyKind()),
 }
 
-const dictionary = JSON.parse(readFileSync(join(import.meta.dirname, '../../../docs/events.json'), 'utf8'))
+const dictionary = JSON.parse(JSON.stringify(eventDictionary()))
 
-test('docs/events.json has for every money event the legs that the service books', () => {
+test('the event dictionary has for every money event the legs that the service books', () => {
   const legs = new Map<string, bigint>()
   const add = (book: string, account: string, debitMicros: bigint): void => {
     const sum = (legs.get(`${book}|${account}`) ?? 0n) + debitMicros
@@ -79,7 +79,7 @@ test('docs/events.json has for every money event the legs that the service books
 })
 
 for (const [what, write] of Object.entries(histories)) {
-  test(`of ${what} a reader with only docs/events.json and an export derives every balance`, async (t) => {
+  test(`of ${what} a reader with only the event dictionary and an export derives every balance`, async (t) => {
     const path = join(await scratch(t), 'log.jsonl')
     const log = createMemoryLog()
     await write(log)

@@ -112,7 +112,7 @@ test('orders over HTTP', async (t) => {
     assert.equal(again.headers.get('x-farebox-position'), position)
     assert.deepEqual(again.body, first.body)
     assert.equal(await balance(), before - first.body.amountCents)
-    // The guard is not part of what makes a request the same (docs/http-api.md, "Requests").
+    // The guard is not part of what makes a request the same (docs/reference/api.md, "Idempotency").
     const guarded = await buyer.post(orders, { ...addresses(1), expected_amount_cents: 1 }, key('retry'))
     assert.equal(guarded.status, 200)
   })

@@ -216,7 +216,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         const shown = quoteView(product, priced.value, [])
         assert.equal(shown.marginCents, shown.amountCents - (shown.yourCostCents ?? Number.NaN))
         const retail = dedicated && deal.retailElsewhere ? null : deal.retailMicros
-        // The rule of docs/http-api.md, written down once more and without anything of ours: retail, else list ×
+        // The rule of docs/reference/api.md, written down once more and without anything of ours: retail, else list ×
         // markup.
         const tiers = priced.value.target === null ? tiersOf(product) : null
         if (tiers !== null || retail !== null) {

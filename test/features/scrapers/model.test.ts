@@ -11,7 +11,7 @@ const priceMicros = 3_000
 const orderMicros = 5_500_000
 const gigabyte = { product_id: 'residential-premium', quantity: 1 }
 
-/** The effect of a word in the target on a call, as documented in docs/scrapers.md. */
+/** The effect of a word in the target on a call, as documented in docs/guides/scrapers.md. */
 const words = {
   nasa: { answer: '200', billed: true, stored: true },
   'missing-1': { answer: '404 target_not_found', billed: true, stored: true },

@@ -16,7 +16,7 @@ import { hookTo, path } from './world.ts'
 
 const dayMs = 86_400_000
 const gb = 1_000_000_000
-/** Every event of docs/http-api.md, "Webhooks and notices". */
+/** Every event of docs/reference/api.md, "Webhooks and notices". */
 const names = [
   'order.fulfilled',
   'order.failed',

@@ -14,7 +14,7 @@ import { httpTarget, tcpTarget } from '../support/targets.ts'
 import { startWorkerProcess } from '../support/worker-process.ts'
 
 test('the limits equal those of the gateway page', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/gateway.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/proxy-lines.md'), 'utf8')
   const { headBytes, headMs, responseHeadBytes, tunnelIdleMs, idleMs, dialMs, udpPeers, connections } =
     defaultLimits
   for (const row of [

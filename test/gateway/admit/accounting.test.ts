@@ -22,7 +22,7 @@ const atOnce = 8
 const budgets = [3_000_000, 20_000_000, 400_000_000] as const
 const workers = 2
 
-/** Of an upload that is cut, and not charged (docs/gateway.md). */
+/** Of an upload that is cut, and not charged (docs/guides/proxy-lines.md). */
 const overshoot = 64 * 1024
 /** On its way when a tunnel breaks: taken from the plan, and lost with the process or the connection. */
 const onItsWay = 512 * 1024

@@ -1,7 +1,7 @@
 import { type Answer, type Deposit, differing, type Moment } from './actions.ts'
 import { credit, customerOf } from './state.ts'
 
-/** Smaller amounts are raised to it, whole cents (docs/http-api.md, "Deposits"). */
+/** Smaller amounts are raised to it, whole cents (docs/reference/api.md, "Deposits"). */
 const floorCents = { card: 1_000, crypto: 300 }
 
 /** The expected refusal of a deposit; null if it is opened. */

@@ -187,7 +187,7 @@ const knownPlan = (world: World, request: Request): boolean => {
   return planId === null || world.plans[planId]?.account === request.account
 }
 
-/** Refusals before the look-up of the key's order (docs/http-api.md, "Order of checks"). */
+/** Refusals before the look-up of the key's order (docs/reference/api.md, "Order of checks"). */
 const earlyRefusal = (world: World, request: Request): Refused | null => {
   const account = world.accounts[request.account]!
   const key = account.keys[request.key]!

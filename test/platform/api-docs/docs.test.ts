@@ -147,7 +147,7 @@ describe('The documentation page', () => {
         .replaceAll('&lt;', '<')
         .replaceAll('&gt;', '>')
         .replaceAll('&amp;', '&')
-      assert.match(command, /^(curl|npx farebox|export FAREBOX_KEY=)/)
+      assert.match(command, /^(curl|npx farebox|export KEY=)/)
       assert.equal(spawnSync('sh', ['-n'], { input: command }).status, 0, command)
       assert.doesNotMatch(command, /uuidgen/)
     }
@@ -157,12 +157,18 @@ describe('The documentation page', () => {
     const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
     const page = await (await fetch(`${baseUrl}/docs`)).text()
     assert.match(page, /<h2 id="start">Start<\/h2>[\s\S]*npx farebox keys create --account/)
-    const links = [...page.matchAll(/href="(\/docs\/guides\/\w+)"/g)].map(([, path]) => path ?? '')
+    const links = [...page.matchAll(/href="(\/docs\/guides\/[\w-]+)"/g)].map(([, path]) => path ?? '')
     const guides = [
-      'scrapers',
+      'quickstart',
+      'concepts',
+      'api',
+      'proxy-lines',
       'webhooks',
       'subscriptions',
+      'scrapers',
       'resellers',
+      'migrate-from-another-panel',
+      'free-tools',
       'operations',
       'catalog',
       'exports',

@@ -18,7 +18,7 @@ const order = (json: unknown, over: CallOptions = {}): [string, string, CallOpti
 ]
 
 describe('The checks before a handler', () => {
-  /** Each step of docs/http-api.md, "Order of checks", fails while every later step would fail as well. */
+  /** Each step of docs/reference/api.md, "Order of checks", fails while every later step would fail as well. */
   test('run in the documented order', async (t) => {
     const everythingWrong = { country: 'USA', method: 'shells', quantity: 0 }
     const badKey = { 'idempotency-key': 'ü' }

@@ -4,12 +4,12 @@ import {
   firstRecordsDigest,
   nextRecordsDigest,
   witnessStatement,
-} from '../../../src/audit/external-seals/external-seals.ts'
-import { recordName, recordText, type SealRecord } from '../../../src/audit/external-seals/seal-record.ts'
-import { createEventDigest, startDigest } from '../../../src/audit/seals/digests.ts'
-import { rotationStatement, sealKeyOf, sealStatement } from '../../../src/audit/seals/seals-file.ts'
+} from '../../src/audit/external-seals/external-seals.ts'
+import { recordName, recordText, type SealRecord } from '../../src/audit/external-seals/seal-record.ts'
+import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
+import { rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seals-file.ts'
 
-/** What `docs/seals-vectors.json` holds. Everything in it follows from the seeds and the texts here. */
+/** The contents of seals-vectors.json. Everything in it follows from the seeds and the texts here. */
 
 const seeds = { first: '01'.repeat(32), second: '02'.repeat(32), witness: '03'.repeat(32) }
 const key = {
@@ -162,7 +162,7 @@ export const makeVectors = () => {
   ]
   return {
     about:
-      'Test vectors of docs/seals.md and docs/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log, whose last line is checked for itself: in "wrong" it was not recomputed.',
+      'Test vectors of docs/seals.md and docs/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log. The checksum in the last line of "wrong" is that of "log".',
     keys: Object.entries(seeds).map(([name, seed]) => ({
       name,
       seed,
