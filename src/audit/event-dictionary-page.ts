@@ -235,7 +235,7 @@ const intro = `# Events
 Every kind of event in the log, with its fields. \`farebox ledger events\` prints this page. With \`--json\` it prints
 [events.json](events.json), which has the same for programs. Both are generated from the declarations that
 \`farebox ledger verify\` checks, and tests keep them up to date. Another test derives all balances from \`events.json\` and an
-export of the log (docs/exports.md).
+export of the log (docs/finance/exports.md).
 
 How to read the tables:
 

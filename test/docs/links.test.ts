@@ -10,6 +10,7 @@ test('every link from a page to a file of the project works', () => {
   const pages = [
     'README.md',
     'CHANGELOG.md',
+    'CONTRIBUTING.md',
     ...globSync(['docs/**/*.md', 'bench/**/*.md'], { cwd: root }).filter(
       (page) => !page.includes('node_modules'),
     ),
@@ -21,7 +22,11 @@ test('every link from a page to a file of the project works', () => {
 })
 
 test('every file that a page names exists and contains the function named with it', () => {
-  const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })]
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    ...globSync('docs/{,finance/,guides/,operations/,reference/}*.md', { cwd: root }),
+  ]
   // `x` stands for any name, as in `src/features/x/routes.ts`.
   const named = /`(?![^`]*\/x[/.])((?:src|projections|test|tools|bench|bin)\/[\w./-]+)`(?:\s`(\w+)`)?/g
   for (const page of pages)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
@@ -53,26 +53,4 @@ describe('the README', () => {
       assert.ok(script in manifest.scripts, script)
     assert.ok(manifest.bin.farebox)
   })
-})
-
-test('every link between documents works', () => {
-  const documents = [
-    'README.md',
-    'CHANGELOG.md',
-    'docs/architecture.md',
-    'docs/operations.md',
-    'docs/exports.md',
-    'docs/periods.md',
-    'docs/catalog.md',
-    'docs/gateway.md',
-    'docs/free-tools.md',
-    'docs/subscriptions.md',
-    'docs/webhooks.md',
-    'docs/resellers.md',
-  ]
-  for (const document of documents)
-    for (const [, target = ''] of readFileSync(join(root, document), 'utf8').matchAll(
-      /\]\((?!https?:|#)([^)#]+)/g,
-    ))
-      assert.ok(existsSync(join(root, dirname(document), target)), `${document} → ${target}`)
 })
