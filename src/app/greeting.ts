@@ -111,7 +111,7 @@ ACCOUNT=$(npx farebox accounts create --email customer@example.com --json | node
 npx farebox keys create --account "$ACCOUNT" --scopes buy
 npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --reference "first payment"
 
-docs/operations/run.md goes on from there: payment providers, stock, backups.`
+docs/operations/ goes on from there: payment providers, stock, backups.`
 
 const nextSteps = (started: Started): string => {
   const { demo, dataDir, empty } = started
