@@ -11,19 +11,24 @@ const soak = process.env.FAREBOX_SOAK === '1'
 /** Events about their own log: other tests check digests, seals and signatures. */
 const ofTheLog = /^(?:LogSealed|SealKeyRotated|Period\w+)$/
 
-/** What docs/finance/audit-coverage.md lists, by the names of `nameOf`. */
+/** What docs/finance/audit-coverage.md lists, by the names of `nameOf`: each section has a reason as its heading. */
 const listed = (): ReadonlySet<string> => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/finance/audit-coverage.md'), 'utf8')
-  const rows = page.split('\n').filter((line) => /^\| `[A-Z]\w+` \|/.test(line))
+  const rows = page
+    .split(/^### /m)
+    .slice(1)
+    .flatMap((section) => {
+      const [why = ''] = section.split('\n')
+      assert.ok(why.length > 10, `a reason in words: ${why}`)
+      return section.match(/^\| `.*$/gm) ?? []
+    })
   return new Set(
     rows.flatMap((row) => {
-      const [, type = '', fields = '', why = ''] = row.split('|')
-      assert.ok(why.trim().length > 10, `a reason in words: ${row}`)
-      return fields
-        .trim()
-        .split(', ')
-        .map((field) => field.slice(1, -1))
-        .map((field) => `${type.trim().slice(1, -1)}${field.startsWith('(') ? ' ' : '.'}${field}`)
+      const names = [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+      const [types, fields] = [/^[A-Z]/, /^[^A-Z]/].map((form) => names.filter((name) => form.test(name)))
+      return types!.flatMap((type) =>
+        fields!.map((field) => `${type}${field.startsWith('(') ? ' ' : '.'}${field}`),
+      )
     }),
   )
 }
