@@ -103,7 +103,7 @@ const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Star
 const firstSteps = `There are no products and no accounts yet. In another terminal with the same settings, in the
 directory of Farebox:
 
-# what is sold and at which prices; docs/catalog.md says what the file holds
+# what is sold and at which prices; docs/operations/catalog.md says what the file holds
 npx farebox catalog import catalog.json
 
 # a customer, with a key (it is shown this once) and with money
@@ -111,7 +111,7 @@ ACCOUNT=$(npx farebox accounts create --email customer@example.com --json | node
 npx farebox keys create --account "$ACCOUNT" --scopes buy
 npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --reference "first payment"
 
-docs/operations.md goes on from there: payment providers, stock, backups.`
+docs/operations/ goes on from there: payment providers, stock, backups.`
 
 const nextSteps = (started: Started): string => {
   const { demo, dataDir, empty } = started

@@ -81,7 +81,7 @@ export const commands: readonly Register[] = [
     },
     run: async () => (await seals()).seal,
   }),
-  commandGroup('ledger seals', 'the signed digests of the log (docs/seals.md)'),
+  commandGroup('ledger seals', 'the signed digests of the log (docs/finance/seals.md)'),
   command({
     name: 'ledger seals list',
     about: 'list the last seals, newest first, without verifying them',
@@ -133,7 +133,7 @@ export const commands: readonly Register[] = [
       'on another machine: check the delivered seals, pin and co-sign the newest; exit code 1 if they differ from the pinned ones',
     input: witnessInput,
     details:
-      'FAREBOX_SEAL_TARGET_TOKEN, FAREBOX_SEAL_S3_… and FAREBOX_SEAL_TARGET_PRIVATE give access to the place (docs/seals.md).',
+      'FAREBOX_SEAL_TARGET_TOKEN, FAREBOX_SEAL_S3_… and FAREBOX_SEAL_TARGET_PRIVATE give access to the place (docs/finance/seals.md).',
     examples: [
       'npx farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem',
       'cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem',

@@ -234,7 +234,7 @@ const intro = `# Events
 
 Every kind of event in the log, with its fields. \`farebox ledger events\` prints this page. With \`--json\` it prints
 [events.json](events.json), which has the same for programs. Both are generated from the declarations that
-\`farebox ledger verify\` checks. A test derives all balances from \`events.json\` and an export of the log (docs/exports.md).
+\`farebox ledger verify\` checks. A test derives all balances from \`events.json\` and an export of the log (docs/finance/exports.md).
 
 How to read the tables:
 

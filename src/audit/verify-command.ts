@@ -116,7 +116,7 @@ const outsideText = (unverifiedTables: UnverifiedTables): string =>
     ...Object.entries(unverifiedTables).map(
       ([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`,
     ),
-    'checked only by digests, seals and signatures, not by invariants: the fields of docs/no-law.md',
+    'checked only by digests, seals and signatures, not by invariants: the fields of docs/finance/audit-coverage.md',
   ].join('\n')
 
 const differenceText = ({ findings, findingCount }: VerifyResult): string => {

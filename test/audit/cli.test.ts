@@ -144,7 +144,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(code, 0, err)
     assert.match(out, /^not checked, vault: added_later, .*replacement_comments/m)
     assert.match(out, /^not checked, work: .*traffic_reporters/m)
-    assert.match(out, /not by invariants: the fields of docs\/no-law\.md$/m)
+    assert.match(out, /not by invariants: the fields of docs\/finance\/audit-coverage\.md$/m)
     const { outside } = (await run('ledger', 'verify', '--json')).json()
     assert.ok(outside.vault.includes('added_later'))
     assert.ok(outside.engine.includes('checkpoints'))

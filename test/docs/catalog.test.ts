@@ -12,9 +12,9 @@ import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/catalog.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/operations/catalog.md'), 'utf8')
 const example = /^```json\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? ''
-const commands = [...page.matchAll(/^npm run farebox -- .*$/gm)].map(([line]) => line)
+const commands = [...page.matchAll(/^npx farebox .*$/gm)].map(([line]) => line)
 
 const openDemo = async (t: Parameters<typeof emptyDatabase>[0]) => {
   const { url } = await emptyDatabase(t)
@@ -40,7 +40,7 @@ test('the example and every command of the catalogue page run on a new demo', as
   const before = await products()
   assert.ok(before.includes('ipv4-datacenter'))
   for (const [n, line] of commands.entries()) {
-    const runnable = line.replace('npm run farebox --', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+    const runnable = line.replace('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
     await promisify(execFile)('bash', ['-euc', runnable], { cwd: directory, env }).catch((error) =>
       assert.fail(`${line}\n${error.stdout}${error.stderr}`),
     )

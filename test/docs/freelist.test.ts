@@ -15,7 +15,7 @@ import { usedDirectory } from '../support/used-folder.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/freelist.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/operations/free-list.md'), 'utf8')
 
 test('the free proxies page has a valid source file, commands that run, and existing settings', async (t) => {
   const [, file = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? []

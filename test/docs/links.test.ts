@@ -13,6 +13,7 @@ test('every link from a page to a file of the project works', async () => {
   const pages = [
     'README.md',
     'CHANGELOG.md',
+    'CONTRIBUTING.md',
     ...globSync(['docs/**/*.md', 'bench/**/*.md'], { cwd: root }).filter(
       (page) => !page.includes('node_modules') && !page.startsWith(generated),
     ),
@@ -29,7 +30,11 @@ test('every link from a page to a file of the project works', async () => {
 })
 
 test('every file that a page names exists and contains the function named with it', () => {
-  const pages = ['README.md', ...globSync('docs/{,guides/,operations/,reference/}*.md', { cwd: root })]
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    ...globSync('docs/{,finance/,guides/,operations/,reference/}*.md', { cwd: root }),
+  ]
   // `x` stands for any name, as in `src/features/x/routes.ts`.
   const named = /`(?![^`]*\/x[/.])((?:src|projections|test|tools|bench|bin)\/[\w./-]+)`(?:\s`(\w+)`)?/g
   for (const page of pages)

@@ -12,6 +12,13 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const read = (name: string): string => readFileSync(join(root, 'docs', name), 'utf8')
 
+/** The pages in an order in which their commands work: the log is verified before it is exported. */
+const pages = [
+  ...['run', 'accounts', 'payments', 'monitoring', 'troubleshooting'].map((name) => `operations/${name}.md`),
+  ...['balances', 'verify', 'exports'].map((name) => `finance/${name}.md`),
+  ...['backup-and-restore', 'upgrade', 'security', 'eventstoredb'].map((name) => `operations/${name}.md`),
+]
+
 /** The commands of a text: `npx farebox`, and the ways to run it from anywhere, in fenced `sh` blocks and in indented lines, in their order. */
 const commandsOf = (text: string): string[] =>
   [...text.matchAll(/^```sh\n([\s\S]*?)^```$|^((?: {4}npx farebox .*\n)+)/gm)]
@@ -21,7 +28,7 @@ const commandsOf = (text: string): string[] =>
 
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
-test('every farebox command of the operations page and the periods page runs as printed', async (t) => {
+test('every farebox command of the operations and finance pages runs as printed', async (t) => {
   const [shop, empty, fresh, past] = await Promise.all([1, 2, 3, 4].map(() => emptyDatabase(t)))
   assert.ok(shop && empty && fresh && past)
   const directory = await dataDirectory(t)
@@ -62,9 +69,9 @@ test('every farebox command of the operations page and the periods page runs as 
     finToken = /fin_[0-9a-z]+/.exec(stdout)?.[0] ?? finToken
     keyId = /key_[0-9a-z]+/.exec(stdout)?.[0] ?? keyId
   }
-  const operations = commandsOf(read('operations.md'))
-  const periods = commandsOf(read('periods.md'))
-  assert.ok(operations.length > 10, `${operations.length} commands on the operations page`)
+  const operations = pages.flatMap((page) => commandsOf(read(page)))
+  const periods = commandsOf(read('finance/periods.md'))
+  assert.ok(operations.length > 45, `${operations.length} commands on the operations pages`)
   assert.ok(periods.length >= 3, `${periods.length} commands on the page on periods`)
   await execute('npx farebox ledger seal') // a server does it within five minutes
   for (const line of operations)

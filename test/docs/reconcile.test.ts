@@ -51,7 +51,7 @@ test('the commands of the statements page run as printed', async (t) => {
     npx farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
     npx farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
 
-  const page = await readFile(join(root, 'docs/reconcile.md'), 'utf8')
+  const page = await readFile(join(root, 'docs/finance/reconcile.md'), 'utf8')
   const [, script = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
   const { stdout } = await sh(script)
   assert.equal(stdout.match(/everything agrees$/gm)?.length, 3)

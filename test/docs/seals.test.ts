@@ -43,7 +43,7 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   await sh(
     `${farebox} wallet credit --account ${accountId} --cents 2500 --reference gift && ${farebox} ledger seal`,
   )
-  const page = await readFile(join(root, 'docs/seals.md'), 'utf8')
+  const page = await readFile(join(root, 'docs/finance/seals.md'), 'utf8')
   const [script = '', witnessing = ''] = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(
     ([, block]) => block,
   )

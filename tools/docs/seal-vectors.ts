@@ -41,7 +41,7 @@ const jsonOf = (event: Event, ordinal: number): string => {
   return JSON.stringify({ ordinal, stream, revision, id, type, data, metadata })
 }
 
-/** An export of some events, as docs/exports.md has it. */
+/** An export of some events, as docs/finance/exports.md has it. */
 const exportOf = (events: readonly Event[]): string => {
   const body = ['{"format":"farebox-log","version":1}', ...events.map((event, at) => jsonOf(event, at + 1))]
     .map((line) => `${line}\n`)
@@ -162,7 +162,7 @@ export const makeVectors = () => {
   ]
   return {
     about:
-      'Test vectors of docs/seals.md and docs/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log. The checksum in the last line of "wrong" is that of "log".',
+      'Test vectors of docs/finance/seals.md and docs/finance/exports.md. Seeds are 32 bytes of Ed25519 (RFC 8032) in hex; all digests, keys and signatures are lower-case hex. "log" and "wrong" are exports of a log. The checksum in the last line of "wrong" is that of "log".',
     keys: Object.entries(seeds).map(([name, seed]) => ({
       name,
       seed,

@@ -38,7 +38,7 @@ const checkTime = async ({ db, clock }: DoctorContext): Promise<Outcome> => {
   const found = await readFutureTime(db, clock())
   return found === null
     ? ok('no event is in the future')
-    : note(found, 'keep the clocks synchronized (docs/operations.md)')
+    : note(found, 'keep the clocks synchronized (docs/operations/troubleshooting.md)')
 }
 
 const checkHead = async ({ log, codec }: DoctorContext): Promise<Outcome> => {
@@ -100,7 +100,7 @@ const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<
 const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
   const { location } = context.config.sealTarget
   if (location === null)
-    return note('none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
+    return note('none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/finance/seals.md')
   const lag = await readDeliveryLag(context, location)
   const store = await openStore(
     location,
@@ -197,7 +197,7 @@ const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Outcom
   if (last === undefined) return note('none was run', 'run "ledger verify"')
   const found = `${last.outcome}, started at ${last.startedAt}`
   if (last.outcome === 'differs')
-    return wrong(found, 'run "ledger verify" again and see what differs: docs/operations.md')
+    return wrong(found, 'run "ledger verify" again and see what differs: docs/finance/verify.md')
   if (last.outcome === 'failed') return wrong(found, 'run "ledger verify" again')
   return clock() - Date.parse(last.startedAt) > verifyAfterDays * dayMs
     ? note(found, 'it is long ago: run "ledger verify"')

@@ -16,7 +16,7 @@ import { plansTable } from '../invariants/fulfilment-invariants.ts'
 import type { ReadEvent } from './event-reader.ts'
 import { eventLocationOf, type Findings, firstRows } from './finding.ts'
 
-/** Rebuilds the report of every month and compares each closing with it (docs/periods.md). */
+/** Rebuilds the report of every month and compares each closing with it (docs/finance/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {
   const fold = createPeriodFold()
   const closings = new Map<string, Closings>()

@@ -147,7 +147,7 @@ export const readWitnessedSeals = async (
   }
 }
 
-/** The file that a witness stores and signs (docs/seals.md). */
+/** The file that a witness stores and signs (docs/finance/seals.md). */
 export type WitnessFile = {
   readonly format: 'farebox-witness'
   readonly version: 1

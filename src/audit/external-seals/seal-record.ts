@@ -3,7 +3,7 @@ import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { SealsFileRefused, sealEventForm } from '../seals/seals-file.ts'
 
-/** The external form of an event of the `seal` stream (docs/seals.md). */
+/** The external form of an event of the `seal` stream (docs/finance/seals.md). */
 export type SealRecord = {
   /** The id of the log's first event. It identifies the history, wherever that is stored. */
   readonly firstEventId: string

@@ -148,8 +148,8 @@ export const statementRules = invariant({
 })
 
 /**
- * A month is cut off once, after its end, and closed once, after its cut-off (docs/periods.md). It follows that nothing
- * is booked in the month afterwards: accounting time never runs back.
+ * A month is cut off once, after its end, and closed once, after its cut-off (docs/finance/periods.md). It follows
+ * that nothing is booked in the month afterwards: accounting time never runs back.
  */
 export const periodRules = invariant({
   name: 'audit-periods',

@@ -16,8 +16,8 @@ export type DigestedEvent = Pick<StoredEvent, 'stream' | 'revision' | 'id' | 'ty
 export const startDigest = (): Buffer => sha256('farebox log v1')
 
 /**
- * The running digest of a log after one more event (docs/seals.md has the bytes): SHA-256 over the previous digest, the
- * ordinal, the revision, the id, and the texts, each with its length as a prefix.
+ * The running digest of a log after one more event (docs/finance/seals.md has the bytes): SHA-256 over the previous
+ * digest, the ordinal, the revision, the id, and the texts, each with its length as a prefix.
  */
 export type EventDigest = (previous: Uint8Array, ordinal: number, event: DigestedEvent) => Buffer
 
@@ -191,8 +191,9 @@ export type BatchPlace = {
 }
 
 /**
- * Creates the function for the statement that a batch signature covers (docs/seals.md has the bytes): the log, the key,
- * the number and predecessor of the batch, and a digest of its events as stored, chained like the digest of the log.
+ * Creates the function for the statement that a batch signature covers (docs/finance/seals.md has the bytes): the
+ * log, the key, the number and predecessor of the batch, and a digest of its events as stored, chained like the
+ * digest of the log.
  * @param logId a UUID
  */
 export const createBatchStatement = (logId: string) => {

@@ -42,7 +42,7 @@ const File = z.strictObject({
   seals: z.array(sealEventForm).min(1),
 })
 
-/** An export of seals, in order, with every key rotation (docs/seals.md). */
+/** An export of seals, in order, with every key rotation (docs/finance/seals.md). */
 export type SealsFile = {
   readonly format: 'farebox-seals'
   readonly version: 1

@@ -8,8 +8,9 @@ import { catalogProblems, type Problem } from './catalog-rules.ts'
 import type { ProductTerms } from './product.ts'
 
 /**
- * The catalogue file: all products and their prices. docs/catalog.md explains it with an example. Prices are whole
- * micro-dollars a unit (1 cent = 10,000), because an IPv6 address may cost less than a cent. Floats are not accepted.
+ * The catalogue file: all products and their prices. docs/operations/catalog.md explains it with an example. Prices
+ * are whole micro-dollars a unit (1 cent = 10,000), because an IPv6 address may cost less than a cent. Floats are not
+ * accepted.
  */
 
 /** $10,000 a unit. A higher price has too many zeros by mistake. */

@@ -12,7 +12,9 @@ export const catalogImported = defineEvent('CatalogImported', {
     digest: hex(32, 'SHA-256 of the canonical JSON of the file: the `catalogDigest` of orders'),
     importedAt: pastTime('when'),
     products: list(
-      objectOf<Product>('a product as in the file (docs/catalog.md), and `since`, the start of its state'),
+      objectOf<Product>(
+        'a product as in the file (docs/operations/catalog.md), and `since`, the start of its state',
+      ),
       'all products with their prices',
     ),
   },

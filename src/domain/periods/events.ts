@@ -17,7 +17,7 @@ export type PeriodCutOff = EventOf<typeof periodCutOff>
 
 export const periodClosed = defineEvent('PeriodClosed', {
   stream,
-  means: "The month's books as of the cut-off. The digest covers the report of docs/periods.md.",
+  means: "The month's books as of the cut-off. The digest covers the report of docs/finance/periods.md.",
   fields: {
     period,
     throughOrdinal: integer(

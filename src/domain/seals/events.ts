@@ -2,12 +2,12 @@ import type { Fold } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { anyId, hex, integer, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 
-/** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
+/** The `seal` stream (docs/finance/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
 
 export const logSealed = defineEvent('LogSealed', {
   stream,
-  means: 'A signed digest of all events so far, byte for byte (docs/seals.md).',
+  means: 'A signed digest of all events so far, byte for byte (docs/finance/seals.md).',
   fields: {
     throughOrdinal: integer(
       'events',
@@ -25,7 +25,7 @@ export const logSealed = defineEvent('LogSealed', {
         'how many events since the previous seal the sealing process itself had checked against invariants and signatures, by a count in its memory',
       ),
     ),
-    signature: hex(64, 'over the statement of docs/seals.md'),
+    signature: hex(64, 'over the statement of docs/finance/seals.md'),
   },
 })
 export type LogSealed = EventOf<typeof logSealed>
@@ -43,7 +43,7 @@ export const sealKeyRotated = defineEvent('SealKeyRotated', {
     previousPublicKey: hex(32, 'the previous key'),
     publicKey: hex(32, 'the new key'),
     rotatedAt: pastTime('when'),
-    signature: hex(64, 'over the statement of docs/seals.md, by the previous key'),
+    signature: hex(64, 'over the statement of docs/finance/seals.md, by the previous key'),
   },
 })
 export type SealKeyRotated = EventOf<typeof sealKeyRotated>
@@ -51,7 +51,7 @@ export type SealKeyRotated = EventOf<typeof sealKeyRotated>
 export const sealEventDefinitions = [logSealed, sealKeyRotated] as const
 export type SealEvent = EventOf<(typeof sealEventDefinitions)[number]>
 
-/** The keys of the processes that write to the log (docs/seals.md, "Who wrote it"). */
+/** The keys of the processes that write to the log (docs/finance/seals.md, "Who wrote it"). */
 export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
   stream: 'process-key-{publicKey}',
   means: 'A process signs its appends with this key. The event is in the first batch that the key signs.',
@@ -68,7 +68,7 @@ export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
       'the number of batches signed by that key; 0 without one, or after a lost answer, when it is unknown',
     ),
     sealPublicKey: hex(32, 'the seal key at that time'),
-    signature: hex(64, 'over the statement of docs/seals.md, by the seal key'),
+    signature: hex(64, 'over the statement of docs/finance/seals.md, by the seal key'),
   },
 })
 export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
@@ -83,7 +83,7 @@ export const batchSigningStopped = defineEvent('BatchSigningStopped', {
     process: text('the process that stopped signing'),
     stoppedAt: pastTime('when'),
     sealPublicKey: hex(32, 'the seal key at that time'),
-    signature: hex(64, 'over the statement of docs/seals.md, by the seal key'),
+    signature: hex(64, 'over the statement of docs/finance/seals.md, by the seal key'),
   },
 })
 export type BatchSigningStopped = EventOf<typeof batchSigningStopped>

@@ -43,7 +43,9 @@ export const create = (
       })
       const { size } = await stat(out)
       const summary = { file: out, bytes: size, ...created, position: positionToken(created.position) }
-      const note = isLogExternal ? '\nIt has no log: back up EventStoreDB as well (docs/operations.md).' : ''
+      const note = isLogExternal
+        ? '\nIt has no log: back up EventStoreDB as well (docs/operations/backup-and-restore.md).'
+        : ''
       return {
         json: summary,
         text: `${fields(summary)}${note}\nStore master.key and seal.key (or the two settings) separately: without them it cannot be restored.`,

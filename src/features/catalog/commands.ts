@@ -3,7 +3,7 @@ import { argument, option } from '../../platform/cli/input.ts'
 
 const runs = () => import('./run-commands.ts')
 
-const input = { file: argument('<file>', 'a catalogue file (docs/catalog.md)') }
+const input = { file: argument('<file>', 'a catalogue file (docs/operations/catalog.md)') }
 
 export const setStateInput = {
   product: argument('<product>', 'the id of a product'),

@@ -24,7 +24,7 @@ export const commands = [
       problem: ({ problem }) => problem ?? '',
       from: 'fromText',
     },
-    empty: 'no feeds: FAREBOX_FREELIST_SOURCES names a file of them (docs/freelist.md)',
+    empty: 'no feeds: FAREBOX_FREELIST_SOURCES names a file of them (docs/operations/free-list.md)',
     run: async () => (await runs()).sources,
   }),
   bareCommand({

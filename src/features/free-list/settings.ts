@@ -12,7 +12,9 @@ export const freelistSettings = {
     ),
   FAREBOX_FREELIST_SOURCES: text('a JSON file')
     .optional()
-    .describe('The feeds, in the format of docs/freelist.md. Default: only the feeds of a sandbox.'),
+    .describe(
+      'The feeds, in the format of docs/operations/free-list.md. Default: only the feeds of a sandbox.',
+    ),
   FAREBOX_FREELIST_JUDGE_HOST: text('a host name or an IPv4 address')
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'a host name or an IPv4 address')
     .optional()

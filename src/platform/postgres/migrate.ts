@@ -121,7 +121,7 @@ const refusalOf = (error: unknown): unknown => {
   const { code, message } = error as { readonly code?: unknown; readonly message: string }
   if (code !== '42501') return error
   return new MigrationRefused(
-    `the user of DATABASE_URL may not do what Farebox needs there (${message}). Make it the owner of the database, or set DATABASE_OWNER_URL to the address of the owner, who has to be a member of the role that serves (docs/operations.md).`,
+    `the user of DATABASE_URL may not do what Farebox needs there (${message}). Make it the owner of the database, or set DATABASE_OWNER_URL to the address of the owner, who has to be a member of the role that serves (docs/operations/security.md).`,
     { cause: error },
   )
 }

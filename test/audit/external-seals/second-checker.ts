@@ -1,8 +1,8 @@
 import { createHash, createPublicKey, verify } from 'node:crypto'
 
 /*
- * A checker of seals, exports and files of a witness, written from docs/seals.md and docs/exports.md alone: it imports
- * nothing of src/. Each function throws where something is not as the pages say.
+ * A checker of seals, exports and files of a witness, written from docs/finance/seals.md and docs/finance/exports.md
+ * alone: it imports nothing of src/. Each function throws where something is not as the pages say.
  */
 
 const sha256 = (...parts: (string | Buffer)[]): Buffer => {

@@ -1,8 +1,8 @@
-"""Checks the seals of a log by docs/seals.md alone: the standard library and the openssl command, nothing of src/.
+"""Checks the seals of a log by docs/finance/seals.md alone: the standard library and the openssl command, nothing of src/.
 
 usage: check_seals.py LOG.jsonl PUBLIC_KEY
 
-LOG.jsonl is what "farebox ledger export --format jsonl" writes (docs/exports.md): a head, one event a line, an end.
+LOG.jsonl is what "farebox ledger export --format jsonl" writes (docs/finance/exports.md): a head, one event a line, an end.
 PUBLIC_KEY is the key of the first seal, got from somewhere else than the log: the file with the PEM that
 "farebox ledger seals public-key" prints, or the key as 64 hex digits, in a file or as it is.
 Prints one JSON object. Exit codes: 0 the seals are right, 1 the log is not what was sealed, 2 wrong use, or a

@@ -268,8 +268,8 @@ test('all problems are reported together', () => {
   assert.equal(problems.length, 2)
 })
 
-test('the example of docs/catalog.md is valid and has every shape', () => {
-  const page = readFileSync(new URL('../../../docs/catalog.md', import.meta.url), 'utf8')
+test('the example of docs/operations/catalog.md is valid and has every shape', () => {
+  const page = readFileSync(new URL('../../../docs/operations/catalog.md', import.meta.url), 'utf8')
   const example = /```json\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
   const parsed = parseCatalog(example)
   assert.ok(parsed.ok, JSON.stringify(parsed))

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const page = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../../docs/operations/backup-and-restore.md'), 'utf8')
 
-/** The commands of the operations page between two words of it, unchanged. */
+/** The commands of the backup page between two words of it, unchanged. */
 const documented = (mark: string): string => {
   const block = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].find(([, text]) => text?.includes(mark))?.[1]
-  assert.ok(block, `docs/operations.md shows how to ${mark}`)
+  assert.ok(block, `docs/operations/backup-and-restore.md shows how to ${mark}`)
   return block
 }
 
@@ -20,7 +20,7 @@ const shell = async (mark: string, db: string, backup: string): Promise<void> =>
   await run('bash', ['-euo', 'pipefail', '-c', text])
 }
 
-/** Copies the files of a server, as the operations page describes. */
+/** Copies the files of a server, as the backup page describes. */
 export const backUpLog = (db: string, backup: string): Promise<void> => shell('find index', db, backup)
-/** Puts a copy into the empty directory of a stopped server, as the operations page describes. */
+/** Puts a copy into the empty directory of a stopped server, as the backup page describes. */
 export const putLogBack = (db: string, backup: string): Promise<void> => shell('truncate.chk', db, backup)

@@ -11,14 +11,14 @@ import { until } from '../../support/until.ts'
 import { type Cluster, embeddedPrograms, installedPostgres, startCluster } from './cluster.ts'
 import { order, type Placed, startLoad } from './load.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
-const section = page.slice(page.indexOf('**A Postgres of yours**'), page.indexOf('**EventStoreDB**'))
+const page = readFileSync(join(import.meta.dirname, '../../../docs/operations/backup-and-restore.md'), 'utf8')
+const section = page.slice(page.indexOf('## Your own Postgres'), page.indexOf('## EventStoreDB'))
 
-/** The block of the operations page that begins with these words. */
+/** The block of the backup page that begins with these words. */
 const block = (beginning: string): string => {
   const found = [...section.matchAll(/^```(?:sh|ini)\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text)
   const one = found.find((text) => text.startsWith(beginning))
-  assert.ok(one, `a block of docs/operations.md begins with ${beginning}`)
+  assert.ok(one, `a block of docs/operations/backup-and-restore.md begins with ${beginning}`)
   return one
 }
 

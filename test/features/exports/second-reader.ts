@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /**
- * A second reader of the ledger: it knows the `jsonl` export (docs/exports.md) and the table of flows, and shares no
- * code with `src/`, so that an error there is not repeated here. `test/architecture` holds it to that.
+ * A second reader of the ledger: it knows the `jsonl` export (docs/finance/exports.md) and the table of flows, and
+ * shares no code with `src/`, so that an error there is not repeated here. `test/architecture` holds it to that.
  */
 export type Balances = ReadonlyMap<string, bigint>
 

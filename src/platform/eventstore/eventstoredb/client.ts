@@ -52,7 +52,7 @@ export type Connection = { readonly client: EventStoreDBClient; readonly credent
 /**
  * Detects a silent node: a ping after three seconds, and a broken connection after three more. With the client's
  * defaults of ten and ten seconds a frozen leader caused an outage of 15 s, with these of 9 s (measured on a cluster of
- * three, docs/operations.md). A slow server still answers pings, because they do not pass its queues.
+ * three, docs/operations/eventstoredb.md). A slow server still answers pings, because they do not pass its queues.
  */
 const keepAlive = { keepAliveInterval: '3000', keepAliveTimeout: '3000' }
 

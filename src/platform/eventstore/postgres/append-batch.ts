@@ -55,7 +55,7 @@ export const rowsOf = (
 /** The rows in the binary format of `copy`, with the columns of `eventColumns`. */
 export const copyOf = (rows: readonly EventRow[]): Buffer => copyRows(columns, rows)
 
-/** The signature of a process for a batch that it writes (docs/seals.md, "Who wrote it"). */
+/** The signature of a process for a batch that it writes (docs/finance/seals.md, "Who wrote it"). */
 type BatchSignature = {
   /** Ed25519, 32 bytes: the key of the process. */
   readonly publicKey: Buffer
