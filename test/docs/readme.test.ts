@@ -9,25 +9,26 @@ import { ownPort } from '../support/own-port.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
-const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const pageOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+const readme = pageOf('README.md')
+const manifest = JSON.parse(pageOf('package.json'))
 
-/** The blocks of the README that a reader copies into a shell. */
-const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+/** The blocks of a page that a reader copies into a shell. */
+const blocksOf = (page: string): readonly string[] =>
+  [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-describe('the README', () => {
-  test('has commands that run as printed, and every curl line returns the printed answer', async (t) => {
-    assert.equal(blocks.length, 3)
+describe('the README and the tour', () => {
+  test('have commands that run as printed, and every curl line returns the printed answer', async (t) => {
+    const [short = '', ...none] = blocksOf(readme)
+    const [customers = '', operators = '', finance = '', ...more] = blocksOf(pageOf('docs/tour.md'))
+    assert.deepEqual([...none, ...more], [])
     const dataDir = await dataDirectory(t)
     const server = await startFarebox(t, {
       FAREBOX_DATA: dataDir,
       FAREBOX_GATEWAY_WORKERS: '1',
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
     })
-    // The last block uses the variables of the first one.
-    const [tour = '', commands = '', finance = ''] = blocks
-    const variables = tour.split('\n').slice(0, 2).join('\n')
-    for (const block of [tour, commands, `${variables}\n${finance}`]) {
+    const runBlock = async (block: string): Promise<string> => {
       const script = block
         .replaceAll('http://127.0.0.1:3000', server.baseUrl)
         .replaceAll('.farebox/', `${dataDir}/`)
@@ -40,11 +41,16 @@ describe('the README', () => {
         env: { ...surroundings(), FAREBOX_DATA: dataDir, PORT: new URL(server.baseUrl).port },
       })
       assert.doesNotMatch(stdout, /"code":/)
-      if (block === tour) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)
-      if (block === tour)
-        assert.match(stdout, /"credited_cents":2500|"status":"(paid|processing|awaiting_payment)"/)
-      if (block.includes(finance)) assert.match(stdout, /nothing is wrong[\s\S]*nothing is wrong/)
+      return stdout
     }
+    // The block of finance uses the variables of the first one.
+    const variables = customers.split('\n').slice(0, 2).join('\n')
+    assert.match(await runBlock(short), /"status":"completed"[\s\S]*nothing is wrong/)
+    const bought = await runBlock(customers)
+    assert.match(bought, /"status":"completed"[\s\S]*"amountCents":560/)
+    assert.match(bought, /"credited_cents":2500|"status":"(paid|processing|awaiting_payment)"/)
+    await runBlock(operators)
+    assert.match(await runBlock(`${variables}\n${finance}`), /nothing is wrong[\s\S]*nothing is wrong/)
     await server.stop()
   })
 
