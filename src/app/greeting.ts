@@ -12,7 +12,7 @@ export const tour = ({ baseUrl, buyer, scraper }: DemoFile, gateway: boolean): s
     `${get(path)} -H 'Content-Type: application/json' -H 'Idempotency-Key: ${key}' -d '${JSON.stringify(body)}'`
   const read = (expression: string): string => `node -p "JSON.parse(fs.readFileSync(0)).${expression}"`
   const requestExample = `
-# send a request through it; what answers says by which exit it came
+# send a request through the plan; the answer names the exit
 PLAN=$(${get('/plans?product=residential-premium')} | ${read('plans[0].planId')})
 LINE=$(curl -s "${api}/plans/$PLAN/generate" -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{"country":"us","format":"url"}' | ${read('lines[0]')})
 curl -s -x "$LINE" http://whoami.sandbox/
@@ -22,25 +22,25 @@ curl -s -x "$LINE" http://whoami.sandbox/
 # the price of 5 GB of residential traffic
 ${get('/products/residential-premium/price?quantity=5')}
 
-# buy it: a plan
+# buy a plan of 5 GB
 ${post('/orders', 'tour-plan', { product_id: 'residential-premium', quantity: 5 })}
 ${gateway ? requestExample : ''}
 # buy three dedicated addresses in the USA for 30 days
 ${post('/orders', 'tour-addresses', { product_id: 'isp-static', quantity: 3, fulfillment_meta: { country: 'USA', period_days: 30 } })}
 
-# what it became: orders, the plan, the addresses, the balance
+# list the orders, the plan, the addresses and the balance
 ${get('/orders')}
 ${get('/plans')}
 ${get('/proxies')}
 ${get('/wallet')}
 
-# fetch public data for $0.0030; the same X-Request-Id again gives the same answer and costs nothing
+# fetch public data for $0.0030; a repeated X-Request-Id returns the same answer and costs nothing
 SCRAPE_KEY=${scraper.key}
 WALLET_KEY=${scraper.walletKey}
 curl -s '${baseUrl}/v1/scrape/tiktok/profile' -H "X-API-Key: $SCRAPE_KEY" -H 'Content-Type: application/json' -H 'X-Request-Id: tour-scrape' -d '{"handle":"nasa"}'
 curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"
 
-# free for everybody, without a key: live public proxies; assistants find the same tools at ${baseUrl}/mcp
+# free tools need no key: live public proxies; MCP clients use ${baseUrl}/mcp
 curl -s '${baseUrl}/api/proxy-list?format=txt&protocol=socks5'`
 }
 
@@ -50,7 +50,7 @@ export const keyLines = (demo: DemoFile, file: string): string =>
   buyer     ${demo.buyer.accountId}  ${demo.buyer.key}
   reseller  ${demo.reseller.accountId}  ${demo.reseller.key}
   scraper   ${demo.scraper.accountId}  ${demo.scraper.key}
-            its wallet is read with              ${demo.scraper.walletKey}`
+            key for its wallet                   ${demo.scraper.walletKey}`
 
 /** The console's address, and sign-in links for the demo's accounts. */
 export type ConsoleStart = {
@@ -90,7 +90,7 @@ const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Star
           ['demo keys', join(dataDir, 'demo.json')],
           ...(demo.demo.sandbox === null
             ? []
-            : [['sandbox', `${demo.demo.sandbox}: takes payments in which no money moves`]]),
+            : [['sandbox', `${demo.demo.sandbox}: simulated payments, no real money`]]),
         ]
       : []),
     ...(gateway === null ? [] : [['gateway', `${gateway}, for HTTP and SOCKS5`]]),
@@ -103,7 +103,7 @@ const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Star
 const firstSteps = `There are no products and no accounts yet. In another terminal with the same settings, in the
 directory of Farebox:
 
-# what is sold and at which prices; docs/operations/catalog.md says what the file holds
+# import products and prices; docs/operations/catalog.md describes the file
 npx farebox catalog import catalog.json
 
 # a customer, with a key (it is shown this once) and with money
