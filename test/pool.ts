@@ -16,6 +16,7 @@ type EventData = {
   readonly nesting?: number
   readonly message?: string
   readonly success?: boolean
+  readonly todo?: boolean | string
   readonly counts?: Readonly<Record<string, number>>
   readonly details?: {
     readonly type?: string
@@ -50,21 +51,34 @@ export type FileRun = Usage & {
   readonly problems: readonly string[]
 }
 
+export type PoolOptions = Omit<Order, 'file'> & {
+  /** In the order of their starts. */
+  readonly files: readonly string[]
+  /** Whether a file gets a process that runs no other file. */
+  readonly isAlone: (file: string) => boolean
+  readonly filesAtOnce: number
+  readonly signal: AbortSignal
+  readonly onStarted?: (file: string) => void
+  /** Called at once; `onEnded` gets the events of a whole file. */
+  readonly onEvent?: (file: string, event: TestEvent) => void
+  readonly onEnded: (run: FileRun) => void
+}
+
 const startWorker = (): ChildProcess =>
   fork(join(import.meta.dirname, 'worker.ts'), {
     serialization: 'advanced',
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
 
-/** The time of a worker without any event, after the time limit of a test. */
-const silenceMs = 60_000
+/** The longest time of a worker without any event, in time limits of a test. */
+const silentLimits = 1.1
 
 /** Runs one file on this worker. A worker that ends or hangs is a problem of the file. */
-const runOn = (worker: ChildProcess, order: Order): Promise<FileRun> =>
+const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent']): Promise<FileRun> =>
   new Promise((resolve) => {
     const startedMs = performance.now()
     const events: TestEvent[] = []
-    const hung = setTimeout(() => worker.kill('SIGKILL'), order.testTimeoutMs + silenceMs)
+    const hung = setTimeout(() => worker.kill('SIGKILL'), silentLimits * order.testTimeoutMs)
     const end = (problems: readonly string[], usage: Usage = { cpuSeconds: 0, processes: 0 }): void => {
       clearTimeout(hung)
       worker.removeAllListeners()
@@ -77,13 +91,17 @@ const runOn = (worker: ChildProcess, order: Order): Promise<FileRun> =>
         problems,
       })
     }
+    const add = (event: TestEvent): void => {
+      events.push(event)
+      onEvent?.(order.file, event)
+    }
     const printed = (type: string) => (message: Buffer) =>
-      void events.push({ type, data: { message: message.toString() } })
+      add({ type, data: { message: message.toString() } })
     worker.stdout?.on('data', printed('test:stdout'))
     worker.stderr?.on('data', printed('test:stderr'))
     worker.on('message', (report: Report) => {
       hung.refresh()
-      if ('event' in report) events.push(report.event)
+      if ('event' in report) add(report.event)
       else end(report.problems, report.usage)
     })
     worker.on('close', (code, signal) =>
@@ -92,19 +110,9 @@ const runOn = (worker: ChildProcess, order: Order): Promise<FileRun> =>
     worker.send(order)
   })
 
-export type PoolOptions = Omit<Order, 'file'> & {
-  /** In the order of their starts. */
-  readonly files: readonly string[]
-  /** Whether a file gets a process that runs no other file. */
-  readonly isAlone: (file: string) => boolean
-  readonly filesAtOnce: number
-  readonly signal: AbortSignal
-  readonly onEnded: (run: FileRun) => void
-}
-
 /** Runs the files on a few long-lived processes. Abort the signal to end it early. */
 export const runPool = async (options: PoolOptions): Promise<void> => {
-  const { files, isAlone, filesAtOnce, signal, onEnded, ...limits } = options
+  const { files, isAlone, filesAtOnce, signal, onStarted, onEvent, onEnded, ...limits } = options
   const waiting = [...files]
   const workers = new Set<ChildProcess>()
   const start = (): ChildProcess => {
@@ -129,7 +137,8 @@ export const runPool = async (options: PoolOptions): Promise<void> => {
       if (file === undefined) break
       const alone = isAlone(file)
       const worker: ChildProcess = alone || !shared?.connected ? start() : shared
-      onEnded(await runOn(worker, { ...limits, file }))
+      onStarted?.(file)
+      onEnded(await runOn(worker, { ...limits, file }, onEvent))
       if (alone) await stop(worker)
       else shared = worker
     }

@@ -7,7 +7,7 @@ import { finished } from 'node:stream/promises'
 import { spec } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { childSeconds, type FileRun, runPool, type TestEvent } from './pool.ts'
-import { runSoak } from './soak.ts'
+import { createProgress, minutesOf, filesAtOnce as soakedAtOnce } from './soak.ts'
 import { startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
 /**
@@ -48,9 +48,9 @@ if (unknown.length > 0)
 const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
 
 /** Files at once: many wait for something half of the time, such as a lease that ends. */
-const filesAtOnce = 2 * Math.min(2, availableParallelism())
+const filesAtOnce = soak ? soakedAtOnce : 2 * Math.min(2, availableParallelism())
 /** A hanging test fails by its name; it never blocks the run. */
-const testTimeoutMs = 10 * 60_000
+const testTimeoutMs = (soak ? 60 : 10) * 60_000
 
 const startedMs = performance.now()
 const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
@@ -58,6 +58,7 @@ process.env.FAREBOX_TEST_DATABASE_URL ??= server?.url
 process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
 // Half of a process's start is the reading of its modules: the workers and the hundreds of processes that they start share it.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')
+if (soak) process.env.FAREBOX_SOAK = '1'
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 
@@ -134,14 +135,18 @@ const usageTable = (runs: readonly FileRun[]): string => {
   ].join('\n')
 }
 
-const runShort = async (): Promise<boolean> => {
+const runAll = async (): Promise<boolean> => {
   const reporter = new spec()
   reporter.pipe(process.stdout, { end: false })
   const totals = new Map(Object.keys(counts).map((name) => [name, 0]))
   const runs: FileRun[] = []
+  const progress = soak ? createProgress(files) : null
+  // The slowest begin first, so that no long one runs alone at the end.
+  const rank = (file: string): number => (soak ? minutesOf(file) : Number(isSlow(file)))
   let passed = true
   const onEnded = (ended: FileRun): void => {
     runs.push(ended)
+    progress?.ended(ended.file)
     for (const { type, data } of eventsOf(ended))
       if (type === 'test:summary') {
         passed &&= data.success === true
@@ -151,14 +156,16 @@ const runShort = async (): Promise<boolean> => {
   }
   await runPool({
     root,
-    files: [...files.filter(isSlow), ...files.filter((file) => !isSlow(file))],
-    isAlone: (file) => file in alone,
+    files: files.toSorted((a, b) => rank(b) - rank(a)),
+    isAlone: (file) => soak || file in alone,
     filesAtOnce,
     testTimeoutMs,
     testNamePatterns,
     signal: stopping.signal,
+    ...(progress && { onStarted: progress.began, onEvent: progress.event }),
     onEnded,
   })
+  progress?.end()
   const lines = Object.entries(counts).map(([name, label]) => `${label} ${totals.get(name)}`)
   for (const message of [...lines, `duration_ms ${performance.now() - startedMs}`])
     reporter.write({ type: 'test:diagnostic', data: { nesting: 0, message, level: 'info' } })
@@ -168,12 +175,7 @@ const runShort = async (): Promise<boolean> => {
   return passed && !stopping.signal.aborted
 }
 
-const runLong = (): Promise<boolean> => {
-  process.env.FAREBOX_SOAK = '1'
-  return runSoak(root, files, testNamePatterns, stopping.signal)
-}
-
-process.exitCode = (await (soak ? runLong() : runShort())) ? 0 : 1
+process.exitCode = (await runAll()) ? 0 : 1
 await rm(await usedFolderOf(process.env.FAREBOX_TEST_RUN), { recursive: true, force: true })
 await server?.stop()
 process.stdout.write(
