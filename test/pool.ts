@@ -13,6 +13,7 @@ export type Order = {
 }
 type EventData = {
   readonly name?: string
+  readonly testId?: number
   readonly nesting?: number
   readonly message?: string
   readonly success?: boolean
@@ -78,6 +79,7 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
   new Promise((resolve) => {
     const startedMs = performance.now()
     const events: TestEvent[] = []
+    const running = new Map<number | undefined, string | undefined>()
     const hung = setTimeout(() => worker.kill('SIGKILL'), silentLimits * order.testTimeoutMs)
     const end = (problems: readonly string[], usage: Usage = { cpuSeconds: 0, processes: 0 }): void => {
       clearTimeout(hung)
@@ -93,6 +95,8 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
     }
     const add = (event: TestEvent): void => {
       events.push(event)
+      if (event.type === 'test:dequeue') running.set(event.data.testId, event.data.name)
+      if (event.type === 'test:complete') running.delete(event.data.testId)
       onEvent?.(order.file, event)
     }
     const printed = (type: string) => (message: Buffer) =>
@@ -105,7 +109,9 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
       else end(report.problems, report.usage)
     })
     worker.on('close', (code, signal) =>
-      end([`the process of the tests ended before they did: ${signal ?? `exit code ${code}`}`]),
+      end([
+        `the process ended too early (${signal ?? `exit code ${code}`}), in: ${[...running.values()].join(' > ') || 'no test'}`,
+      ]),
     )
     worker.send(order)
   })

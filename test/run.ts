@@ -18,11 +18,50 @@ import { startTestServer, usedFolderOf } from './support/postgres-server.ts'
 const root = join(import.meta.dirname, '..')
 const namePattern = '--test-name-pattern='
 
-/** Files of `npm run test:all` only, by a part of their path. They start first. */
-const slow: readonly string[] = []
+/**
+ * Files of `npm run test:all` only, by a part of their path, with the fast tests of the same rules. Each takes ten
+ * seconds of processor time or more. They start first, the longest of all.
+ */
+const slow: Readonly<Record<string, string>> = {
+  'test/crash/payments': 'test/features/deposits/prefix-chaos, test/features/deposits/callbacks',
+  'test/model/': 'test/golden, test/features/orders, test/domain',
+  'test/features/orders/prefix-log': 'test/features/orders/prefix-races',
+  'test/crash/orders': 'test/features/orders/prefix-races, test/races/two-processes',
+  'test/crash/scrapes': 'test/features/scrapers/service',
+  'test/crash/customers': 'test/features/orders/customers, test/races/paid-orders',
+  'test/features/deposits/outages': 'test/features/deposits/wallet, test/features/deposits/look-again',
+  'test/features/deposits/long-outages': 'test/features/deposits/look-again',
+  'test/gateway/admit/accounting': 'test/gateway/admit/budget',
+  'test/gateway/admit/outage': 'test/gateway/admit/budget',
+  'test/gateway/admit/speed': 'test/gateway/admit/shared-speed',
+  'test/app/start': 'test/docs/readme, test/app/where, test/app/terminal, test/app/config',
+  'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
+  'test/app/hangup': 'test/app/shutdown',
+  'test/app/absent-log': 'test/platform/eventstore/eventstoredb-offline',
+  'test/upgrade/': 'test/golden, test/platform/postgres/migrate',
+  'test/platform/postgres/timed-statements': 'test/platform/postgres/in-one-trip',
+  'test/platform/postgres/embedded': 'test/docs/readme, test/app/where',
+  'test/platform/eventstore/eventstoredb-cluster': 'test/platform/eventstore/eventstoredb-offline',
+  'test/features/backup/': 'test/docs/operations, test/features/exports/import',
+  'test/features/exports/agreement': 'test/features/exports/export, test/features/exports/references',
+  'test/features/webhooks/chaos': 'test/features/webhooks/outages, test/features/webhooks/races',
+  'test/features/free-list/cycle': 'test/features/free-list/checker, test/features/free-list/judge',
+  'test/features/free-list/million': 'test/features/free-list/checker, test/features/free-list/schedule',
+  'test/features/scrapers/model': 'test/domain/scrapers, test/features/scrapers/service',
+  'test/contract/fuzz': 'test/platform/http/fuzz, test/contract/codes',
+  'test/contract/isolation': 'test/features/resellers/isolation',
+  'test/audit/mutations': 'test/audit/verify, test/audit/checks',
+  'test/audit/damaged': 'test/audit/verify, test/audit/checks',
+  'test/projections/rebuild-http': 'test/platform/projections/rebuild',
+  'test/projections/rebuilt-services': 'test/platform/projections/rebuild',
+}
 
 /** Files that need a process of their own, with the reason. */
-const alone: Readonly<Record<string, string>> = {}
+const alone: Readonly<Record<string, string>> = {
+  'test/platform/http/memory.test.ts': 'it measures the memory of its process',
+  'test/gateway/bounds.test.ts': 'it counts the resources of its process',
+  'test/docs/written-files.test.ts': 'it sets the file mode mask of its process',
+}
 
 const args = process.argv.slice(2)
 const soak = args.includes('--soak')
@@ -35,10 +74,14 @@ const fail = (text: string): never => {
   process.exit(2)
 }
 
-const isSlow = (file: string): boolean => slow.some((part) => file.includes(part))
+const slowParts = Object.keys(slow)
+const slowness = (file: string): number => {
+  const at = slowParts.findIndex((part) => file.includes(part))
+  return at < 0 ? 0 : slowParts.length - at
+}
 const isWanted = (file: string): boolean =>
   chosen.length === 0
-    ? soak || args.includes('--all') || !isSlow(file)
+    ? soak || args.includes('--all') || slowness(file) === 0
     : chosen.some((part) => file.includes(part))
 const files = globSync('test/**/*.test.ts', { cwd: root }).filter(isWanted).sort()
 if (files.length === 0) fail(`no test file matches ${chosen.join(', ')}`)
@@ -142,7 +185,7 @@ const runAll = async (): Promise<boolean> => {
   const runs: FileRun[] = []
   const progress = soak ? createProgress(files) : null
   // The slowest begin first, so that no long one runs alone at the end.
-  const rank = (file: string): number => (soak ? minutesOf(file) : Number(isSlow(file)))
+  const rank = (file: string): number => (soak ? minutesOf(file) : slowness(file))
   let passed = true
   const onEnded = (ended: FileRun): void => {
     runs.push(ended)

@@ -46,7 +46,7 @@ test('the files of one process pass and fail by their own tests', async (t) => {
 
 test('a file that ends its process, changes it or cannot be loaded fails, and the next file runs', async (t) => {
   const runs = await runFiles(t, {
-    'exits.mjs': "test('ends', () => process.exit(0))",
+    'exits.mjs': "test('ends', () => new Promise(() => setTimeout(process.exit, 50)))",
     'sets.mjs': "test('sets', () => { process.env.FAREBOX_LEFT = 'yes' })",
     'listens.mjs': "test('listens', () => void process.on('SIGUSR2', () => undefined))",
     'throws.mjs': "test('before', () => undefined); throw new Error('not loaded')",
@@ -55,7 +55,7 @@ test('a file that ends its process, changes it or cannot be loaded fails, and th
   assert.deepEqual(
     runs.map(({ file, passed, problems }) => [file, passed, problems]),
     [
-      ['exits.mjs', [], ['the process of the tests ended before they did: exit code 0']],
+      ['exits.mjs', [], ['the process ended too early (exit code 0), in: ends']],
       ['sets.mjs', ['sets'], ['the file changed FAREBOX_LEFT from undefined to yes']],
       ['listens.mjs', ['listens'], ['the file changed the listeners of SIGUSR2 from undefined to 1']],
       ['throws.mjs', ['before'], ['Error: not loaded']],
@@ -70,5 +70,5 @@ test('a file that keeps its process alive after its tests fails', async (t) => {
     { 'leaks.mjs': "test('leaks', () => void setInterval(() => undefined, 1))" },
     3_000,
   )
-  assert.deepEqual(run?.problems, ['the process of the tests ended before they did: SIGKILL'])
+  assert.deepEqual(run?.problems, ['the process ended too early (SIGKILL), in: no test'])
 })
