@@ -34,6 +34,7 @@ const slow: Readonly<Record<string, string>> = {
   'test/gateway/admit/accounting': 'test/gateway/admit/budget',
   'test/gateway/admit/outage': 'test/gateway/admit/budget',
   'test/gateway/admit/speed': 'test/gateway/admit/shared-speed',
+  'test/gateway/browser': 'test/gateway/accept/modes',
   'test/app/start': 'test/docs/readme, test/app/where, test/app/terminal, test/app/config',
   'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
   'test/app/hangup': 'test/app/shutdown',
@@ -60,7 +61,7 @@ const slow: Readonly<Record<string, string>> = {
 const alone: Readonly<Record<string, string>> = {
   'test/platform/http/memory.test.ts': 'it measures the memory of its process',
   'test/gateway/bounds.test.ts': 'it counts the resources of its process',
-  'test/docs/written-files.test.ts': 'it sets the file mode mask of its process',
+  'test/features/free-list/million.test.ts': 'it measures the memory of its process',
 }
 
 const args = process.argv.slice(2)
@@ -83,7 +84,15 @@ const isWanted = (file: string): boolean =>
   chosen.length === 0
     ? soak || args.includes('--all') || slowness(file) === 0
     : chosen.some((part) => file.includes(part))
-const files = globSync('test/**/*.test.ts', { cwd: root }).filter(isWanted).sort()
+const all = globSync('test/**/*.test.ts', { cwd: root }).sort()
+const fast = all.filter((file) => slowness(file) === 0)
+const isIn = (found: readonly string[], part: string): boolean => found.some((file) => file.includes(part))
+const wrong = [
+  ...[...slowParts, ...Object.keys(alone)].filter((part) => !isIn(all, part)),
+  ...Object.values(slow).flatMap((tests) => tests.split(', ').filter((part) => !isIn(fast, part))),
+]
+if (wrong.length > 0) fail(`test/run.ts names ${wrong.join(', ')}, which no test file has`)
+const files = all.filter(isWanted)
 if (files.length === 0) fail(`no test file matches ${chosen.join(', ')}`)
 const unknown = flags.filter((flag) => !flag.startsWith(namePattern))
 if (unknown.length > 0)
