@@ -83,14 +83,12 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
     const hung = setTimeout(() => worker.kill('SIGKILL'), silentLimits * order.testTimeoutMs)
     const end = (problems: readonly string[], usage: Usage = { cpuSeconds: 0, processes: 0 }): void => {
       clearTimeout(hung)
-      worker.removeAllListeners()
-      for (const stream of [worker.stdout, worker.stderr]) stream?.removeAllListeners('data')
-      resolve({
-        ...usage,
-        file: order.file,
-        seconds: (performance.now() - startedMs) / 1_000,
-        events,
-        problems,
+      const seconds = (performance.now() - startedMs) / 1_000
+      // The text that the file printed before its end has arrived by then.
+      setImmediate(() => {
+        for (const name of ['message', 'close']) worker.removeAllListeners(name)
+        for (const stream of [worker.stdout, worker.stderr]) stream?.removeAllListeners('data')
+        resolve({ ...usage, file: order.file, seconds, events, problems })
       })
     }
     const add = (event: TestEvent): void => {

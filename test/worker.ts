@@ -69,7 +69,8 @@ const runFile = async (order: Order): Promise<void> => {
 // `run` sets it.
 process.env.NODE_TEST_WORKER_ID = '1'
 process.on('message', (order: Order) => void runFile(order))
-// The run has been killed: the tests clean up (test/support/cleanup.ts).
 process.on('disconnect', () => {
+  // The run has been killed during a file: its tests clean up (test/support/cleanup.ts).
   if (isRunning) process.kill(process.pid, 'SIGTERM')
+  else process.exit()
 })

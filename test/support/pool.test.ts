@@ -27,6 +27,7 @@ const runFiles = async (t: TestContext, texts: Readonly<Record<string, string>>,
     file,
     passed: events.flatMap(({ type, data }) => (type === 'test:pass' ? [data.name] : [])),
     failed: events.flatMap(({ type, data }) => (type === 'test:fail' ? [data.name] : [])),
+    printed: events.map(({ type, data }) => (type === 'test:stdout' ? data.message : '')).join(''),
     problems: problems.map((text) => text.split('\n')[0]),
   }))
 }
@@ -34,13 +35,14 @@ const runFiles = async (t: TestContext, texts: Readonly<Record<string, string>>,
 test('the files of one process pass and fail by their own tests', async (t) => {
   const runs = await runFiles(t, {
     'passes.mjs': "test('one', () => undefined); test('two', (t) => t.test('three', () => undefined))",
-    'fails.mjs': "test('one', () => undefined); test('wrong', () => { throw new Error('wrong') })",
+    'fails.mjs':
+      "test('one', () => console.log('of one')); test('wrong', () => { throw new Error('wrong') })",
     'after.mjs': "test('four', () => undefined)",
   })
   assert.deepEqual(runs, [
-    { file: 'passes.mjs', passed: ['one', 'three', 'two'], failed: [], problems: [] },
-    { file: 'fails.mjs', passed: ['one'], failed: ['wrong'], problems: [] },
-    { file: 'after.mjs', passed: ['four'], failed: [], problems: [] },
+    { file: 'passes.mjs', passed: ['one', 'three', 'two'], failed: [], printed: '', problems: [] },
+    { file: 'fails.mjs', passed: ['one'], failed: ['wrong'], printed: 'of one\n', problems: [] },
+    { file: 'after.mjs', passed: ['four'], failed: [], printed: '', problems: [] },
   ])
 })
 
