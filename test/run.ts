@@ -1,138 +1,243 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { finished } from 'node:stream/promises'
-import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
-import { isPure } from './pure-files.ts'
-import { watchSlowest } from './slowest.ts'
-import { runSoak } from './soak.ts'
+import { inspect } from 'node:util'
+import { childSeconds, type FileRun, runPool, type TestEvent } from './pool.ts'
+import { createProgress, minutesOf, filesAtOnce as soakedAtOnce } from './soak.ts'
 import { startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
 /**
- * Runs the tests: `npm test [-- files…]`, `npm run test:soak [-- files…]`. One Postgres serves all files, unless
- * FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of their path;
- * `--test-name-pattern=…` chooses tests by their names.
+ * Runs the tests: `npm test [-- files…]`, `npm run test:all`, `npm run test:soak [-- files…]`. One Postgres serves
+ * all files, unless FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of
+ * their path; `--test-name-pattern=…` chooses tests by their names.
  */
 const root = join(import.meta.dirname, '..')
+const namePattern = '--test-name-pattern='
+
+/**
+ * Files of `npm run test:all` only, by a part of their path, with the fast tests of the same rules. Each takes ten
+ * seconds of processor time or more. They start first, the longest of all.
+ */
+const slow: Readonly<Record<string, string>> = {
+  'test/crash/payments': 'test/features/deposits/prefix-chaos, test/features/deposits/callbacks',
+  'test/model/': 'test/golden, test/features/orders, test/domain',
+  'test/features/orders/prefix-log': 'test/features/orders/prefix-races',
+  'test/crash/orders': 'test/features/orders/prefix-races, test/races/two-processes',
+  'test/crash/scrapes': 'test/features/scrapers/service',
+  'test/crash/customers': 'test/features/orders/customers, test/races/paid-orders',
+  'test/features/deposits/outages': 'test/features/deposits/wallet, test/features/deposits/poll',
+  'test/features/deposits/long-outages': 'test/features/deposits/poll',
+  'test/gateway/admit/accounting': 'test/gateway/admit/budget',
+  'test/gateway/admit/outage': 'test/gateway/admit/budget',
+  'test/gateway/admit/speed': 'test/gateway/admit/shared-speed',
+  'test/gateway/browser': 'test/gateway/accept/modes',
+  'test/app/start': 'test/docs/readme, test/app/where, test/app/terminal, test/app/config',
+  'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
+  'test/app/hangup': 'test/app/shutdown',
+  'test/app/absent-log': 'test/platform/eventstore/eventstoredb-offline',
+  'test/upgrade/': 'test/golden, test/platform/postgres/migrate',
+  'test/platform/postgres/timed-statements': 'test/platform/postgres/in-one-trip',
+  'test/platform/postgres/embedded': 'test/docs/readme, test/app/where',
+  'test/platform/eventstore/eventstoredb-cluster': 'test/platform/eventstore/eventstoredb-offline',
+  'test/features/backup/': 'test/docs/operations, test/features/exports/import',
+  'test/features/exports/agreement': 'test/features/exports/export, test/features/exports/references',
+  'test/features/webhooks/chaos': 'test/features/webhooks/outages, test/features/webhooks/enqueue',
+  'test/features/webhooks/races': 'test/features/webhooks/enqueue, test/features/webhooks/routes',
+  'test/features/catalog/operating': 'test/docs/catalog, test/features/catalog/snapshots',
+  'test/features/scrapers/interface': 'test/platform/api-docs/openapi, test/features/scrapers/service',
+  'test/gateway/bounds': 'test/gateway/accept/limits',
+  'test/platform/eventstore/prefix-log': 'test/platform/commands/conflicts',
+  'test/races/scrapes': 'test/features/scrapers/rate, test/races/two-processes',
+  'test/features/free-list/cycle': 'test/features/free-list/checker, test/features/free-list/judge',
+  'test/features/free-list/million': 'test/features/free-list/checker, test/features/free-list/schedule',
+  'test/features/scrapers/model': 'test/domain/scrapers, test/features/scrapers/service',
+  'test/contract/fuzz': 'test/platform/http/fuzz, test/contract/codes',
+  'test/contract/isolation': 'test/features/resellers/isolation',
+  'test/audit/mutations': 'test/audit/verify, test/audit/checks',
+  'test/audit/damaged': 'test/audit/verify, test/audit/checks',
+  'test/projections/rebuild-http': 'test/platform/projections/rebuild',
+  'test/projections/rebuilt-services': 'test/platform/projections/rebuild',
+}
+
+/** Files that need a process of their own, with the reason. */
+const alone: Readonly<Record<string, string>> = {
+  'test/architecture/paths.test.ts': 'it counts the modules that its process runs',
+  'test/architecture/tunnel-path.test.ts': 'it counts the modules that its process runs',
+  'test/platform/http/memory.test.ts': 'it measures the memory of its process',
+  'test/gateway/bounds.test.ts': 'it counts the resources of its process',
+  'test/features/free-list/million.test.ts': 'it measures the memory of its process',
+}
+
 const args = process.argv.slice(2)
 const soak = args.includes('--soak')
-const flags = args.filter((arg) => arg.startsWith('-') && arg !== '--soak')
+const flags = args.filter((arg) => arg.startsWith('-') && arg !== '--soak' && arg !== '--all')
 const chosen = args
   .filter((arg) => !arg.startsWith('-'))
   .map((arg) => relative(root, join(process.cwd(), arg)))
-
-const files = globSync('test/**/*.test.ts', { cwd: root })
-  .filter((file) => chosen.length === 0 || chosen.some((part) => file.includes(part)))
-  .sort()
-if (files.length === 0) {
-  process.stderr.write(`no test file matches ${chosen.join(', ')}\n`)
+const fail = (text: string): never => {
+  process.stderr.write(`${text}\n`)
   process.exit(2)
 }
 
-const namePattern = '--test-name-pattern='
+const slowParts = Object.keys(slow)
+const slowness = (file: string): number => {
+  const at = slowParts.findIndex((part) => file.includes(part))
+  return at < 0 ? 0 : slowParts.length - at
+}
+const isWanted = (file: string): boolean =>
+  chosen.length === 0
+    ? soak || args.includes('--all') || slowness(file) === 0
+    : chosen.some((part) => file.includes(part))
+const all = globSync('test/**/*.test.ts', { cwd: root }).sort()
+const fast = all.filter((file) => slowness(file) === 0)
+const isIn = (found: readonly string[], part: string): boolean => found.some((file) => file.includes(part))
+const wrong = [
+  ...[...slowParts, ...Object.keys(alone)].filter((part) => !isIn(all, part)),
+  ...Object.values(slow).flatMap((tests) => tests.split(', ').filter((part) => !isIn(fast, part))),
+]
+if (wrong.length > 0) fail(`test/run.ts names ${wrong.join(', ')}, which no test file has`)
+const files = all.filter(isWanted)
+if (files.length === 0) fail(`no test file matches ${chosen.join(', ')}`)
 const unknown = flags.filter((flag) => !flag.startsWith(namePattern))
-if (unknown.length > 0) {
-  process.stderr.write(
-    `unknown ${unknown.join(', ')}: the tests take parts of paths and ${namePattern}…, nothing else\n`,
-  )
-  process.exit(2)
-}
+if (unknown.length > 0)
+  fail(`unknown ${unknown.join(', ')}: the tests take parts of paths and ${namePattern}…, nothing else`)
 const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
 
-/**
- * The slowest files, with their seconds of processor time: they start first, so that no long one runs alone
- * at the end. Roughly the slowest list that a run prints.
- */
-const expectedSeconds: Readonly<Record<string, number>> = {
-  'test/crash/payments.test.ts': 60,
-  'test/crash/orders.test.ts': 50,
-  'test/crash/scrapes.test.ts': 50,
-  'test/features/orders/prefix-log.test.ts': 50,
-  'test/features/deposits/outages.test.ts': 50,
-  'test/app/start.test.ts': 40,
-  'test/features/deposits/long-outages.test.ts': 40,
-  'test/app/shared-database.test.ts': 35,
-  'test/contract/fuzz.test.ts': 30,
-  'test/features/backup/backup.test.ts': 30,
-  'test/app/hangup.test.ts': 25,
-  'test/app/absent-log.test.ts': 25,
-  'test/crash/customers.test.ts': 25,
-  'test/features/webhooks/chaos.test.ts': 25,
-  'test/contract/isolation.test.ts': 20,
-  'test/features/console/browser.test.ts': 20,
-  'test/features/exports/agreement.test.ts': 20,
-  'test/model/model.test.ts': 20,
-  'test/features/backup/postgres-tools.test.ts': 20,
-  'test/audit/damaged.test.ts': 12,
-  'test/audit/mutations.test.ts': 15,
-  'test/app/terminal.test.ts': 15,
-  'test/features/free-list/cycle.test.ts': 12,
-  'test/features/free-list/process.test.ts': 12,
-  'test/app/where.test.ts': 12,
-  'test/gateway/admit/accounting.test.ts': 20,
-  'test/features/scrapers/model.test.ts': 15,
-  'test/races/scrapes.test.ts': 15,
-  'test/gateway/admit/speed.test.ts': 12,
-  'test/features/scrapers/interface.test.ts': 12,
-  'test/upgrade/upgrade.test.ts': 20,
-  'test/features/catalog/operating.test.ts': 11,
-  'test/features/catalog/how-to.test.ts': 10,
-  'test/gateway/browser.test.ts': 11,
-  'test/features/exits/machines.test.ts': 11,
-  'test/features/backup/restored-log.test.ts': 11,
-}
-const secondsOf = (file: string): number => expectedSeconds[file] ?? 1
-
-/** Files at once: many wait for something half of the time, such as a lease that runs out. */
-const filesAtOnce = 2 * Math.min(2, availableParallelism())
-
-const minutes = 60_000
+/** Files at once: many wait for something half of the time, such as a lease that ends. */
+const filesAtOnce = soak ? soakedAtOnce : 2 * Math.min(2, availableParallelism())
 /** A hanging test fails by its name; it never blocks the run. */
-const testTimeoutMs = 10 * minutes
+const testTimeoutMs = (soak ? 60 : 10) * 60_000
 
+const startedMs = performance.now()
 const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
 process.env.FAREBOX_TEST_DATABASE_URL ??= server?.url
 process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
-// Half of a process's start is the reading of its modules: the files and the hundreds of processes that they start share it.
+// Half of a process's start is the reading of its modules: the workers and the hundreds of processes that they start share it.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')
+if (soak) process.env.FAREBOX_SOAK = '1'
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 
-const runShort = async (): Promise<boolean> => {
-  const pure = files.filter(isPure)
-  process.env.FAREBOX_TEST_PURE = pure.join()
-  const ordered = files
-    .filter((file) => !pure.includes(file))
-    .sort((a, b) => secondsOf(b) - secondsOf(a))
-    .concat(pure.length === 0 ? [] : 'test/pure.ts')
-  let passed = false
-  const events = run({
-    files: ordered.map((file) => join(root, file)),
-    concurrency: filesAtOnce,
-    timeout: testTimeoutMs,
+/** The names of the counts in the events of `node:test`, and in its reports. */
+const counts = {
+  tests: 'tests',
+  suites: 'suites',
+  passed: 'pass',
+  failed: 'fail',
+  cancelled: 'cancelled',
+  skipped: 'skipped',
+  todo: 'todo',
+}
+const isCountOfFile = new RegExp(`^(?:${Object.values(counts).join('|')}|duration_ms) [\\d.]+$`)
+
+/** A worker sends the text of an error. The reporter reads it through `inspect`. */
+const withError = ({ type, data }: TestEvent): TestEvent => {
+  const { details } = data
+  if (details?.error === undefined) return { type, data }
+  const cause = { [inspect.custom]: () => details.error?.text }
+  const error = { ...details.error, code: 'ERR_TEST_FAILURE', cause }
+  return { type, data: { ...data, details: { ...details, error } } }
+}
+
+const eventsOf = ({ file, events, problems }: FileRun): readonly TestEvent[] => [
+  ...events,
+  ...problems.flatMap((text): TestEvent[] => {
+    const data = { name: file, nesting: 0, file: join(root, file), line: 1, column: 1 }
+    return [
+      { type: 'test:start', data },
+      { type: 'test:fail', data: { ...data, details: { duration_ms: 0, error: { text } } } },
+      { type: 'test:summary', data: { success: false, counts: { failed: 1 } } },
+    ]
+  }),
+]
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
+
+const row = (cells: readonly (number | string)[], name: string): string =>
+  `${cells.map((cell) => (typeof cell === 'number' ? cell.toFixed(1) : cell).padStart(10)).join('')}  ${name}`
+
+const usageOf = (runs: readonly FileRun[], name: string): string =>
+  row(
+    [
+      sum(runs.map(({ cpuSeconds }) => cpuSeconds)),
+      sum(runs.map(({ seconds }) => seconds)),
+      String(sum(runs.map(({ processes }) => processes))),
+    ],
+    name,
+  )
+
+/** Where the time went: processor seconds, seconds by the clock, started processes. */
+const usageTable = (runs: readonly FileRun[]): string => {
+  const byCpu = runs.toSorted((a, b) => b.cpuSeconds - a.cpuSeconds)
+  const folders = Map.groupBy(byCpu, ({ file }) => file.split('/')[1] ?? '')
+  const tests = runs.flatMap(({ events }) =>
+    events.flatMap(({ type, data: { name = '', details } }) =>
+      /^test:(?:pass|fail)$/.test(type) && details?.type !== 'suite'
+        ? [{ name, ms: details?.duration_ms ?? 0 }]
+        : [],
+    ),
+  )
+  return [
+    row(['cpu s', 'wall s', 'processes'], 'of folders'),
+    ...[...folders].map(([folder, of]) => usageOf(of, folder)),
+    usageOf(runs, 'all'),
+    row(['cpu s', 'wall s', 'processes'], 'of the slowest files'),
+    ...byCpu.slice(0, 10).map((one) => usageOf([one], one.file)),
+    row(['', 'wall s', ''], 'of the slowest tests'),
+    ...tests
+      .toSorted((a, b) => b.ms - a.ms)
+      .slice(0, 10)
+      .map(({ name, ms }) => row(['', ms / 1_000, ''], name)),
+  ].join('\n')
+}
+
+const runAll = async (): Promise<boolean> => {
+  const reporter = new spec()
+  reporter.pipe(process.stdout, { end: false })
+  const totals = new Map(Object.keys(counts).map((name) => [name, 0]))
+  const runs: FileRun[] = []
+  const progress = soak ? createProgress(files) : null
+  // The slowest begin first, so that no long one runs alone at the end.
+  const rank = (file: string): number => (soak ? minutesOf(file) : slowness(file))
+  let passed = true
+  const onEnded = (ended: FileRun): void => {
+    runs.push(ended)
+    progress?.ended(ended.file)
+    for (const { type, data } of eventsOf(ended))
+      if (type === 'test:summary') {
+        passed &&= data.success === true
+        for (const [name, total] of totals) totals.set(name, total + (data.counts?.[name] ?? 0))
+      } else if (type !== 'test:diagnostic' || data.nesting !== 0 || !isCountOfFile.test(data.message ?? ''))
+        reporter.write(withError({ type, data }))
+  }
+  await runPool({
+    root,
+    files: files.toSorted((a, b) => rank(b) - rank(a)),
+    isAlone: (file) => soak || file in alone,
+    filesAtOnce,
+    testTimeoutMs,
+    testNamePatterns,
     signal: stopping.signal,
-    ...(testNamePatterns.length === 0 ? {} : { testNamePatterns }),
+    ...(progress && { onStarted: progress.began, onEvent: progress.event }),
+    onEnded,
   })
-  const slowest = watchSlowest(events)
-  events.on('test:summary', ({ file, success }) => {
-    if (file === undefined) passed = success
-  })
-  const report = events.compose(spec)
-  report.pipe(process.stdout, { end: false })
-  await Promise.race([finished(report), once(stopping.signal, 'abort')])
-  process.stdout.write(`${slowest()}\n`)
+  progress?.end()
+  const lines = Object.entries(counts).map(([name, label]) => `${label} ${totals.get(name)}`)
+  for (const message of [...lines, `duration_ms ${performance.now() - startedMs}`])
+    reporter.write({ type: 'test:diagnostic', data: { nesting: 0, message, level: 'info' } })
+  reporter.end()
+  await finished(reporter)
+  process.stdout.write(`\n${usageTable(runs)}\n`)
   return passed && !stopping.signal.aborted
 }
 
-const runLong = (): Promise<boolean> => {
-  process.env.FAREBOX_SOAK = '1'
-  return runSoak(root, files, testNamePatterns, stopping.signal)
-}
-
-process.exitCode = (await (soak ? runLong() : runShort())) ? 0 : 1
+process.exitCode = (await runAll()) ? 0 : 1
 await rm(await usedFolderOf(process.env.FAREBOX_TEST_RUN), { recursive: true, force: true })
 await server?.stop()
+process.stdout.write(
+  `${row([childSeconds() + process.cpuUsage().user / 1e6, (performance.now() - startedMs) / 1_000, ''], 'of the run, with Postgres')}\n`,
+)

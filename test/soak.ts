@@ -1,8 +1,4 @@
-import { once } from 'node:events'
-import { relative } from 'node:path'
-import { finished } from 'node:stream/promises'
-import { run } from 'node:test'
-import { spec } from 'node:test/reporters'
+import type { TestEvent } from './pool.ts'
 
 /**
  * The slow files of a soak, with the minutes that each takes on two cores: they start first, the longest of
@@ -32,11 +28,10 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/gateway/http/forwarding.test.ts': 0.2,
 }
 const shortMinutes = 0.15
-const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes
+export const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes
 
 /** Concurrent files. Each starts its own processes and a load on them. */
-const filesAtOnce = 2
-const testTimeoutMs = 60 * 60_000
+export const filesAtOnce = 2
 const progressEveryMs = 15_000
 
 type Ended = { readonly file: string; readonly minutes: number }
@@ -44,10 +39,10 @@ type Ended = { readonly file: string; readonly minutes: number }
 const clock = (minutes: number): string => `${Math.floor(minutes)} min ${Math.round((minutes % 1) * 60)} s`
 
 /**
- * The running and ended files, the counts that tests printed (lines that begin with `# `), and the remaining
- * time.
+ * The running and ended files of a soak, the counts that tests printed (lines that begin with `# `), and the
+ * remaining time, on standard error.
  */
-const createProgress = (files: readonly string[]) => {
+export const createProgress = (files: readonly string[]) => {
   const startedMs = performance.now()
   const beganMs = new Map<string, number>()
   const counts = new Map<string, string>()
@@ -61,83 +56,39 @@ const createProgress = (files: readonly string[]) => {
     const sum = [...running, ...waiting].reduce((total, minutes) => total + minutes, 0)
     return Math.max(sum / filesAtOnce, 0, ...running)
   }
+  const report = (text: string): void => void process.stderr.write(`${text}\n`)
+  const line = (): string => {
+    const running = [...beganMs].map(([file, ms]) => {
+      const counted = [...counts.values()].findLast((each) => each.startsWith(`${file} # `))
+      return counted ?? `${file} (${clock(minutesSince(ms))})`
+    })
+    return `soak: ${ended.length} of ${files.length} files in ${clock(minutesSince(startedMs))}, about ${Math.ceil(minutesLeft())} min left; running ${running.join(', ')}`
+  }
+  const timer = setInterval(() => report(line()), progressEveryMs)
   return {
     began: (file: string): void => void beganMs.set(file, performance.now()),
-    record: (file: string, text: string): void => {
-      for (const line of text.split('\n'))
-        if (line.startsWith('# ')) counts.set(`${file} ${line.split(/[:{]/)[0]}`, `${file} ${line}`)
+    /** An event of a file: what a test printed, or its failure. */
+    event: (file: string, { type, data }: TestEvent): void => {
+      if (type === 'test:complete' && data.details?.error && !data.todo)
+        report(`soak: FAILED ${file}: ${data.name}`)
+      if (type !== 'test:stdout') return
+      for (const printed of data.message?.split('\n') ?? [])
+        if (printed.startsWith('# ')) counts.set(`${file} ${printed.split(/[:{]/)[0]}`, `${file} ${printed}`)
     },
     ended: (file: string): void => {
       ended.push({ file, minutes: minutesSince(beganMs.get(file) ?? startedMs) })
       beganMs.delete(file)
     },
-    line: (): string => {
-      const running = [...beganMs].map(([file, ms]) => {
-        const counted = [...counts.values()].findLast((line) => line.startsWith(`${file} # `))
-        return counted ?? `${file} (${clock(minutesSince(ms))})`
-      })
-      return `soak: ${ended.length} of ${files.length} files in ${clock(minutesSince(startedMs))}, about ${Math.ceil(minutesLeft())} min left; running ${running.join(', ')}`
-    },
-    summary: (): string => {
+    end: (): void => {
+      clearInterval(timer)
       const longest = [...ended].sort((a, b) => b.minutes - a.minutes).slice(0, 12)
-      return [
+      const lines = [
         `soak: ${ended.length} files in ${clock(minutesSince(startedMs))}; the longest:`,
         ...longest.map(({ file, minutes }) => `  ${clock(minutes).padStart(12)}  ${file}`),
         'what the tests counted:',
         ...[...counts.values()].sort().map((line) => `  ${line}`),
-      ].join('\n')
+      ]
+      report(lines.join('\n'))
     },
   }
-}
-
-/**
- * Runs these test files with long counts. It reports progress and the remaining time on standard error, and
- * the counts at the end. A pattern of names can select tests.
- * @returns whether all passed
- */
-export const runSoak = async (
-  root: string,
-  files: readonly string[],
-  testNamePatterns: readonly string[],
-  signal: AbortSignal,
-): Promise<boolean> => {
-  const ordered = [...files].sort((a, b) => minutesOf(b) - minutesOf(a))
-  const progress = createProgress(ordered)
-  const tell = (text: string): void => void process.stderr.write(`${text}\n`)
-  let passed = true
-  const events = run({
-    files: ordered.map((file) => `${root}/${file}`),
-    concurrency: filesAtOnce,
-    timeout: testTimeoutMs,
-    signal,
-    ...(testNamePatterns.length === 0 ? {} : { testNamePatterns }),
-  })
-  // A file is in the events as a test under its own path.
-  const asFile = (name: string): string | null => {
-    const file = relative(root, name)
-    return ordered.includes(file) ? file : null
-  }
-  events.on('test:dequeue', ({ name }) => {
-    const file = asFile(name)
-    if (file !== null) progress.began(file)
-  })
-  // These arrive at once; the report prints a file after the files before it.
-  events.on('test:complete', ({ name, file, details, todo, skip }) => {
-    const wholeFile = asFile(name)
-    if (wholeFile !== null) progress.ended(wholeFile)
-    if (details.passed || todo !== undefined || skip !== undefined) return
-    passed = false
-    tell(`soak: FAILED ${relative(root, file ?? '')}: ${name}`)
-  })
-  events.on('test:stdout', ({ file, message }) => progress.record(relative(root, file ?? ''), message))
-  const timer = setInterval(() => tell(progress.line()), progressEveryMs)
-  try {
-    const report = events.compose(spec)
-    report.pipe(process.stdout, { end: false })
-    await Promise.race([finished(report), once(signal, 'abort')])
-  } finally {
-    clearInterval(timer)
-  }
-  tell(progress.summary())
-  return passed && !signal.aborted
 }

@@ -6,13 +6,14 @@ import { startRenewals } from '../../src/features/subscriptions/renewal-worker.t
 import { startMovementReactor } from '../../src/features/wallet/wallet-service.ts'
 import { buyer, cause, projectedWorld } from '../features/accounts/world.ts'
 import { testScheduler } from '../support/scheduler.ts'
+import { until } from '../support/until.ts'
 
 /** A list of `stuck` items that cannot be decided, and one behind them; long ago, so that each is due. */
 const openWorld = async (t: TestContext) => {
   const world = await projectedWorld(t)
   const { accountId } = await buyer(world)
   await world.wallets.credit({ accountId, amountCents: 100, reference: 'seed' }, cause)
-  await world.projections.caughtUp()
+  await until(() => world.projections.caughtUp())
   return { ...world, accountId, clock: Date.now }
 }
 const longAgo = "'2026-01-01T00:00:00Z'::timestamptz"

@@ -44,8 +44,9 @@ test('a record of many endpoints is checked on time with little memory, and a re
   )
   await pool.query('analyze work.free_proxies')
 
-  const clock = { fromMs: startMs, sinceMs: performance.now() }
-  const now = (): number => Math.round(clock.fromMs + (performance.now() - clock.sinceMs) * haste)
+  // On a loaded machine the schedule takes as much longer as its checks.
+  const clock = { fromMs: startMs, sinceMs: machineMs() }
+  const now = (): number => Math.round(clock.fromMs + (machineMs() - clock.sinceMs) * haste)
   const { prober, place } = await startProber(t, now)
   const limits = { sockets: 4_000 }
   const run = async (forSeconds: number) => {
@@ -55,8 +56,8 @@ test('a record of many endpoints is checked on time with little memory, and a re
     const firstRoundMs = machineMs() - before
     const rounds = testScheduler().start(freeListChecks, checker.round, { everyMs: 50 })
     let [latestMs, mostMb] = [0, 0]
-    const untilMs = performance.now() + forSeconds * 1_000
-    while (performance.now() < untilMs) {
+    const untilMs = machineMs() + forSeconds * 1_000
+    while (machineMs() < untilMs) {
       await sleep(250)
       latestMs = Math.max(latestMs, ((await createRecordStore(pool).lateMs(now())) ?? 0) / haste)
       mostMb = Math.max(mostMb, megabytes())
@@ -74,7 +75,7 @@ test('a record of many endpoints is checked on time with little memory, and a re
 
   const beforeMb = megabytes()
   const checksBefore = await checked()
-  clock.sinceMs = performance.now()
+  clock.sinceMs = machineMs()
   const usual = await run(seconds)
   const usualChecks = (await checked()) - checksBefore
   // A result written half a second later counts as late for that long; the rest is the machine's.
@@ -82,7 +83,7 @@ test('a record of many endpoints is checked on time with little memory, and a re
 
   // A day and a half without a checker: everything is due at once, and live ones come first.
   clock.fromMs = startMs + 1.5 * dayMs
-  clock.sinceMs = performance.now()
+  clock.sinceMs = machineMs()
   const flooded = await run(seconds)
   const floodChecks = (await checked()) - checksBefore - usualChecks
   const { rows } = await pool.query<{ answered: number }>(

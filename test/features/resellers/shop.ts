@@ -10,7 +10,7 @@ import { createResellers } from '../../../src/features/resellers/terms.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { AccountId, OrderId } from '../../../src/kernel/ids.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
-import { type HttpClient, httpClientOf } from '../../support/http.ts'
+import { type HttpClient, httpClient } from '../../support/http.ts'
 import type { Service } from '../../support/service.ts'
 import { operator } from './cli.ts'
 
@@ -47,7 +47,7 @@ export const shopsOf = (service: Service) => {
   })
 
   const shopOf = async (accountId: AccountId, key: string): Promise<Shop> => {
-    const client = await httpClientOf(service.baseUrl, key)
+    const client = httpClient(service.baseUrl, service.document, key)
     return {
       accountId,
       key,

@@ -50,7 +50,7 @@ test('a key reads its own account', async (t) => {
   }
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, me)
   await world.accounts.capKey(keyId, null, cause)
-  await world.projections.caughtUp()
+  await until(() => world.projections.caughtUp())
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, { ...me, dailySpendCapCents: null })
 })
 

@@ -140,7 +140,7 @@ test('the reactor completes a movement that is not retried, and withdraws one th
   const beforeMs = Date.now()
   await cutOff(-80, 'first')
   await cutOff(-70, 'second')
-  await world.projections.caughtUp()
+  await until(() => world.projections.caughtUp())
   const soon = { scheduler: testScheduler(), pool, wallets, logger, intervalMs: 50 }
   const young = startMovementReactor({ ...soon, clock: () => beforeMs })
   t.after(() => young.stop())
@@ -172,7 +172,7 @@ test('a movement of an unreadable wallet delays no other', async (t) => {
     metadata: JSON.stringify({ ...cause, recordedAt: isoTime(Date.now()) }),
   }
   await log.append(ledgerStream(buyers[0].accountId), 'noStream', [event])
-  await world.projections.caughtUp()
+  await until(() => world.projections.caughtUp())
   await until(async () => (await pool.query('select from read.open_movements')).rowCount === 2)
   const reactor = startMovementReactor({
     scheduler: testScheduler(),

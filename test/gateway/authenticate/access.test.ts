@@ -191,18 +191,18 @@ describe('who may use the gateway', () => {
 
   test('the time of an answer does not reveal which usernames exist', async () => {
     const { username } = await credentialOf(plan)
-    const timeOf = async (name: string): Promise<number> => {
-      const startedMs = performance.now()
+    const timeOf = async (name: string, clock = () => performance.now()): Promise<number> => {
+      const startedMs = clock()
       // Each from its own address, so that none is slowed down.
       const source = `203.0.113.${100 + timed++}`
       assert.equal(refused(await attempt({ username: name, password: 'wrong' }, { source }))[0], 407)
-      return performance.now() - startedMs
+      return clock() - startedMs
     }
     let timed = 0
     for (const name of [username, `${username}-country-us`, 'nobodysname123', 'a\0b', '', 'x'.repeat(255)])
       assert.ok((await timeOf(name)) >= 295, name)
     const alternating = Array.from({ length: 12 }, (_, n) => (n % 2 === 0 ? username : `nobodysname${n}`))
-    const times = await Promise.all(alternating.map(timeOf))
+    const times = await Promise.all(alternating.map((name) => timeOf(name, machineMs)))
     const median = (odd: number) => times.filter((_, n) => n % 2 === odd).toSorted((a, b) => a - b)[3]!
     assert.ok(Math.abs(median(0) - median(1)) < 60, `${times}`)
   })
