@@ -8,11 +8,11 @@ import { spec } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { childSeconds, type FileRun, runPool, type TestEvent } from './pool.ts'
 import { createProgress, minutesOf, filesAtOnce as soakedAtOnce } from './soak.ts'
-import { startTestServer, usedFolderOf } from './support/postgres-server.ts'
+import { sharedServer, startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
 /**
  * Runs the tests: `npm test [-- files…]`, `npm run test:all`, `npm run test:soak [-- files…]`. One Postgres serves
- * all files, unless FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of
+ * all files: that of FAREBOX_TEST_DATABASE_URL, else that of `npm run dev:db`, else a new one. Arguments that are no flags choose files by a part of
  * their path; `--test-name-pattern=…` chooses tests by their names.
  */
 const root = join(import.meta.dirname, '..')
@@ -113,8 +113,9 @@ const filesAtOnce = soak ? soakedAtOnce : 2 * Math.min(2, availableParallelism()
 const testTimeoutMs = (soak ? 60 : 10) * 60_000
 
 const startedMs = performance.now()
-const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
-process.env.FAREBOX_TEST_DATABASE_URL ??= server?.url
+const given = process.env.FAREBOX_TEST_DATABASE_URL || (await sharedServer())
+const server = given ? null : await startTestServer()
+process.env.FAREBOX_TEST_DATABASE_URL = given ?? server?.url
 process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
 // Half of a process's start is the reading of its modules: the workers and the hundreds of processes that they start share it.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')

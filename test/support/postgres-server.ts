@@ -1,6 +1,7 @@
-import { mkdtemp, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { DataInUse, lockData } from '../../src/platform/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { StartRefused } from '../../src/platform/postgres/errors.ts'
@@ -58,6 +59,23 @@ const roomBytes = 8 * 2 ** 30
 export const placeOfData = async (): Promise<string> => {
   const found = await statfs(memory).catch(() => null)
   return found?.type === tmpfs && found.bavail * found.bsize >= roomBytes ? memory : tmpdir()
+}
+
+/** Holds the address of the Postgres that `npm run dev:db` runs. */
+export const sharedServerFile = join(import.meta.dirname, '../../node_modules/.cache/farebox-test-database')
+
+/** The address of the Postgres that `npm run dev:db` runs; undefined without one. */
+export const sharedServer = async (): Promise<string | undefined> => {
+  const url = await readFile(sharedServerFile, 'utf8').catch(() => undefined)
+  const client = new pg.Client({ connectionString: url })
+  const isRunning =
+    url !== undefined &&
+    (await client.connect().then(
+      () => true,
+      () => false,
+    ))
+  await client.end()
+  return isRunning ? url : undefined
 }
 
 /** Where a run keeps the data folder that test/support/used-folder.ts copies. */

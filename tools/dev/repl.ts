@@ -1,0 +1,23 @@
+import { join } from 'node:path'
+import { start } from 'node:repl'
+import { readConfig } from '../../src/app/config.ts'
+import { openCliContext } from '../../src/app/open-context.ts'
+import { sql } from '../../src/platform/postgres/kysely.ts'
+
+/** `npm run repl` opens a JavaScript prompt on the database of `npm start`, also while the server runs. */
+const { context, close } = await openCliContext(readConfig(process.env), false, Date.now)
+process.stdout.write(`Connected. Variables: ${[...Object.keys(context), 'sql'].sort().join(', ')}.
+  await log.head()
+  await db.selectFrom('orders').select(['orderId', 'status']).limit(3).execute()
+  for await (const event of log.read({ after: 0, limit: 3 })) console.log(event)
+`)
+const session = start('farebox> ')
+Object.assign(session.context, context, { sql })
+session.setupHistory({
+  filePath: join(import.meta.dirname, '../../node_modules/.cache/farebox-repl'),
+  onHistoryFileLoaded: () => undefined,
+})
+session.once('exit', async () => {
+  await close()
+  process.exit()
+})
