@@ -24,11 +24,14 @@ import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { canonical } from '../../kernel/json-text.ts'
 import {
-  type Column,
+  column,
   kindOfStream,
+  nullable,
   type ReadModel,
   type RowKey,
+  type RowOf,
   type Rows,
+  readTable,
   type Table,
 } from '../../platform/projections/read-model.ts'
 
@@ -66,29 +69,6 @@ export type Recorded<Type extends EventType> = Type extends EventType
   ? RecordedEvent<Extract<KnownEvent, { readonly type: Type }>>
   : never
 
-type ColumnOf<Value> = Column & { readonly value?: Value }
-export const text: ColumnOf<string> = { type: 'text' }
-export const bigint: ColumnOf<number> = { type: 'bigint' }
-export const boolean: ColumnOf<boolean> = { type: 'boolean' }
-export const json = <Value>(): ColumnOf<Value> => ({ type: 'jsonb' })
-export const nullable = <Value>({ type }: ColumnOf<Value>): ColumnOf<Value | null> => ({
-  type,
-  nullable: true,
-})
-
-type RowOfColumns<Columns> = {
-  -readonly [Name in keyof Columns]: Columns[Name] extends ColumnOf<infer Value> ? Value : never
-}
-
-/** Declares a table of an invariant. Its row type follows from the columns. */
-export const ruleTable = <Columns extends Readonly<Record<string, ColumnOf<unknown>>>>(
-  name: string,
-  columns: Columns,
-  key: readonly (keyof Columns & string)[] = Object.keys(columns).slice(0, 1),
-): Table<RowOfColumns<Columns>> => ({ name, columns, key, indexes: [] })
-
-export type RowOf<T> = T extends Table<infer Row> ? Row : never
-
 /** The key of a row for `reads`. */
 export const rowKey = (table: Table<never>, ...key: RowKey['key']): RowKey => ({ table: table.name, key })
 
@@ -97,21 +77,21 @@ export const rowKey = (table: Table<never>, ...key: RowKey['key']): RowKey => ({
  * verification, so that a log of any length is checked in bounded memory. They check the data of events, not the states
  * that decisions were based on.
  */
-export const violationsTable = ruleTable(
-  'violations',
-  {
-    position: bigint,
+export const violationsTable = readTable({
+  name: 'violations',
+  columns: {
+    position: column.bigint(),
     /** The name of one invariant, e.g. `wallet-below-zero`. An event violates each rule at most once. */
-    rule: text,
-    problem: text,
-    event_id: text,
-    event_type: text,
-    stream: text,
+    rule: column.text(),
+    problem: column.text(),
+    eventId: column.text(),
+    eventType: column.text(),
+    stream: column.text(),
     /** The account that the event belongs to; null when the event does not name one. */
-    account_id: nullable(text),
+    accountId: nullable(column.text()),
   },
-  ['position', 'rule'],
-)
+  key: ['position', 'rule'],
+})
 
 export type ViolationRow = RowOf<typeof violationsTable>
 
@@ -136,10 +116,10 @@ export const recordViolation = (rows: Rows, event: RecordedEvent, rule: string, 
     position: event.position,
     rule,
     problem,
-    event_id: event.id,
-    event_type: event.type,
+    eventId: event.id,
+    eventType: event.type,
     stream: event.stream,
-    account_id: accountOf(event),
+    accountId: accountOf(event),
   })
 
 /** What a check reads, changes and reports. */
@@ -188,7 +168,7 @@ type NextRow<Row> = Row | null | undefined | void
 
 /**
  * Declares an invariant: a table with one row for each subject, and a check for each type of event, which reports
- * violations and returns the next row of the subject. The column `last_position` gets the position of the event.
+ * violations and returns the next row of the subject. The field `lastPosition` gets the position of the event.
  */
 export const invariant = <
   Row extends object,
@@ -220,7 +200,7 @@ export const invariant = <
     readonly [One in Type]: (event: Recorded<One>, row: Row | Start, context: Context) => NextRow<Row>
   }
 }): ReadModel => {
-  const hasPosition = 'last_position' in table.columns
+  const hasPosition = 'lastPosition' in table.columns
   const keyOf = (event: Recorded<Type>): RowKey['key'] | null => {
     const found = key(event)
     return typeof found === 'string' ? [found] : found
@@ -236,7 +216,7 @@ export const invariant = <
       const next = check(event, row, context)
       if (next === null) rows.remove(table, subject)
       else if (next !== undefined)
-        rows.put(table, hasPosition ? { ...next, last_position: event.position } : next)
+        rows.put(table, hasPosition ? { ...next, lastPosition: event.position } : next)
     }
   const checks = Object.entries(on).map(([type, check]) => [type, withRow(check as Check)])
   return eventRules<Type>({

@@ -2,54 +2,54 @@ import { resellerBook, serviceBook } from '../../domain/ledger/books.ts'
 import { postingsOf } from '../../domain/ledger/postings.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
+import { column, nullable, type RowOf, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
   type Context,
   inDollars,
   invariant,
-  nullable,
   orderIdOf,
   type Recorded,
   type Report,
-  type RowOf,
-  ruleTable,
   subjectOf,
-  text,
 } from './invariant.ts'
 
 /** The amounts of an order for a customer so far; null before the log has them. Micro-dollars. */
-const ordersTable = ruleTable('audit_margin_orders', {
-  order_id: text,
-  /** From the ledger, then from the order's own stream. */
-  charged_revenue: nullable(bigint),
-  charged_cost: nullable(bigint),
-  placed_revenue: nullable(bigint),
-  placed_cost: nullable(bigint),
-  /** Sums of refunds: decided, returned by the ledger, recorded on the order's stream. */
-  decided_revenue: bigint,
-  decided_cost: bigint,
-  returned_revenue: bigint,
-  returned_cost: bigint,
-  landed_revenue: bigint,
-  landed_cost: bigint,
+const ordersTable = readTable({
+  name: 'audit_margin_orders',
+  columns: {
+    orderId: column.text(),
+    /** From the ledger, then from the order's own stream. */
+    chargedRevenue: nullable(column.bigint()),
+    chargedCost: nullable(column.bigint()),
+    placedRevenue: nullable(column.bigint()),
+    placedCost: nullable(column.bigint()),
+    /** Sums of refunds: decided, returned by the ledger, recorded on the order's stream. */
+    decidedRevenue: column.bigint(),
+    decidedCost: column.bigint(),
+    returnedRevenue: column.bigint(),
+    returnedCost: column.bigint(),
+    landedRevenue: column.bigint(),
+    landedCost: column.bigint(),
+  },
+  key: ['orderId'],
 })
 
 type OrderRow = RowOf<typeof ordersTable>
 /** Both sides of an order for a customer. Micro-dollars. */
 type Sides = { readonly revenue: number; readonly cost: number }
 
-const emptyOrder = (order_id: string): OrderRow => ({
-  order_id,
-  charged_revenue: null,
-  charged_cost: null,
-  placed_revenue: null,
-  placed_cost: null,
-  decided_revenue: 0,
-  decided_cost: 0,
-  returned_revenue: 0,
-  returned_cost: 0,
-  landed_revenue: 0,
-  landed_cost: 0,
+const emptyOrder = (orderId: string): OrderRow => ({
+  orderId,
+  chargedRevenue: null,
+  chargedCost: null,
+  placedRevenue: null,
+  placedCost: null,
+  decidedRevenue: 0,
+  decidedCost: 0,
+  returnedRevenue: 0,
+  returnedCost: 0,
+  landedRevenue: 0,
+  landedCost: 0,
 })
 
 const sidesOf = (amounts: { readonly amountCents: number; readonly costCents?: number }): Sides => ({
@@ -90,13 +90,13 @@ const checkBooks = (event: Recorded<'CustomerCharged' | 'CustomerRefunded'>, rep
 
 /** Compares the ledger with the order's own stream, once both have the amounts. */
 const checkPaid = (row: OrderRow, report: Report): OrderRow => {
-  const { charged_revenue, charged_cost, placed_revenue, placed_cost } = row
-  if (charged_revenue === null || charged_cost === null || placed_revenue === null || placed_cost === null)
+  const { chargedRevenue, chargedCost, placedRevenue, placedCost } = row
+  if (chargedRevenue === null || chargedCost === null || placedRevenue === null || placedCost === null)
     return row
-  if (charged_revenue !== placed_revenue || charged_cost !== placed_cost)
+  if (chargedRevenue !== placedRevenue || chargedCost !== placedCost)
     report(
       'margin-order',
-      `order ${row.order_id} was placed at ${sidesText({ revenue: placed_revenue, cost: placed_cost })}, paid was ${sidesText({ revenue: charged_revenue, cost: charged_cost })}`,
+      `order ${row.orderId} was placed at ${sidesText({ revenue: placedRevenue, cost: placedCost })}, paid was ${sidesText({ revenue: chargedRevenue, cost: chargedCost })}`,
     )
   return row
 }
@@ -107,7 +107,7 @@ const checkPlaced = (
   { report }: Context,
 ): OrderRow => {
   const { revenue, cost } = sidesOf(data.order)
-  return checkPaid({ ...row, placed_revenue: revenue, placed_cost: cost }, report)
+  return checkPaid({ ...row, placedRevenue: revenue, placedCost: cost }, report)
 }
 
 /**
@@ -143,39 +143,39 @@ export const marginRules = invariant({
           'margin-order',
           `it takes ${sidesText({ revenue: amountMicros, cost: costMicros })}, its order says ${sidesText(priced)}`,
         )
-      return checkPaid({ ...row, charged_revenue: amountMicros, charged_cost: costMicros }, report)
+      return checkPaid({ ...row, chargedRevenue: amountMicros, chargedCost: costMicros }, report)
     },
     CustomerRefunded: (event, row, { report }) => {
       checkBooks(event, report)
-      const returned_revenue = row.returned_revenue + event.data.amountMicros
-      const returned_cost = row.returned_cost + event.data.costMicros
-      if (returned_revenue > row.decided_revenue || returned_cost > row.decided_cost)
-        report('margin-refund', `more came back of order ${row.order_id} than was decided`)
-      return { ...row, returned_revenue, returned_cost }
+      const returnedRevenue = row.returnedRevenue + event.data.amountMicros
+      const returnedCost = row.returnedCost + event.data.costMicros
+      if (returnedRevenue > row.decidedRevenue || returnedCost > row.decidedCost)
+        report('margin-refund', `more came back of order ${row.orderId} than was decided`)
+      return { ...row, returnedRevenue, returnedCost }
     },
     OrderCompleted: checkPlaced,
     OrderPlaced: checkPlaced,
     OrderPaid: checkPlaced,
     RefundDecided: ({ data }, row, { report }) => {
       const { revenue, cost } = sidesOf(data as { amountCents: number; costCents: number })
-      const decided_revenue = row.decided_revenue + revenue
-      const decided_cost = row.decided_cost + cost
-      if (decided_revenue > (row.charged_revenue ?? 0) || decided_cost > (row.charged_cost ?? 0))
-        report('margin-refund', `refunds of order ${row.order_id} come to more than was paid on one side`)
-      return { ...row, decided_revenue, decided_cost }
+      const decidedRevenue = row.decidedRevenue + revenue
+      const decidedCost = row.decidedCost + cost
+      if (decidedRevenue > (row.chargedRevenue ?? 0) || decidedCost > (row.chargedCost ?? 0))
+        report('margin-refund', `refunds of order ${row.orderId} come to more than was paid on one side`)
+      return { ...row, decidedRevenue, decidedCost }
     },
     OrderRefunded: ({ data }, row, { report }) => {
       const { revenue, cost } = sidesOf(data as { amountCents: number; costCents: number })
-      const landed_revenue = row.landed_revenue + revenue
-      const landed_cost = row.landed_cost + cost
-      if (landed_revenue > row.returned_revenue || landed_cost > row.returned_cost)
+      const landedRevenue = row.landedRevenue + revenue
+      const landedCost = row.landedCost + cost
+      if (landedRevenue > row.returnedRevenue || landedCost > row.returnedCost)
         report('margin-refund', `${sidesText({ revenue, cost })} landed, but less came back`)
-      if (data.complete && (landed_revenue !== row.charged_revenue || landed_cost !== row.charged_cost))
+      if (data.complete && (landedRevenue !== row.chargedRevenue || landedCost !== row.chargedCost))
         report(
           'margin-refund',
-          `all of order ${row.order_id} is refunded, but ${sidesText({ revenue: landed_revenue, cost: landed_cost })} came back of ${sidesText({ revenue: row.charged_revenue ?? 0, cost: row.charged_cost ?? 0 })}`,
+          `all of order ${row.orderId} is refunded, but ${sidesText({ revenue: landedRevenue, cost: landedCost })} came back of ${sidesText({ revenue: row.chargedRevenue ?? 0, cost: row.chargedCost ?? 0 })}`,
         )
-      return { ...row, landed_revenue, landed_cost }
+      return { ...row, landedRevenue, landedCost }
     },
   },
 })
