@@ -22,10 +22,16 @@ export const ordersTable = readTable({
     placed: column.boolean(),
     answer: nullable(column.text()),
     outcome: nullable(column.text()),
+    /** The cost to the reseller of an order for a customer, by the order's own stream; null without one. */
+    placedCostCents: nullable(column.bigint()),
+    /** Sums of refunds: decided, and recorded on the order's own stream. */
     decidedCents: column.bigint(),
+    decidedCostCents: column.bigint(),
     refundedCents: column.bigint(),
-    /** The amount returned to the wallet. */
+    refundedCostCents: column.bigint(),
+    /** The amounts returned to the wallet and to the customer's credit. */
     returnedMicros: column.bigint(),
+    returnedRevenueMicros: column.bigint(),
     refunds: column.jsonb<Refunds>(),
     /** The deposit whose invoice the order awaits or awaited. */
     awaits: nullable(column.text()),
@@ -46,15 +52,35 @@ const emptyOrder = (orderId: string): OrderRow => ({
   placed: false,
   answer: null,
   outcome: null,
+  placedCostCents: null,
   decidedCents: 0,
+  decidedCostCents: 0,
   refundedCents: 0,
+  refundedCostCents: 0,
   returnedMicros: 0,
+  returnedRevenueMicros: 0,
   refunds: {},
   awaits: null,
   lastPosition: 0,
 })
 
 type Payment = Recorded<'WalletDebited' | 'CustomerCharged'>
+
+/** The price to the customer and the cost to the reseller, in words. */
+const sidesText = (revenueMicros: number, costMicros: number): string =>
+  `revenue ${inDollars(revenueMicros)}, cost ${inDollars(costMicros)}`
+const sidesOf = (stated: { readonly amountCents: number; readonly costCents?: number }): string =>
+  sidesText(centsToMicros(stated.amountCents), centsToMicros(stated.costCents ?? 0))
+const paidSides = (row: OrderRow): string => sidesText(row.chargedMicros ?? 0, row.debitedMicros ?? 0)
+
+/** Compares the ledger with the order's own stream, once both have the amounts of an order for a customer. */
+const checkMargin = (row: OrderRow, amountCents: number | null, { report }: Context): OrderRow => {
+  if (amountCents === null || row.placedCostCents === null || row.chargedMicros === null) return row
+  const placed = sidesOf({ amountCents, costCents: row.placedCostCents })
+  if (placed !== paidSides(row))
+    report('margin-order', `order ${row.orderId} was placed at ${placed}, paid was ${paidSides(row)}`)
+  return row
+}
 
 /** The problem of the payer of an order; null without one. */
 const payerProblem = (event: Payment, { orderId, keyId }: OrderDetails): string | null => {
@@ -71,7 +97,8 @@ const payerProblem = (event: Payment, { orderId, keyId }: OrderDetails): string 
   return keyId === null ? `key ${actor.keyId} paid order ${orderId}, which names no key` : null
 }
 
-const checkPayment = (event: Payment, row: OrderRow, { report }: Context): OrderRow => {
+const checkPayment = (event: Payment, row: OrderRow, context: Context): OrderRow => {
+  const { report } = context
   const { order } = event.data
   const { orderId, accountId, amountCents, costCents } = order
   if (row.debitedMicros !== null) report('order-twice', `order ${orderId} was paid before`)
@@ -87,13 +114,11 @@ const checkPayment = (event: Payment, row: OrderRow, { report }: Context): Order
       'order-amount',
       `${inDollars(charged ?? debited)} was taken (${inDollars(debited)} from the wallet), but the order says ${amountCents} cents${costCents === undefined ? '' : ` at a cost of ${costCents}`}`,
     )
-  return {
-    ...row,
-    accountId,
-    priceCents: amountCents,
-    debitedMicros: debited,
-    chargedMicros: charged,
-  }
+  const paid = { debitedMicros: debited, chargedMicros: charged }
+  const next: OrderRow = { ...row, ...paid, accountId, priceCents: amountCents }
+  if (charged !== null && paidSides(next) !== sidesOf(order))
+    report('margin-order', `it takes ${paidSides(next)}, its order says ${sidesOf(order)}`)
+  return checkMargin(next, row.priceCents, context)
 }
 
 const answerWith =
@@ -137,15 +162,18 @@ const endAs = (
 const checkPlacement = (
   { data: { order } }: Recorded<'OrderCompleted' | 'OrderPlaced' | 'OrderPaid'>,
   row: OrderRow,
-  { report }: Context,
+  context: Context,
 ): OrderRow => {
-  const { orderId, accountId, amountCents } = order
+  const { report } = context
+  const { orderId, accountId, amountCents, costCents = 0, customerId } = order
   if (row.placed) report('order-twice', `order ${orderId} was placed before`)
   if (orderId !== row.orderId)
     report('order-renamed', `it is about order ${row.orderId}, but holds order ${orderId}`)
   if (row.priceCents !== null && (row.priceCents !== amountCents || row.accountId !== accountId))
     report('order-amount', `it is not the order that was paid: ${amountCents} cents of ${accountId}`)
-  return { ...row, placed: true, accountId, priceCents: amountCents }
+  const placedCostCents = customerId === null ? null : costCents
+  const next: OrderRow = { ...row, placed: true, accountId, priceCents: amountCents, placedCostCents }
+  return checkMargin(next, amountCents, context)
 }
 
 const checkRefundCredit = (
@@ -154,7 +182,8 @@ const checkRefundCredit = (
   { report }: Context,
 ): OrderRow => {
   const { reference: refundId, amountMicros } = event.data
-  const walletMicros = event.type === 'CustomerRefunded' ? event.data.costMicros : amountMicros
+  const isForCustomer = event.type === 'CustomerRefunded'
+  const walletMicros = isForCustomer ? event.data.costMicros : amountMicros
   if (row.accountId !== null && subjectOf(event) !== row.accountId)
     report('refund-of-another', `order ${row.orderId} is of ${row.accountId}`)
   const refund = row.refunds[refundId]
@@ -168,20 +197,27 @@ const checkRefundCredit = (
   const returnedMicros = row.returnedMicros + walletMicros
   if (returnedMicros > (row.debitedMicros ?? 0))
     report('refund-above-price', `more came back to the wallet than order ${row.orderId} took from it`)
+  const returnedRevenueMicros = row.returnedRevenueMicros + (isForCustomer ? amountMicros : 0)
+  const isAboveDecided =
+    returnedRevenueMicros > centsToMicros(row.decidedCents) ||
+    returnedMicros > centsToMicros(row.decidedCostCents)
+  if (isForCustomer && isAboveDecided)
+    report('margin-refund', `more came back of order ${row.orderId} than was decided`)
   const refunds =
     refund === undefined ? row.refunds : { ...row.refunds, [refundId]: { ...refund, credited: true } }
-  return { ...row, returnedMicros, refunds }
+  return { ...row, returnedMicros, returnedRevenueMicros, refunds }
 }
 
 /**
  * An order is paid once, with the amount that it names, by its own account: with a key, which the order names, or in a
  * session, which names no key. So no order avoids the cap of its key or uses the cap of another key. The first answer
  * of its allocation owner is final. It ends once, as fulfilled only when it was paid and allocated. Refunds never
- * exceed the payment (docs/architecture.md, invariants 2, 4 and 5).
+ * exceed the payment (docs/architecture.md, invariants 2, 4 and 5). The price of an order for a customer and its cost to
+ * the reseller are the same in the ledger and on the order's own stream, and so are their refunds (invariant 9).
  */
 export const orderRules = invariant({
   name: 'audit-orders',
-  version: 4,
+  version: 6,
   table: ordersTable,
   key: (event) =>
     event.type === 'WalletCredited'
@@ -224,7 +260,7 @@ export const orderRules = invariant({
         context.report('canceled-though-paid', `order ${row.orderId} was canceled, though it was paid`)
       return endAs('canceled', row, context)
     },
-    RefundDecided: ({ data: { refundId, amountCents: cents } }, row, { report }) => {
+    RefundDecided: ({ data: { refundId, amountCents: cents, costCents } }, row, { report }) => {
       if (row.debitedMicros === null)
         report('unpaid', `order ${row.orderId} is not paid, so nothing goes back`)
       if (refundId in row.refunds) report('refund-twice', `refund ${refundId} was decided before`)
@@ -234,14 +270,20 @@ export const orderRules = invariant({
           'refund-above-price',
           `refunds of order ${row.orderId} come to ${decidedCents} cents, more than the ${row.priceCents ?? 0} paid`,
         )
+      const decidedCostCents = row.decidedCostCents + (costCents ?? 0)
+      const isAbovePaid =
+        centsToMicros(decidedCents) > (row.chargedMicros ?? 0) ||
+        centsToMicros(decidedCostCents) > (row.debitedMicros ?? 0)
+      if (costCents !== undefined && isAbovePaid)
+        report('margin-refund', `refunds of order ${row.orderId} come to more than was paid on one side`)
       const refunds = { ...row.refunds, [refundId]: { cents, credited: false, landed: false } }
-      return { ...row, decidedCents, refunds }
+      return { ...row, decidedCents, decidedCostCents, refunds }
     },
     WalletCredited: checkRefundCredit,
     CustomerRefunded: checkRefundCredit,
     OrderRefunded: (event, row, context) => {
       checkAccount(event, row, context)
-      const { refundId, amountCents, refundedCents, complete } = event.data
+      const { refundId, amountCents, costCents, refundedCents, complete } = event.data
       const { report } = context
       const refund = row.refunds[refundId]
       if (!refund?.credited || refund.cents !== amountCents)
@@ -255,9 +297,22 @@ export const orderRules = invariant({
           'refund-complete',
           `it says ${complete ? 'all' : 'not all'} of ${row.priceCents} cents came back`,
         )
+      const refundedCostCents = row.refundedCostCents + (costCents ?? 0)
+      const [revenueMicros, costMicros] = [centsToMicros(sumCents), centsToMicros(refundedCostCents)]
+      if (
+        costCents !== undefined &&
+        (revenueMicros > row.returnedRevenueMicros || costMicros > row.returnedMicros)
+      )
+        report('margin-refund', `${sidesOf(event.data)} landed, but less came back`)
+      const refundedSides = sidesText(revenueMicros, costMicros)
+      if (costCents !== undefined && complete && refundedSides !== paidSides(row))
+        report(
+          'margin-refund',
+          `all of order ${row.orderId} is refunded, but ${refundedSides} came back of ${paidSides(row)}`,
+        )
       const refunds =
         refund === undefined ? row.refunds : { ...row.refunds, [refundId]: { ...refund, landed: true } }
-      return { ...row, refundedCents, refunds }
+      return { ...row, refundedCents, refundedCostCents, refunds }
     },
   },
 })

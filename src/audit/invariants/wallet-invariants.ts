@@ -138,22 +138,38 @@ const checkCredit = (
   })
 }
 
-/** The booked margin equals price minus cost of the order. */
+/**
+ * Both books have the amounts that an event of an order for a customer moves. The reseller's cost is the service's
+ * revenue. The booked margin equals price minus cost of the order.
+ */
 const checkMargin = (
   event: LedgerRecord,
   postings: readonly Posting[],
   accountId: AccountId,
   report: Report,
-) => {
+): void => {
+  if (event.type !== 'CustomerCharged' && event.type !== 'CustomerRefunded') return
+  const sign = event.type === 'CustomerCharged' ? 1 : -1
+  const [movedRevenue, movedCost] = [sign * event.data.amountMicros, sign * event.data.costMicros]
+  const book = resellerBook(accountId)
+  const revenue = 0 - sumOf(postings, book, 'revenue:sales')
+  const cost = sumOf(postings, book, 'expenses:cost-of-sales')
+  const { family } = event.type === 'CustomerCharged' ? event.data.order : event.data
+  const earned = 0 - sumOf(postings, serviceBook, `revenue:orders:${family}`)
+  if (movedRevenue !== revenue || movedCost !== cost)
+    report(
+      'margin-books',
+      `it moves revenue ${inDollars(movedRevenue)}, cost ${inDollars(movedCost)}, the reseller's book says revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`,
+    )
+  else if (movedCost !== earned)
+    report('margin-books', `it costs ${inDollars(movedCost)}, the service's book earns ${inDollars(earned)}`)
   if (event.type !== 'CustomerCharged') return
   const { amountCents, costCents = 0 } = event.data.order
-  const book = resellerBook(accountId)
-  const booked = -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
   const expected = centsToMicros(amountCents - costCents)
-  if (booked !== expected)
+  if (revenue - cost !== expected)
     report(
       'margin',
-      `its margin is ${inDollars(expected)} by price and cost of the order, ${inDollars(booked)} by its postings`,
+      `its margin is ${inDollars(expected)} by price and cost of the order, ${inDollars(revenue - cost)} by its postings`,
     )
 }
 
@@ -198,7 +214,7 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 3,
+  version: 4,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {
