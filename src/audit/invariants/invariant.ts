@@ -1,25 +1,4 @@
-import type { AccountEvent } from '../../domain/accounts/events.ts'
-import type { CatalogEvent } from '../../domain/catalog/events.ts'
-import type { DepositEvent } from '../../domain/deposits/events.ts'
-import type { FinanceTokenEvent } from '../../domain/finance/tokens.ts'
-import type { FourEyesSet, ProposalEvent } from '../../domain/ledger/approvals.ts'
-import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import type { ManualMovementEvent } from '../../domain/ledger/manual-movements.ts'
-import type { StatementLineBooked } from '../../domain/ledger/statement-lines.ts'
-import type { OrderEvent } from '../../domain/orders/events.ts'
-import type { PeriodEvent } from '../../domain/periods/events.ts'
-import type { PlanEvent } from '../../domain/plans/events.ts'
-import type { WhitelistEvent } from '../../domain/plans/whitelist.ts'
-import type { TermsEvent } from '../../domain/resellers/events.ts'
-import type { ScrapeBatchEvent } from '../../domain/scrapers/batches.ts'
-import type { ScrapeEvent } from '../../domain/scrapers/calls.ts'
-import type { ScraperPricesSet } from '../../domain/scrapers/price-events.ts'
-import type { AdoptionEvent } from '../../domain/seals/adoption.ts'
-import type { LogSealed, ViolationEvent } from '../../domain/seals/events.ts'
-import type { PersonEvent } from '../../domain/staff/events.ts'
-import type { AddressEvent, StockEvent } from '../../domain/stock/events.ts'
-import type { SubscriptionEvent } from '../../domain/subscriptions/events.ts'
-import type { DeliveryEvent, EndpointEvent } from '../../domain/webhooks/events.ts'
+import type { KnownEvent } from '../../domain/events.ts'
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { canonical } from '../../kernel/json-text.ts'
@@ -34,34 +13,6 @@ import {
   readTable,
   type Table,
 } from '../../platform/projections/read-model.ts'
-
-type KnownEvent =
-  | AccountEvent
-  | AddressEvent
-  | AdoptionEvent
-  | CatalogEvent
-  | DeliveryEvent
-  | DepositEvent
-  | EndpointEvent
-  | FinanceTokenEvent
-  | FourEyesSet
-  | LedgerEvent
-  | LogSealed
-  | ManualMovementEvent
-  | OrderEvent
-  | PeriodEvent
-  | PersonEvent
-  | PlanEvent
-  | ProposalEvent
-  | ScrapeBatchEvent
-  | ScrapeEvent
-  | ScraperPricesSet
-  | StatementLineBooked
-  | StockEvent
-  | SubscriptionEvent
-  | TermsEvent
-  | ViolationEvent
-  | WhitelistEvent
 
 type EventType = KnownEvent['type']
 /** A recorded event of one of these types. */
