@@ -24,7 +24,6 @@ const accountsTable = readTable({
     createdAt: column.timestamptz(),
   },
   key: ['accountId'],
-  indexes: [],
 })
 
 export type AccountRow = RowOf<typeof accountsTable>

@@ -126,7 +126,6 @@ const balancesTable = readTable({
     transactions: column.bigint(),
   },
   key: ['accountId'],
-  indexes: [],
   rewritten: true,
 })
 

@@ -18,7 +18,6 @@ const catalogTable = readTable({
     revision: column.bigint(),
   },
   key: ['catalogId'],
-  indexes: [],
 })
 
 const catalogKey = ['catalog'] as const

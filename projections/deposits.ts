@@ -131,7 +131,6 @@ const depositCountsTable = readTable({
     total: column.bigint(),
   },
   key: ['accountId', 'status'],
-  indexes: [],
 })
 
 const statuses: readonly DepositStatus[] = [

@@ -100,7 +100,6 @@ const journalClockTable = readTable({
     accounts: column.bigint(),
   },
   key: ['name'],
-  indexes: [],
 })
 
 export type JournalClockRow = RowOf<typeof journalClockTable>
@@ -111,7 +110,6 @@ const journalResellersTable = readTable({
     accountId: column.text(),
   },
   key: ['accountId'],
-  indexes: [],
 })
 
 const clockKey = ['now'] as const

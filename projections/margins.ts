@@ -61,7 +61,6 @@ export const marginSumsTable = readTable({
     costMicros: column.bigint(),
   },
   key: ['resellerId', 'dimension', 'span', 'starts', 'key'],
-  indexes: [],
   rewritten: true,
 })
 

@@ -74,7 +74,6 @@ const orderCountsTable = readTable({
     canceled: column.bigint(),
   },
   key: ['accountId'],
-  indexes: [],
   rewritten: true,
 })
 

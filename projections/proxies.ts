@@ -66,7 +66,6 @@ const replacementsTable = readTable({
     ip: column.text(),
   },
   key: ['proxyId', 'replacedAt'],
-  indexes: [],
 })
 
 const endpointFields = (

@@ -77,7 +77,6 @@ const stockLevelsTable = readTable({
     rented: column.bigint(),
   },
   key: ['productId', 'country', 'carrierId', 'service'],
-  indexes: [],
   rewritten: true,
 })
 

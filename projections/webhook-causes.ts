@@ -43,7 +43,6 @@ const accountsTable = readTable({
     lowPlans: column.textArray(),
   },
   key: ['accountId'],
-  indexes: [],
 })
 
 export type WebhookAccountRow = RowOf<typeof accountsTable>
@@ -128,7 +127,6 @@ const announcementsTable = readTable({
     data: column.text(),
   },
   key: ['position'],
-  indexes: [],
   appendOnly: true,
 })
 

@@ -1,4 +1,4 @@
-import type { EventDefinition } from '../kernel/event.ts'
+import type { EventDefinition, EventOf } from '../kernel/event.ts'
 import { accountEventDefinitions } from './accounts/events.ts'
 import { catalogEventDefinitions } from './catalog/events.ts'
 import { depositEventDefinitions } from './deposits/events.ts'
@@ -24,8 +24,7 @@ import { addressEventDefinitions, stockEventDefinitions } from './stock/events.t
 import { subscriptionEventDefinitions } from './subscriptions/events.ts'
 import { deliveryEventDefinitions, endpointEventDefinitions } from './webhooks/events.ts'
 
-/** Every event type of the log, money first. */
-export const eventDefinitions: readonly EventDefinition[] = [
+const definitions = [
   ...ledgerEventDefinitions,
   ...statementEventDefinitions,
   ...depositEventDefinitions,
@@ -55,6 +54,11 @@ export const eventDefinitions: readonly EventDefinition[] = [
   ...signingEventDefinitions,
   ...violationEventDefinitions,
 ]
+
+export type KnownEvent = EventOf<(typeof definitions)[number]>
+
+/** Every event type of the log, money first. */
+export const eventDefinitions: readonly EventDefinition[] = definitions
 
 const byType: ReadonlyMap<string, EventDefinition> = new Map(
   eventDefinitions.map((fact) => [fact.type, fact]),

@@ -136,7 +136,7 @@ export const tryChanges = (
       ): void => {
         if (!all && detected.has(nameOf({ type, field, change }))) return
         const broken = goOn(rest())
-        const found = broken && { rule: broken.rule, itself: broken.event_id === changedId }
+        const found = broken && { rule: broken.rule, itself: broken.eventId === changedId }
         const one = { type, field, change, found }
         if (found !== null) detected.add(nameOf(one))
         tried.push(one)

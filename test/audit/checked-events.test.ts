@@ -38,10 +38,10 @@ const found = (position: number): ViolationRow => ({
   position,
   rule: 'wallet-below-zero',
   problem: 'p',
-  event_id: `evt_${position}`,
-  event_type: 'WalletCredited',
+  eventId: `evt_${position}`,
+  eventType: 'WalletCredited',
   stream: 'ledger-acc_1',
-  account_id: null,
+  accountId: null,
 })
 
 const batch = (after: number, through: number, ...rows: ViolationRow[]) => ({

@@ -371,7 +371,7 @@ describe('the invariants that a running server checks', () => {
       load: async () => [],
     })
     const found = tables.find(({ table }) => table.name === violationsTable.name)
-    const broken = new Set(found?.put.map((row) => row.event_id))
+    const broken = new Set(found?.put.map((row) => row.eventId))
     assert.deepEqual(
       [...broken].sort(),
       events.map(({ id }) => id),

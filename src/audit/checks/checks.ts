@@ -318,8 +318,7 @@ export const checks: readonly Check[] = [
     open: ({ pool, findings, results }) => ({
       end: async () => {
         results.runs = await checkRuns(pool, null)
-        for (const problem of results.runs.findings)
-          findings.add({ where: 'log', check: 'verifications', problem })
+        for (const problem of results.runs.findings) findings.addForLog('verifications', problem)
       },
     }),
   },
@@ -374,13 +373,7 @@ export const checks: readonly Check[] = [
     open: ({ client, schema, findings, poisons }) => ({
       page: ({ decoded }) => {
         for (const { stored, ordinal, problem } of decoded)
-          if (problem !== null)
-            findings.add({
-              where: 'event',
-              check: 'content',
-              event: eventLocationOf(stored, ordinal),
-              problem,
-            })
+          if (problem !== null) findings.addForEvent('content', eventLocationOf(stored, ordinal), problem)
       },
       end: () => poisons.report(client, schema, findings),
     }),

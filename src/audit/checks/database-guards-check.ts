@@ -23,7 +23,7 @@ export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promis
             coalesce((select max(position) from log.events), 0) as last
        from log.head h`,
   )
-  const report = (problem: string): void => findings.add({ where: 'log', check: 'append-only', problem })
+  const report = (problem: string): void => findings.addForLog('append-only', problem)
   const [facts] = rows
   if (facts === undefined) return report('the row of its head is gone')
   const { unread, head, last } = facts

@@ -1,26 +1,29 @@
 import type pg from 'pg'
 import { positionToken } from '../../kernel/log-position.ts'
-import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
 
+/** Checks, most specific first. Findings about one event are sorted in this order. */
+const checkOrder = [
+  'seals',
+  'signatures',
+  'content',
+  'ids',
+  'revisions',
+  'positions',
+  'times',
+  'postings',
+  'invariants',
+  'periods',
+  'vault',
+  'verifications',
+  'traffic',
+  'append-only',
+  'guards',
+  'projections',
+] as const
+
 /** The names of the checks, which findings show. */
-export type CheckName =
-  | 'seals'
-  | 'signatures'
-  | 'positions'
-  | 'ids'
-  | 'revisions'
-  | 'times'
-  | 'content'
-  | 'postings'
-  | 'invariants'
-  | 'periods'
-  | 'vault'
-  | 'verifications'
-  | 'traffic'
-  | 'append-only'
-  | 'guards'
-  | 'projections'
+export type CheckName = (typeof checkOrder)[number]
 
 /** The location of an event: its ordinal (1 for the first of the log), its position in this log and its id. */
 export type EventLocation = {
@@ -82,7 +85,10 @@ export type Finding =
     }
   | { readonly where: 'log'; readonly check: CheckName; readonly problem: string }
 
-export const eventLocationOf = (event: StoredEvent, ordinal: number): EventLocation => ({
+export const eventLocationOf = (
+  event: Omit<EventLocationRow, 'ordinal'>,
+  ordinal: number,
+): EventLocation => ({
   ordinal,
   position: event.position,
   eventId: event.id,
@@ -134,26 +140,6 @@ export const findingJson = (finding: Finding) =>
     ? { ...finding, event: { ...finding.event, position: positionToken(finding.event.position) } }
     : finding
 
-/** Checks, most specific first. Findings about one event are sorted in this order. */
-const checkOrder: readonly CheckName[] = [
-  'seals',
-  'signatures',
-  'content',
-  'ids',
-  'revisions',
-  'positions',
-  'times',
-  'postings',
-  'invariants',
-  'periods',
-  'vault',
-  'verifications',
-  'traffic',
-  'append-only',
-  'guards',
-  'projections',
-]
-
 const ordinalOf = (finding: Finding): number => {
   switch (finding.where) {
     case 'event':
@@ -182,6 +168,9 @@ export const inOrder = (findings: readonly Finding[]): Finding[] =>
 /** Collects findings. All are counted; of each check only the first `maxShownPerCheck` are stored. */
 export type Findings = {
   add(finding: Finding): void
+  addForLog(check: CheckName, problem: string): void
+  addForEvent(check: CheckName, event: EventLocation, problem: string): void
+  addForEvents(check: CheckName, fromOrdinal: number, throughOrdinal: number, problem: string): void
   /** Counts further findings that are not listed. */
   addUnshown(more: number): void
   readonly count: number
@@ -196,13 +185,18 @@ export const createFindings = (limit = maxShownPerCheck): Findings => {
   const listed: Finding[] = []
   const perCheck = new Map<CheckName, number>()
   let count = 0
+  const add = (finding: Finding): void => {
+    count += 1
+    const previousCount = perCheck.get(finding.check) ?? 0
+    perCheck.set(finding.check, previousCount + 1)
+    if (previousCount < limit) listed.push(finding)
+  }
   return {
-    add(finding) {
-      count += 1
-      const previousCount = perCheck.get(finding.check) ?? 0
-      perCheck.set(finding.check, previousCount + 1)
-      if (previousCount < limit) listed.push(finding)
-    },
+    add,
+    addForLog: (check, problem) => add({ where: 'log', check, problem }),
+    addForEvent: (check, event, problem) => add({ where: 'event', check, event, problem }),
+    addForEvents: (check, fromOrdinal, throughOrdinal, problem) =>
+      add({ where: 'events', check, fromOrdinal, throughOrdinal, problem }),
     addUnshown(more) {
       count += more
     },
@@ -223,21 +217,7 @@ export type EventLocationRow = {
   revision: number
 }
 
-export const toEventLocation = ({
-  ordinal,
-  position,
-  id,
-  type,
-  stream,
-  revision,
-}: EventLocationRow): EventLocation => ({
-  ordinal,
-  position,
-  eventId: id,
-  type,
-  stream,
-  revision,
-})
+export const toEventLocation = (row: EventLocationRow): EventLocation => eventLocationOf(row, row.ordinal)
 
 /**
  * Adds a finding for each row of a statement, in the order of the column `ordinal`. All rows are counted; only the
@@ -314,19 +294,10 @@ export const createPoisons = (): Poisons => {
       )
       for (const row of rows) {
         const problem = problems.get(row.position) as Problem
-        findings.add({
-          where: 'event',
-          check: 'content',
-          event: toEventLocation(row),
-          problem: problemText(problem),
-        })
+        findings.addForEvent('content', toEventLocation(row), problemText(problem))
       }
       if (unlistedCount === 0) return
-      findings.add({
-        where: 'log',
-        check: 'content',
-        problem: `rules or read tables could not take ${unlistedCount} more events`,
-      })
+      findings.addForLog('content', `rules or read tables could not take ${unlistedCount} more events`)
       findings.addUnshown(unlistedCount - 1)
     },
   }

@@ -42,10 +42,11 @@ const defineWork = (
   sql: (...names: readonly string[]) => string,
 ): UnfinishedWork => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
 
-const orders = defineWork(
-  promptBoundMs,
-  [ordersTable],
-  (table) => `
+const unfinishedWork: readonly UnfinishedWork[] = [
+  defineWork(
+    promptBoundMs,
+    [ordersTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms, 'order ' || order_id || ' ' || due as problem
     from (select *, case
         when answer is null and outcome is null and debited_micros is not null
@@ -61,126 +62,101 @@ const orders = defineWork(
           then 'has a refund that was decided, and did not come to its end'
       end as due from ${table}) as orders
    where due is not null`,
-)
-
-const unpaidOrders = defineWork(
-  promptBoundMs,
-  [depositsTable, ordersTable],
-  (deposits, table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [depositsTable, ordersTable],
+    (deposits, table) => `
   select d.last_position as position, null::bigint as since_ms,
          'deposit ' || d.deposit_id || ' is over, and order ' || o.order_id || ' still awaits it' as problem
     from ${deposits} d join ${table} o on o.awaits = d.deposit_id
    where d.state = 'closed' and d.customer_id is null
      and o.outcome is null and not o.placed and o.debited_micros is null`,
-)
-
-const payments = defineWork(
-  promptBoundMs,
-  [paymentsTable],
-  (table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [paymentsTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms, 'payment ' || payment_id || ' of deposit ' || deposit_id ||
          case when credited then ' was credited, and the deposit does not say so' else ' arrived, and no ledger credits it' end
          as problem
     from ${table} where not marked`,
-)
-
-const settlements = defineWork(
-  promptBoundMs,
-  [depositsTable],
-  (table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [depositsTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms,
          'deposit ' || deposit_id || ' has what it invoiced, and does not say that it is paid' as problem
     from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < invoiced_micros`,
-)
-
-const deposits = defineWork(
-  waitingBoundMs,
-  [depositsTable, queuedTable],
-  (table, queueName) => `
+  ),
+  defineWork(
+    waitingBoundMs,
+    [depositsTable, queuedTable],
+    (table, queueName) => `
   select last_position as position, closes_ms as since_ms,
          'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
     from ${table} d where state = 'open' and credited_micros < invoiced_micros
      and not exists (select from ${queueName} q where q.id = d.deposit_id)`,
-)
-
-const manualMovements = defineWork(
-  promptBoundMs,
-  [manualTable],
-  (table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [manualTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms, case state
            when 'recorded' then 'a movement by hand was recorded, and neither moved nor withdrawn'
            else 'a movement by hand was moved, and its record does not say so' end as problem
     from ${table} where state in ('recorded', 'moved')`,
-)
-
-const scrapeAttempts = defineWork(
-  promptBoundMs,
-  [triesTable],
-  (table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [triesTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms, 'call ' || hold_id || ' ' || case
            when outcome is null then 'was started, and never ended'
            else 'is over, and its hold is not' end as problem
     from ${table} where outcome is null or (held and not is_hold_over)`,
-)
-
-const periods = defineWork(
-  promptBoundMs,
-  [paidPeriodsTable],
-  (table) => `
+  ),
+  defineWork(
+    promptBoundMs,
+    [paidPeriodsTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms,
          'order ' || order_id || ' paid a period, and its subscription does not name it' as problem
     from ${table} where fulfilled and not refunded`,
-)
-
-const subscriptions = defineWork(
-  waitingBoundMs,
-  [subscriptionsTable],
-  (table) => `
+  ),
+  defineWork(
+    waitingBoundMs,
+    [subscriptionsTable],
+    (table) => `
   select last_position as position, period_ends_ms as since_ms, 'subscription ' || subscription_id ||
          ' is neither renewed nor over, and the period that was paid is' as problem
     from ${table}`,
-)
-
-const rentals = defineWork(
-  waitingBoundMs,
-  [rentalsTable, ordersTable],
-  (table, ordersName) => `
+  ),
+  defineWork(
+    waitingBoundMs,
+    [rentalsTable, ordersTable],
+    (table, ordersName) => `
   select o.last_position as position, r.expires_ms as since_ms,
          'rental ' || r.proxy_id || ' is over, and its address was not taken back' as problem
     from ${table} r join ${ordersName} o using (order_id) where r.open`,
-)
-
-const batches = defineWork(
-  waitingBoundMs,
-  [batchesTable],
-  (table) => `
+  ),
+  defineWork(
+    waitingBoundMs,
+    [batchesTable],
+    (table) => `
   select last_position as position, null::bigint as since_ms,
          'batch ' || batch_id || ' was taken on, and is not over' as problem
     from ${table} where not finished`,
-)
-
-const deliveries = defineWork(
-  waitingBoundMs,
-  [deliveriesTable, queuedTable],
-  (table, queueName) => `
+  ),
+  defineWork(
+    waitingBoundMs,
+    [deliveriesTable, queuedTable],
+    (table, queueName) => `
   select last_position as position, null::bigint as since_ms,
          'delivery ' || delivery_id || ' came to no end' as problem
     from ${table} d where not exists (select from ${queueName} q where q.id = d.delivery_id)`,
-)
-
-const unfinishedWork: readonly UnfinishedWork[] = [
-  orders,
-  unpaidOrders,
-  payments,
-  settlements,
-  deposits,
-  manualMovements,
-  scrapeAttempts,
-  periods,
-  subscriptions,
-  rentals,
-  batches,
-  deliveries,
+  ),
 ]
 
 type Row = EventLocationRow & { problem: string }

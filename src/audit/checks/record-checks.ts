@@ -46,8 +46,7 @@ export const createPeriodCheck = (findings: Findings) => {
     for (const report of reportsUpTo(event)) closings.set(report.period, closingsOf(report))
     if (event.type !== 'PeriodClosed') return
     const problem = problemOf(event as RecordedEvent<PeriodClosed>)
-    if (problem !== null)
-      findings.add({ where: 'event', check: 'periods', event: eventLocationOf(stored, ordinal), problem })
+    if (problem !== null) findings.addForEvent('periods', eventLocationOf(stored, ordinal), problem)
   }
 
   return {
@@ -89,7 +88,7 @@ export const createTrafficCheck = async (options: {
   await client.query(
     `create unlogged table ${schema}.counted_before as select plan_id collate "C" as plan_id from ${trafficTable}`,
   )
-  const report = (problem: string): void => findings.add({ where: 'log', check: 'traffic', problem })
+  const report = (problem: string): void => findings.addForLog('traffic', problem)
   const plans = `${schema}.${plansTable.name}`
   const counters = `${trafficTable} t join ${plans} p on p.plan_id = t.plan_id collate "C"`
 

@@ -91,23 +91,19 @@ const createSealCursor = async (options: {
       const problem = problems.get(event.id)
       if (problem === undefined) return
       problems.delete(event.id)
-      findings.add({ where: 'event', check: 'seals', event: location, problem })
+      findings.addForEvent('seals', location, problem)
     },
     end(findings) {
       for (const [id, problem] of problems) {
         const event = locations.get(id)
-        findings.add(
-          event === undefined
-            ? { where: 'log', check: 'seals', problem: `seal ${id}: ${problem}` }
-            : { where: 'event', check: 'seals', event, problem },
-        )
+        if (event === undefined) findings.addForLog('seals', `seal ${id}: ${problem}`)
+        else findings.addForEvent('seals', event, problem)
       }
       if (sealCount > 0 && trustedSealCount === 0)
-        findings.add({
-          where: 'log',
-          check: 'seals',
-          problem: `none of its ${sealCount} seals is by the key ${options.publicKey} or by one that it handed over to; the last is by ${keys.publicKey}`,
-        })
+        findings.addForLog(
+          'seals',
+          `none of its ${sealCount} seals is by the key ${options.publicKey} or by one that it handed over to; the last is by ${keys.publicKey}`,
+        )
     },
     publicKey: () => keys.publicKey,
   }
@@ -171,13 +167,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
   let uncheckedAtSealing = 0
 
   const addRangeFinding = (throughOrdinal: number, problem: string): void =>
-    findings.add({
-      where: 'events',
-      check: 'seals',
-      fromOrdinal: lastMatchingOrdinal + 1,
-      throughOrdinal,
-      problem,
-    })
+    findings.addForEvents('seals', lastMatchingOrdinal + 1, throughOrdinal, problem)
 
   const checkSeal = (ordinal: number, digest: string, event: StoredEvent | null): void => {
     const next = cursor.current()!
@@ -256,18 +246,16 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
       await digestCheck.end(ordinal)
       const next = cursor.current()
       if (next !== null)
-        findings.add({
-          where: 'log',
-          check: 'seals',
-          problem: `the log ends with event ${ordinal}, but it holds a seal of ${next.seal.throughOrdinal} events: events are missing`,
-        })
+        findings.addForLog(
+          'seals',
+          `the log ends with event ${ordinal}, but it holds a seal of ${next.seal.throughOrdinal} events: events are missing`,
+        )
       const missingSeal = exported?.[exportedIndex]
       if (missingSeal !== undefined && !hasExportedMismatch)
-        findings.add({
-          where: 'log',
-          check: 'seals',
-          problem: `the log ends with event ${ordinal}, but the exported seal of ${missingSeal.sealedAt} covers ${missingSeal.throughOrdinal} events: it was cut off`,
-        })
+        findings.addForLog(
+          'seals',
+          `the log ends with event ${ordinal}, but the exported seal of ${missingSeal.sealedAt} covers ${missingSeal.throughOrdinal} events: it was cut off`,
+        )
       cursor.end(findings)
       return {
         seals: sealCount,
@@ -313,17 +301,9 @@ export const createSignatureFindings = async (options: {
     if (pendingFinding === null) return
     const { first, through, problem } = pendingFinding
     pendingFinding = null
-    findings.add(
-      through === first.ordinal
-        ? { where: 'event', check: 'signatures', event: eventLocationOf(first.event, first.ordinal), problem }
-        : {
-            where: 'events',
-            check: 'signatures',
-            fromOrdinal: first.ordinal,
-            throughOrdinal: through,
-            problem,
-          },
-    )
+    if (through === first.ordinal)
+      findings.addForEvent('signatures', eventLocationOf(first.event, first.ordinal), problem)
+    else findings.addForEvents('signatures', first.ordinal, through, problem)
   }
 
   const check = createSignatureCheck({
@@ -345,7 +325,7 @@ export const createSignatureFindings = async (options: {
     async end() {
       const problem = await check.end()
       flush()
-      if (problem !== null) findings.add({ where: 'log', check: 'signatures', problem })
+      if (problem !== null) findings.addForLog('signatures', problem)
       return check.summary()
     },
   }

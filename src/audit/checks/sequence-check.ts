@@ -36,12 +36,7 @@ export const createPositionCheck = (findings: Findings, gapless: boolean) => {
   return (events: readonly StoredEvent[], firstOrdinal: number): void => {
     for (const [index, event] of events.entries()) {
       const report = (problem: string): void =>
-        findings.add({
-          where: 'event',
-          check: 'positions',
-          event: eventLocationOf(event, firstOrdinal + index),
-          problem,
-        })
+        findings.addForEvent('positions', eventLocationOf(event, firstOrdinal + index), problem)
       if (event.position <= position) report(`it follows position ${position}`)
       else if (gapless && event.position !== position + 1)
         report(`it follows position ${position}: ${event.position - position - 1} before it are missing`)
@@ -54,12 +49,7 @@ export const createPositionCheck = (findings: Findings, gapless: boolean) => {
 export const checkIds = (events: readonly StoredEvent[], firstOrdinal: number, findings: Findings): void => {
   for (const [index, event] of events.entries())
     if (!uuid.test(event.id))
-      findings.add({
-        where: 'event',
-        check: 'ids',
-        event: eventLocationOf(event, firstOrdinal + index),
-        problem: 'its id is no UUID',
-      })
+      findings.addForEvent('ids', eventLocationOf(event, firstOrdinal + index), 'its id is no UUID')
 }
 
 /** Adds a finding for each event whose id an earlier event has. */

@@ -52,7 +52,7 @@ const createTamperDiff = (
   let comparisons = 0
 
   const report = (location: EventLocation, problem: string): void =>
-    findings.add({ where: 'event', check: 'seals', event: location, problem })
+    findings.addForEvent('seals', location, problem)
 
   const originOf = (event: StoredEvent): MissingRow | null => {
     for (const { missing } of stretches)
@@ -82,13 +82,7 @@ const createTamperDiff = (
           : 'it was added: there was no such event here when the log was digested',
       )
     for (const { first, last } of runsOf(missing.slice(extraRows.length).map(({ ordinal }) => ordinal)))
-      findings.add({
-        where: 'events',
-        check: 'seals',
-        fromOrdinal: first,
-        throughOrdinal: last,
-        problem: first === last ? 'it was removed' : 'they were removed',
-      })
+      findings.addForEvents('seals', first, last, first === last ? 'it was removed' : 'they were removed')
   }
 
   /** Removes events that match their own missing row, in order: single unchanged events between changed ones. */
@@ -302,11 +296,10 @@ export const createStoredDigestCheck = async (options: {
       await endWait()
       tamperDiff.report()
       if (next <= storedEnd)
-        findings.add({
-          where: 'log',
-          check: 'seals',
-          problem: `the log ends with event ${ordinal}, but digests of ${storedEnd} events are stored: the later events were removed`,
-        })
+        findings.addForLog(
+          'seals',
+          `the log ends with event ${ordinal}, but digests of ${storedEnd} events are stored: the later events were removed`,
+        )
     },
     digest: () => digest,
   }

@@ -200,11 +200,10 @@ export const checkCustomers = async (
     )
     for (const { customer_id, account_id, ref } of rows)
       if (idOf(account_id, ref) !== customer_id)
-        findings.add({
-          where: 'log',
-          check: 'vault',
-          problem: `${customersTable} holds another reference, or another reseller, for ${customer_id} than the id was made of`,
-        })
+        findings.addForLog(
+          'vault',
+          `${customersTable} holds another reference, or another reseller, for ${customer_id} than the id was made of`,
+        )
     checked += rows.length
     after = rows.at(-1)?.customer_id ?? after
     if (rows.length < pageRows) break
@@ -244,8 +243,7 @@ const checkSignedRows = async <Row extends { readonly named: string; readonly si
     for (const row of rows) {
       if (row.signature === null) uncommitted += 1
       else checked += 1
-      if (row.signature !== null && !isSigned(row))
-        findings.add({ where: 'log', check: 'vault', problem: problemOf(row) })
+      if (row.signature !== null && !isSigned(row)) findings.addForLog('vault', problemOf(row))
     }
     after = rows.at(-1)?.named ?? after
     if (rows.length < pageRows) return { table, checked, adopted: 0, uncommitted, erased: 0 }
@@ -337,11 +335,10 @@ export const checkWhitelist = async (
     )
     const stillRefused = await refusedOf(reread.rows)
     for (const { entry_id, plan_id, account_id } of stillRefused)
-      findings.add({
-        where: 'log',
-        check: 'vault',
-        problem: `${whitelistTable} holds ${entry_id}, by which an address uses ${plan_id}: the events of ${account_id} do not allow it so, or no longer`,
-      })
+      findings.addForLog(
+        'vault',
+        `${whitelistTable} holds ${entry_id}, by which an address uses ${plan_id}: the events of ${account_id} do not allow it so, or no longer`,
+      )
     checked += saltedRows.length - firstRefused.length + reread.rows.length - stillRefused.length
     uncommitted += rows.length - saltedRows.length
     after = rows.at(-1)?.entry_id ?? after

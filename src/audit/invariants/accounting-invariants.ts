@@ -1,25 +1,26 @@
 import { streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import { column, type RowOf, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
   type Context,
   inDollars,
   invariant,
   type Recorded,
-  type RowOf,
   recordedMs,
   rowKey,
-  ruleTable,
   subjectOf,
-  text,
 } from './invariant.ts'
 
 /** A movement that must not be repeated, or a hold with the reserved amount. */
-const movementsTable = ruleTable(
-  'audit_movements',
-  { account_id: text, movement_id: text, amount_micros: bigint, open: boolean },
-  ['account_id', 'movement_id'],
-)
+const movementsTable = readTable({
+  name: 'audit_movements',
+  columns: {
+    accountId: column.text(),
+    movementId: column.text(),
+    amountMicros: column.bigint(),
+    open: column.boolean(),
+  },
+  key: ['accountId', 'movementId'],
+})
 type MovementRow = RowOf<typeof movementsTable>
 
 type Movement = Recorded<
@@ -51,15 +52,15 @@ const movementIdOf = ({ type, data }: Movement): string | null => {
 }
 
 const movementRow = (event: Movement, open: boolean): MovementRow => ({
-  account_id: subjectOf(event),
-  movement_id: movementIdOf(event)!,
-  amount_micros: event.data.amountMicros,
+  accountId: subjectOf(event),
+  movementId: movementIdOf(event)!,
+  amountMicros: event.data.amountMicros,
   open,
 })
 
 const checkMoved = (event: Movement, previous: MovementRow | undefined, { report }: Context): MovementRow => {
   const row = movementRow(event, event.type === 'FundsHeld')
-  if (previous !== undefined) report('movement-twice', `${row.movement_id} moved money before`)
+  if (previous !== undefined) report('movement-twice', `${row.movementId} moved money before`)
   return row
 }
 
@@ -70,10 +71,10 @@ const checkHoldEnd = (
 ): MovementRow => {
   const { holdId, amountMicros } = event.data
   if (!hold?.open) report('hold-not-open', `hold ${holdId} is not open`)
-  else if (hold.amount_micros !== amountMicros)
+  else if (hold.amountMicros !== amountMicros)
     report(
       'hold-amount',
-      `hold ${holdId} reserved ${inDollars(hold.amount_micros)}, not ${inDollars(amountMicros)}`,
+      `hold ${holdId} reserved ${inDollars(hold.amountMicros)}, not ${inDollars(amountMicros)}`,
     )
   return movementRow(event, false)
 }
@@ -100,12 +101,17 @@ export const movementRules = invariant({
 })
 
 /** A gateway of the service with at least one movement of a wallet. */
-const gatewaysTable = ruleTable('audit_gateways', { gateway: text })
+const gatewaysTable = readTable({
+  name: 'audit_gateways',
+  columns: { gateway: column.text() },
+  key: ['gateway'],
+})
 /** A booked line of a statement. */
-const linesTable = ruleTable('audit_statement_lines', { gateway: text, reference: text }, [
-  'gateway',
-  'reference',
-])
+const linesTable = readTable({
+  name: 'audit_statement_lines',
+  columns: { gateway: column.text(), reference: column.text() },
+  key: ['gateway', 'reference'],
+})
 
 type GatewayRow = RowOf<typeof gatewaysTable>
 
@@ -154,7 +160,11 @@ export const statementRules = invariant({
 export const periodRules = invariant({
   name: 'audit-periods',
   version: 2,
-  table: ruleTable('audit_periods', { period: text, closed: boolean }),
+  table: readTable({
+    name: 'audit_periods',
+    columns: { period: column.text(), closed: column.boolean() },
+    key: ['period'],
+  }),
   key: ({ data }) => data.period,
   on: {
     PeriodCutOff: (event, previous, { report }) => {

@@ -11,28 +11,29 @@ import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { approvalLimitsStream, proposalStream, sealStream } from '../../kernel/streams.ts'
-import type { Rows } from '../../platform/projections/read-model.ts'
+import { column, type RowOf, type Rows, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
   type Context,
   eventRules,
   inDollars,
   invariant,
-  json,
   type Recorded,
-  type RowOf,
   recordedMs,
   rowKey,
-  ruleTable,
-  text,
 } from './invariant.ts'
 
 /** An operator's acknowledgement of an event that violates an invariant. */
-export const decidedTable = ruleTable(
-  'audit_decided',
-  { event_id: text, rule: text, reason: text, decided_by: text, decided_at: text },
-  ['event_id', 'rule'],
-)
+export const decidedTable = readTable({
+  name: 'audit_decided',
+  columns: {
+    eventId: column.text(),
+    rule: column.text(),
+    reason: column.text(),
+    decidedBy: column.text(),
+    decidedAt: column.text(),
+  },
+  key: ['eventId', 'rule'],
+})
 
 /** Not an invariant: collects the acknowledgements of violations. */
 export const decidedRules = invariant({
@@ -41,12 +42,12 @@ export const decidedRules = invariant({
   table: decidedTable,
   key: ({ data }) => [data.eventId, data.rule],
   on: {
-    LawBreachDecided: ({ data: { eventId: event_id, rule, reason }, metadata: { actor, recordedAt } }) => ({
-      event_id,
+    LawBreachDecided: ({ data: { eventId, rule, reason }, metadata: { actor, recordedAt } }) => ({
+      eventId,
       rule,
       reason,
-      decided_by: actor.kind === 'operator' ? actor.name : actor.kind,
-      decided_at: recordedAt,
+      decidedBy: actor.kind === 'operator' ? actor.name : actor.kind,
+      decidedAt: recordedAt,
     }),
   },
 })
@@ -54,18 +55,22 @@ export const decidedRules = invariant({
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
 /** The limits that were set, and the latest known time of the log: one row. */
-const settingTable = ruleTable('audit_four_eyes', {
-  id: text,
-  limits: json<readonly Limit[]>(),
-  late_ms: bigint,
+const settingTable = readTable({
+  name: 'audit_four_eyes',
+  columns: { id: column.text(), limits: column.jsonb<readonly Limit[]>(), lateMs: column.bigint() },
+  key: ['id'],
 })
-const proposalsTable = ruleTable('audit_proposals', {
-  proposal_id: text,
-  what: text,
-  by: text,
-  expires_ms: bigint,
-  /** `open`, `approved`, `used` (the approved action is in the log) or `closed`. */
-  state: text,
+const proposalsTable = readTable({
+  name: 'audit_proposals',
+  columns: {
+    proposalId: column.text(),
+    what: column.text(),
+    by: column.text(),
+    expiresMs: column.bigint(),
+    /** `open`, `approved`, `used` (the approved action is in the log) or `closed`. */
+    state: column.text(),
+  },
+  key: ['proposalId'],
 })
 
 /**
@@ -79,7 +84,7 @@ type Answered = Recorded<'ProposalApproved' | 'ProposalClosed'>
 
 const settingKey = rowKey(settingTable, 'setting')
 const settingOf = (rows: Rows): RowOf<typeof settingTable> =>
-  rows.get(settingTable, ['setting']) ?? { id: 'setting', limits: [], late_ms: 0 }
+  rows.get(settingTable, ['setting']) ?? { id: 'setting', limits: [], lateMs: 0 }
 
 /** Whether the service itself made the movement. Other rules apply to it: a dispute, or a period that was not due. */
 const isByService = (event: Moved): boolean => {
@@ -106,7 +111,7 @@ const isAsProposed = (event: Moved, what: string): boolean => {
   return proposedText(proposedAction) === proposedText(decidedAction as unknown as ProposedAction)
 }
 
-const limitFor = (event: Moved, { limits, late_ms: lateMs }: RowOf<typeof settingTable>): number | null => {
+const limitFor = (event: Moved, { limits, lateMs }: RowOf<typeof settingTable>): number | null => {
   const atMs = Math.max(recordedMs(event), lateMs - latestLandingMs)
   return limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 }
@@ -145,16 +150,16 @@ const checkProposal = (event: Recorded<'ProposalMade'>, context: Context): void 
   const { proposalId, by, what, expiresAt } = event.data
   const [atMs, expiresMs] = [recordedMs(event), Date.parse(expiresAt)]
   const row = rows.get(proposalsTable, [proposalId])
-  if (row !== undefined && row.state !== 'closed' && (row.state !== 'open' || atMs < row.expires_ms))
+  if (row !== undefined && row.state !== 'closed' && (row.state !== 'open' || atMs < row.expiresMs))
     report('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
   if (what.kind !== 'setting' && proposalIdOf(what) !== proposalId)
     report('proposal-of-another-thing', `what it proposes is another proposal`)
   if (expiresMs > atMs + proposalLifetimeMs) report('proposal-long', `it stands until ${expiresAt}`)
   rows.put(proposalsTable, {
-    proposal_id: proposalId,
+    proposalId,
     what: proposedText(what),
     by,
-    expires_ms: expiresMs,
+    expiresMs,
     state: 'open',
   })
 }
@@ -168,7 +173,7 @@ const checkAnswer = (event: Answered, context: Context): void => {
     report('proposal-not-open', `proposal ${proposalId} is not open`)
     return
   }
-  if (recordedMs(event) >= row.expires_ms) report('proposal-expired', `proposal ${proposalId} was over`)
+  if (recordedMs(event) >= row.expiresMs) report('proposal-expired', `proposal ${proposalId} was over`)
   const isWithdrawn = event.type === 'ProposalClosed' && event.data.reason === 'withdrawn'
   if ((by === row.by) !== isWithdrawn)
     report('four-eyes', `${by} ${isWithdrawn ? 'withdraws' : 'answers'} what ${row.by} proposed`)
@@ -227,10 +232,10 @@ export const approvalRules = eventRules({
     ProposalClosed: checkAnswer,
     LogSealed: ({ stream, data }, { rows }) => {
       const row = settingOf(rows)
-      const late_ms = Date.parse(data.sealedAt)
+      const lateMs = Date.parse(data.sealedAt)
       // Without a limit the time of the log is not needed.
-      if (stream === sealStream && row.limits.length > 0 && late_ms > row.late_ms)
-        rows.put(settingTable, { ...row, late_ms })
+      if (stream === sealStream && row.limits.length > 0 && lateMs > row.lateMs)
+        rows.put(settingTable, { ...row, lateMs })
     },
     ManualMovementRecorded: checkMoved,
     RefundDecided: (event, context) => {

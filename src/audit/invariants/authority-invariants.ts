@@ -7,44 +7,58 @@ import type { StaffRole } from '../../domain/staff/roles.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { KeyScope } from '../../kernel/scopes.ts'
-import type { ReadModel, RowKey, Rows } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
+  column,
+  nullable,
+  type ReadModel,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readTable,
+} from '../../platform/projections/read-model.ts'
+import {
   type Context,
   eventRules,
   inDollars,
-  json,
-  nullable,
   type Recorded,
   type Report,
-  type RowOf,
   recordedMs,
   recordViolation,
   rowKey,
-  ruleTable,
   staleMs,
   subjectOf,
-  text,
 } from './invariant.ts'
 
-const keysTable = ruleTable('audit_keys', {
-  key_id: text,
-  account_id: text,
-  /** Separated by spaces. */
-  scopes: text,
-  cap_key_id: text,
-  /** The end of the key by times of recording; null for a key that is valid until it is revoked. */
-  ends_ms: nullable(bigint),
+const keysTable = readTable({
+  name: 'audit_keys',
+  columns: {
+    keyId: column.text(),
+    accountId: column.text(),
+    /** Separated by spaces. */
+    scopes: column.text(),
+    capKeyId: column.text(),
+    /** The end of the key by times of recording; null for a key that is valid until it is revoked. */
+    endsMs: nullable(column.bigint()),
+  },
+  key: ['keyId'],
 })
 /** The time since which an account is blocked. Accounts that are not blocked have no row. */
-const blocksTable = ruleTable('audit_blocks', { account_id: text, blocked_ms: bigint })
-const sessionsTable = ruleTable('audit_sessions', { session_id: text, subject_id: text, ends_ms: bigint })
-/** A role that was granted to a member of the staff; `revoked_ms` is null while the role is valid. */
-const rolesTable = ruleTable(
-  'audit_staff_roles',
-  { staff_id: text, role: text, revoked_ms: nullable(bigint) },
-  ['staff_id', 'role'],
-)
+const blocksTable = readTable({
+  name: 'audit_blocks',
+  columns: { accountId: column.text(), blockedMs: column.bigint() },
+  key: ['accountId'],
+})
+const sessionsTable = readTable({
+  name: 'audit_sessions',
+  columns: { sessionId: column.text(), subjectId: column.text(), endsMs: column.bigint() },
+  key: ['sessionId'],
+})
+/** A role that was granted to a member of the staff; `revokedMs` is null while the role is valid. */
+const rolesTable = readTable({
+  name: 'audit_staff_roles',
+  columns: { staffId: column.text(), role: column.text(), revokedMs: nullable(column.bigint()) },
+  key: ['staffId', 'role'],
+})
 
 const accountPrefix = 'account-'
 const consolePrefix = 'console-'
@@ -92,15 +106,15 @@ const keyIdOf = (event: RecordedEvent<AccountEvent>): string | null =>
   'keyId' in event.data ? event.data.keyId : null
 
 const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, report: Report): void => {
-  const account_id = subjectOf(event)
+  const accountId = subjectOf(event)
   const atMs = recordedMs(event)
   if (event.type === 'AccountBlocked') {
-    if (rows.get(blocksTable, [account_id]) === undefined)
-      rows.put(blocksTable, { account_id, blocked_ms: atMs })
+    if (rows.get(blocksTable, [accountId]) === undefined)
+      rows.put(blocksTable, { accountId, blockedMs: atMs })
     return
   }
   if (event.type === 'AccountUnblocked') {
-    rows.remove(blocksTable, [account_id])
+    rows.remove(blocksTable, [accountId])
     return
   }
   const keyId = keyIdOf(event)
@@ -110,27 +124,25 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, report: Re
     const { scopes, expiresAt, rolledFrom, capKeyId } = event.data
     if (key !== undefined) report('key-twice', `key ${keyId} was issued before`)
     const previousKey = rolledFrom === undefined ? undefined : rows.get(keysTable, [rolledFrom])
-    if (rolledFrom !== undefined && previousKey?.account_id !== account_id)
-      report('key-rolled', `it takes the place of ${rolledFrom}, which ${account_id} does not have`)
+    if (rolledFrom !== undefined && previousKey?.accountId !== accountId)
+      report('key-rolled', `it takes the place of ${rolledFrom}, which ${accountId} does not have`)
     else if (previousKey !== undefined && previousKey.scopes !== scopes.join(' '))
       report('key-rolled', `${rolledFrom}, whose place it takes, may do: ${previousKey.scopes || 'nothing'}`)
     rows.put(keysTable, {
-      key_id: keyId,
-      account_id,
+      keyId,
+      accountId,
       scopes: scopes.join(' '),
-      cap_key_id: capKeyId ?? keyId,
-      ends_ms: expiresAt === undefined ? null : Date.parse(expiresAt),
+      capKeyId: capKeyId ?? keyId,
+      endsMs: expiresAt === undefined ? null : Date.parse(expiresAt),
     })
     return
   }
-  if (key === undefined || key.account_id !== account_id) {
-    report('key-unknown', `${account_id} has no key ${keyId}`)
+  if (key === undefined || key.accountId !== accountId) {
+    report('key-unknown', `${accountId} has no key ${keyId}`)
     return
   }
-  if (event.type === 'KeyRevoked')
-    rows.put(keysTable, { ...key, ends_ms: Math.min(atMs, key.ends_ms ?? atMs) })
-  if (event.type === 'KeyExpirySet')
-    rows.put(keysTable, { ...key, ends_ms: Date.parse(event.data.expiresAt) })
+  if (event.type === 'KeyRevoked') rows.put(keysTable, { ...key, endsMs: Math.min(atMs, key.endsMs ?? atMs) })
+  if (event.type === 'KeyExpirySet') rows.put(keysTable, { ...key, endsMs: Date.parse(event.data.expiresAt) })
 }
 
 /** The session in which a person caused an event. Events on the staff's own streams contain it in their data. */
@@ -155,17 +167,17 @@ const checkSession = (event: RecordedEvent, rows: Rows, report: Report): void =>
     report('staff-elsewhere', `it is about ${subjectId}`)
   const sinceMs = recordedMs(event) - staleMs
   const session = rows.get(sessionsTable, [sessionId])
-  if (session === undefined || session.subject_id !== subjectId)
+  if (session === undefined || session.subjectId !== subjectId)
     report('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
-  else if (session.ends_ms < sinceMs)
+  else if (session.endsMs < sinceMs)
     report(
       'session-over',
-      `session ${sessionId} of ${subjectId} was over since ${new Date(session.ends_ms).toISOString()}`,
+      `session ${sessionId} of ${subjectId} was over since ${new Date(session.endsMs).toISOString()}`,
     )
   if (!isStaff(subjectId)) return
   const role = roleFor(event)
   const roleRow = rows.get(rolesTable, [subjectId, role])
-  if (roleRow === undefined || (roleRow.revoked_ms !== null && roleRow.revoked_ms < sinceMs))
+  if (roleRow === undefined || (roleRow.revokedMs !== null && roleRow.revokedMs < sinceMs))
     report(
       'staff-role',
       `${subjectId} is no member of the staff with the role ${role} at this place of the log`,
@@ -176,12 +188,12 @@ const applySession = (event: SessionRecord, rows: Rows): void => {
   const { sessionId, subjectId } = event.data
   const atMs = recordedMs(event)
   if (event.type === 'SignedIn') {
-    const ends_ms = atMs + lifetimeOf(subjectId).wholeMs
-    rows.put(sessionsTable, { session_id: sessionId, subject_id: subjectId, ends_ms })
+    const endsMs = atMs + lifetimeOf(subjectId).wholeMs
+    rows.put(sessionsTable, { sessionId, subjectId, endsMs })
     return
   }
   const session = rows.get(sessionsTable, [sessionId])
-  if (session !== undefined) rows.put(sessionsTable, { ...session, ends_ms: Math.min(session.ends_ms, atMs) })
+  if (session !== undefined) rows.put(sessionsTable, { ...session, endsMs: Math.min(session.endsMs, atMs) })
 }
 
 const applyRole = (event: RoleRecord, rows: Rows, report: Report): void => {
@@ -190,10 +202,10 @@ const applyRole = (event: RoleRecord, rows: Rows, report: Report): void => {
   if (actor.kind === 'session' || actor.kind === 'key')
     report('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
   if (event.stream !== `${consolePrefix}${staffId}`) report('staff-elsewhere', `it is about ${staffId}`)
-  const revoked_ms = event.type === 'StaffRoleGranted' ? null : recordedMs(event)
+  const revokedMs = event.type === 'StaffRoleGranted' ? null : recordedMs(event)
   if (event.type === 'StaffRoleRevoked' && rows.get(rolesTable, [staffId, role]) === undefined)
     report('staff-role', `${staffId} was never granted the role ${role}`)
-  rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
+  rows.put(rolesTable, { staffId, role, revokedMs })
 }
 
 /** Checks that the key that caused an event was valid, and its account not blocked. */
@@ -203,15 +215,15 @@ const checkActor = (event: RecordedEvent, rows: Rows, report: Report): void => {
   const sinceMs = recordedMs(event) - staleMs
   const { keyId, accountId } = actor
   const key = rows.get(keysTable, [keyId])
-  if (key === undefined || key.account_id !== accountId) {
+  if (key === undefined || key.accountId !== accountId) {
     report('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
     return
   }
-  if (key.ends_ms !== null && key.ends_ms < sinceMs)
-    report('key-over', `key ${keyId} was over since ${new Date(key.ends_ms).toISOString()}`)
+  if (key.endsMs !== null && key.endsMs < sinceMs)
+    report('key-over', `key ${keyId} was over since ${new Date(key.endsMs).toISOString()}`)
   const block = rows.get(blocksTable, [accountId])
-  if (block !== undefined && block.blocked_ms < sinceMs)
-    report('account-blocked', `${accountId} was blocked since ${new Date(block.blocked_ms).toISOString()}`)
+  if (block !== undefined && block.blockedMs < sinceMs)
+    report('account-blocked', `${accountId} was blocked since ${new Date(block.blockedMs).toISOString()}`)
   const owner = (event.data as { accountId?: unknown }).accountId
   if (typeof owner === 'string' && owner !== accountId)
     report('key-of-another', `a key of ${accountId} caused what is of ${owner}`)
@@ -222,14 +234,14 @@ const checkNamed = (event: RecordedEvent, namedKey: NamedKey, rows: Rows, report
   const { keyId, capKeyId, accountId } = namedKey
   const { actor } = event.metadata
   const key = rows.get(keysTable, [keyId])
-  if (key === undefined || key.account_id !== accountId) {
+  if (key === undefined || key.accountId !== accountId) {
     report('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
     return
   }
   if (actor.kind === 'key' && actor.keyId !== keyId)
     report('key-named', `it names key ${keyId}, and key ${actor.keyId} caused it`)
-  if (capKeyId !== null && capKeyId !== key.cap_key_id)
-    report('key-cap', `key ${keyId} spends under ${key.cap_key_id}, not under ${capKeyId}`)
+  if (capKeyId !== null && capKeyId !== key.capKeyId)
+    report('key-cap', `key ${keyId} spends under ${key.capKeyId}, not under ${capKeyId}`)
   const scope = requiredScopes[event.type]
   if (scope !== undefined && !key.scopes.split(' ').includes(scope))
     report('key-scope', `key ${keyId} may not ${scope}; it may: ${key.scopes || 'nothing'}`)
@@ -285,14 +297,18 @@ const windowMs = 24 * 60 * minuteMs
 const changeGraceMs = 60_000
 
 /** A key with a cap, and the amounts spent under it since the cap exists. */
-const capsTable = ruleTable('audit_caps', {
-  key_id: text,
-  cap_cents: nullable(bigint),
-  /** The cap before the last change: an order may have been in progress at the change. */
-  former_cents: nullable(bigint),
-  changed_at: text,
-  /** The amounts of the last 24 hours, oldest first. */
-  spent: json<readonly (readonly [minute: number, micros: number])[]>(),
+const capsTable = readTable({
+  name: 'audit_caps',
+  columns: {
+    keyId: column.text(),
+    capCents: nullable(column.bigint()),
+    /** The cap before the last change: an order may have been in progress at the change. */
+    formerCents: nullable(column.bigint()),
+    changedAt: column.text(),
+    /** The amounts of the last 24 hours, oldest first. */
+    spent: column.jsonb<readonly (readonly [minute: number, micros: number])[]>(),
+  },
+  key: ['keyId'],
 })
 type CapRow = RowOf<typeof capsTable>
 type Spending = Recorded<'WalletDebited' | 'CustomerCharged'>
@@ -312,23 +328,23 @@ const capKeysOf = ({
 const changeCap = (event: Capping, { rows }: Context): void => {
   const { keyId, capKeyId } = capKeysOf(event)!
   const { dailyCapCents } = event.data
-  const changed_at = event.metadata.recordedAt
+  const changedAt = event.metadata.recordedAt
   const row = rows.get(capsTable, [keyId])
   if (row === undefined && dailyCapCents === null) return
   rows.put(capsTable, {
-    key_id: keyId,
-    cap_cents: dailyCapCents,
-    former_cents: row?.cap_cents ?? null,
-    changed_at,
+    keyId,
+    capCents: dailyCapCents,
+    formerCents: row?.capCents ?? null,
+    changedAt,
     spent: row?.spent ?? [],
   })
   if (rows.get(capsTable, [capKeyId]) === undefined)
-    rows.put(capsTable, { key_id: capKeyId, cap_cents: null, former_cents: null, changed_at, spent: [] })
+    rows.put(capsTable, { keyId: capKeyId, capCents: null, formerCents: null, changedAt, spent: [] })
 }
 
 /** The cap for an order at this time; null without a cap. */
-const capAt = ({ cap_cents: cap, former_cents: former, changed_at }: CapRow, atMs: number): number | null => {
-  if (atMs - Date.parse(changed_at) > changeGraceMs) return cap
+const capAt = ({ capCents: cap, formerCents: former, changedAt }: CapRow, atMs: number): number | null => {
+  if (atMs - Date.parse(changedAt) > changeGraceMs) return cap
   return cap === null || former === null ? null : Math.max(cap, former)
 }
 

@@ -1,45 +1,35 @@
+import { column, nullable, type RowOf, readTable } from '../../platform/projections/read-model.ts'
 import type { CommitmentSubject } from '../../platform/vault/seal.ts'
-import {
-  bigint,
-  boolean,
-  type Context,
-  eventRules,
-  invariant,
-  nullable,
-  type Recorded,
-  type RowOf,
-  rowKey,
-  ruleTable,
-  subjectOf,
-  text,
-} from './invariant.ts'
+import { type Context, eventRules, invariant, type Recorded, rowKey, subjectOf } from './invariant.ts'
 
 /** The commitments that `checks/vault-check.ts` compares with the vault. */
-export const commitmentsTable = {
-  ...ruleTable(
-    'audit_commitments',
-    {
-      position: bigint,
-      what: text,
-      id: text,
-      owner: text,
-      /** Null when the event, from an older release, has no commitment. */
-      digest: nullable(text),
-      /** Further facts of the row in the event; null: none. */
-      detail: nullable(text),
-      /** Committed to by an upgrade, not at creation. */
-      adopted: boolean,
-    },
-    ['position', 'id'],
-  ),
+export const commitmentsTable = readTable({
+  name: 'audit_commitments',
+  columns: {
+    position: column.bigint(),
+    what: column.text(),
+    id: column.text(),
+    owner: column.text(),
+    /** Null when the event, from an older release, has no commitment. */
+    digest: nullable(column.text()),
+    /** Further facts of the row in the event; null: none. */
+    detail: nullable(column.text()),
+    /** Committed to by an upgrade, not at creation. */
+    adopted: column.boolean(),
+  },
+  key: ['position', 'id'],
   appendOnly: true,
-} as const
+})
 
 /**
  * The end of the adoption by an upgrade. The first event that ends it adds a row: one row for whitelists, and one for
  * everything else.
  */
-const adoptionTable = ruleTable('audit_adoption', { id: text, position: bigint })
+const adoptionTable = readTable({
+  name: 'audit_adoption',
+  columns: { id: column.text(), position: column.bigint() },
+  key: ['id'],
+})
 
 /** The subjects of an allowed and a removed whitelist entry, each identified by its commitment. */
 export const [allowedEntry, removedEntry] = ['whitelist-entry', 'removed-whitelist-entry'] as const
@@ -212,10 +202,10 @@ export const commitmentRules = eventRules<CommitmentType>({
 })
 
 /** A delivery that has not ended. */
-export const deliveriesTable = ruleTable('audit_deliveries', {
-  stream: text,
-  delivery_id: text,
-  last_position: bigint,
+export const deliveriesTable = readTable({
+  name: 'audit_deliveries',
+  columns: { stream: column.text(), deliveryId: column.text(), lastPosition: column.bigint() },
+  key: ['stream'],
 })
 type DeliveryRow = RowOf<typeof deliveriesTable>
 
@@ -225,7 +215,7 @@ const startDelivery = (
   { report }: Context,
 ): DeliveryRow => {
   if (row !== undefined) report('delivery', 'it is under way already')
-  return { stream, delivery_id: data.deliveryId, last_position: position }
+  return { stream, deliveryId: data.deliveryId, lastPosition: position }
 }
 const endDelivery = (
   { data }: Recorded<'DeliverySucceeded' | 'DeliveryAbandoned' | 'DeliveryCanceled'>,
@@ -233,8 +223,8 @@ const endDelivery = (
   { report }: Context,
 ): null => {
   if (row === undefined) report('delivery', 'nothing is under way here that could end so')
-  else if (row.delivery_id !== data.deliveryId)
-    report('delivery', `it is ${row.delivery_id} that is under way here`)
+  else if (row.deliveryId !== data.deliveryId)
+    report('delivery', `it is ${row.deliveryId} that is under way here`)
   return null
 }
 

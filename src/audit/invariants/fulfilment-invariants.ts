@@ -8,34 +8,32 @@ import { decideAllocation, decideExtension } from '../../domain/stock/decide.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
 import type { FoldedEvent } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
-import type { Rows } from '../../platform/projections/read-model.ts'
+import { column, nullable, type RowOf, type Rows, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
   type Context,
   describeDifferences,
   differenceFromDecision,
   invariant,
   isSameJson,
-  json,
-  nullable,
   orderIdOf,
   type Recorded,
-  type RowOf,
   recordedMs,
-  ruleTable,
   staleMs,
   subjectOf,
-  text,
 } from './invariant.ts'
 import { rentalsTable } from './stock-invariants.ts'
 
 /** The state of each plan in the log. Verifications also compare the traffic counters with it. */
-export const plansTable = ruleTable('audit_plans', {
-  plan_id: text,
-  total_bytes: nullable(bigint),
-  used_bytes: bigint,
-  /** The event that opened the plan, in the form for the fold. */
-  activated: json<FoldedEvent<PlanEvent>>(),
+export const plansTable = readTable({
+  name: 'audit_plans',
+  columns: {
+    planId: column.text(),
+    totalBytes: nullable(column.bigint()),
+    usedBytes: column.bigint(),
+    /** The event that opened the plan, in the form for the fold. */
+    activated: column.jsonb<FoldedEvent<PlanEvent>>(),
+  },
+  key: ['planId'],
 })
 
 type PlanRow = RowOf<typeof plansTable>
@@ -57,34 +55,34 @@ export const planRules = invariant({
   key: subjectOf,
   on: {
     PlanActivated: (event, plan, { report }) => {
-      const plan_id = subjectOf(event)
-      if (plan !== undefined) report('plan-twice', `plan ${plan_id} was opened before`)
+      const planId = subjectOf(event)
+      if (plan !== undefined) report('plan-twice', `plan ${planId} was opened before`)
       const { type, data, revision } = event
       const activated = { type, data, revision, recordedAtMs: recordedMs(event) }
-      return { plan_id, total_bytes: data.bytes, used_bytes: 0, activated }
+      return { planId, totalBytes: data.bytes, usedBytes: 0, activated }
     },
     PlanToppedUp: (event, plan, context) => {
       checkKnownPlan(event, plan, context)
-      return plan && { ...plan, total_bytes: (plan.total_bytes ?? 0) + event.data.bytes }
+      return plan && { ...plan, totalBytes: (plan.totalBytes ?? 0) + event.data.bytes }
     },
     PlanUnitsWithdrawn: (event, plan, context) => {
       checkKnownPlan(event, plan, context)
       if (plan === undefined) return
-      const total_bytes = (plan.total_bytes ?? 0) - event.data.bytes
-      if (total_bytes < 0)
-        context.report('plan-below-zero', `plan ${plan.plan_id} is left with ${total_bytes} bytes`)
-      return { ...plan, total_bytes }
+      const totalBytes = (plan.totalBytes ?? 0) - event.data.bytes
+      if (totalBytes < 0)
+        context.report('plan-below-zero', `plan ${plan.planId} is left with ${totalBytes} bytes`)
+      return { ...plan, totalBytes }
     },
     TrafficMetered: (event, plan, context) => {
       checkKnownPlan(event, plan, context)
       if (plan === undefined) return
       const { bytes, usedBytes } = event.data
-      if (bytes < 0 || plan.used_bytes + bytes !== usedBytes)
+      if (bytes < 0 || plan.usedBytes + bytes !== usedBytes)
         context.report(
           'traffic',
-          `${plan.used_bytes} and ${bytes} bytes are not the ${usedBytes} that it says`,
+          `${plan.usedBytes} and ${bytes} bytes are not the ${usedBytes} that it says`,
         )
-      return { ...plan, used_bytes: usedBytes }
+      return { ...plan, usedBytes }
     },
     PlanRanLow: checkKnownPlan,
     PlanExhausted: checkKnownPlan,
@@ -94,12 +92,16 @@ export const planRules = invariant({
 })
 
 /** A paid order that is not finished. */
-const dueTable = ruleTable('audit_due_goods', {
-  order_id: text,
-  /** The order as it was paid. */
-  paid: json<OrderDetails>(),
-  /** The rentals that the order received; null before the answer of its allocation owner. */
-  proxy_ids: nullable(json<readonly string[]>()),
+const dueTable = readTable({
+  name: 'audit_due_goods',
+  columns: {
+    orderId: column.text(),
+    /** The order as it was paid. */
+    paid: column.jsonb<OrderDetails>(),
+    /** The rentals that the order received; null before the answer of its allocation owner. */
+    proxyIds: nullable(column.jsonb<readonly string[]>()),
+  },
+  key: ['orderId'],
 })
 type DueRow = RowOf<typeof dueTable>
 
@@ -124,7 +126,7 @@ const decidedFulfilment = (
       const rentals = order.proxyIds.flatMap((proxyId) => {
         const row = rows.get(rentalsTable, [proxyId])
         if (!row?.open) return []
-        const { ip, order_id: orderId, account_id: accountId, expires_ms: expiresAtMs } = row
+        const { ip, orderId, accountId, expiresMs: expiresAtMs } = row
         return [[proxyId, { ip, orderId, accountId, expiresAtMs }] as const]
       })
       const state = { ...stockFold.initial, rentals: ImmutableMap<string, (typeof rentals)[0][1]>(rentals) }
@@ -161,9 +163,9 @@ const rentalsIn = ({ type, data }: Fulfilment): readonly string[] => {
 }
 
 const startDue = ({ data: { order } }: Recorded<'WalletDebited' | 'CustomerCharged'>): DueRow => ({
-  order_id: order.orderId,
+  orderId: order.orderId,
   paid: order,
-  proxy_ids: null,
+  proxyIds: null,
 })
 
 const checkFulfilment = (event: Fulfilment, row: DueRow | undefined, { rows, report }: Context) => {
@@ -186,7 +188,7 @@ const checkFulfilment = (event: Fulfilment, row: DueRow | undefined, { rows, rep
   const at = fulfilledAt(event)
   if (Math.abs(Date.parse(at) - recordedMs(event)) > staleMs)
     report('goods-time', `it says ${at} and was recorded at ${event.metadata.recordedAt}`)
-  return { ...row, proxy_ids: rentalsIn(event) }
+  return { ...row, proxyIds: rentalsIn(event) }
 }
 
 /** Checks that the order on the order's own stream is the paid order. */
@@ -206,7 +208,7 @@ const checkRecorded = (
   { report }: Context,
 ): null | undefined => {
   if (row === undefined) return
-  const { order_id: orderId, proxy_ids: received, paid } = row
+  const { orderId, proxyIds: received, paid } = row
   const [statedIds, receivedIds] = [JSON.stringify(data.proxyIds), JSON.stringify(received ?? [])]
   if (statedIds !== receivedIds)
     report('goods-named', `order ${orderId} got ${receivedIds}, not ${statedIds}`)

@@ -1,93 +1,24 @@
-import type { AccountEvent } from '../../domain/accounts/events.ts'
-import type { CatalogEvent } from '../../domain/catalog/events.ts'
-import type { DepositEvent } from '../../domain/deposits/events.ts'
-import type { FinanceTokenEvent } from '../../domain/finance/tokens.ts'
-import type { FourEyesSet, ProposalEvent } from '../../domain/ledger/approvals.ts'
-import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import type { ManualMovementEvent } from '../../domain/ledger/manual-movements.ts'
-import type { StatementLineBooked } from '../../domain/ledger/statement-lines.ts'
-import type { OrderEvent } from '../../domain/orders/events.ts'
-import type { PeriodEvent } from '../../domain/periods/events.ts'
-import type { PlanEvent } from '../../domain/plans/events.ts'
-import type { WhitelistEvent } from '../../domain/plans/whitelist.ts'
-import type { TermsEvent } from '../../domain/resellers/events.ts'
-import type { ScrapeBatchEvent } from '../../domain/scrapers/batches.ts'
-import type { ScrapeEvent } from '../../domain/scrapers/calls.ts'
-import type { ScraperPricesSet } from '../../domain/scrapers/price-events.ts'
-import type { AdoptionEvent } from '../../domain/seals/adoption.ts'
-import type { LogSealed, ViolationEvent } from '../../domain/seals/events.ts'
-import type { PersonEvent } from '../../domain/staff/events.ts'
-import type { AddressEvent, StockEvent } from '../../domain/stock/events.ts'
-import type { SubscriptionEvent } from '../../domain/subscriptions/events.ts'
-import type { DeliveryEvent, EndpointEvent } from '../../domain/webhooks/events.ts'
+import type { KnownEvent } from '../../domain/events.ts'
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { canonical } from '../../kernel/json-text.ts'
 import {
-  type Column,
+  column,
   kindOfStream,
+  nullable,
   type ReadModel,
   type RowKey,
+  type RowOf,
   type Rows,
+  readTable,
   type Table,
 } from '../../platform/projections/read-model.ts'
-
-type KnownEvent =
-  | AccountEvent
-  | AddressEvent
-  | AdoptionEvent
-  | CatalogEvent
-  | DeliveryEvent
-  | DepositEvent
-  | EndpointEvent
-  | FinanceTokenEvent
-  | FourEyesSet
-  | LedgerEvent
-  | LogSealed
-  | ManualMovementEvent
-  | OrderEvent
-  | PeriodEvent
-  | PersonEvent
-  | PlanEvent
-  | ProposalEvent
-  | ScrapeBatchEvent
-  | ScrapeEvent
-  | ScraperPricesSet
-  | StatementLineBooked
-  | StockEvent
-  | SubscriptionEvent
-  | TermsEvent
-  | ViolationEvent
-  | WhitelistEvent
 
 type EventType = KnownEvent['type']
 /** A recorded event of one of these types. */
 export type Recorded<Type extends EventType> = Type extends EventType
   ? RecordedEvent<Extract<KnownEvent, { readonly type: Type }>>
   : never
-
-type ColumnOf<Value> = Column & { readonly value?: Value }
-export const text: ColumnOf<string> = { type: 'text' }
-export const bigint: ColumnOf<number> = { type: 'bigint' }
-export const boolean: ColumnOf<boolean> = { type: 'boolean' }
-export const json = <Value>(): ColumnOf<Value> => ({ type: 'jsonb' })
-export const nullable = <Value>({ type }: ColumnOf<Value>): ColumnOf<Value | null> => ({
-  type,
-  nullable: true,
-})
-
-type RowOfColumns<Columns> = {
-  -readonly [Name in keyof Columns]: Columns[Name] extends ColumnOf<infer Value> ? Value : never
-}
-
-/** Declares a table of an invariant. Its row type follows from the columns. */
-export const ruleTable = <Columns extends Readonly<Record<string, ColumnOf<unknown>>>>(
-  name: string,
-  columns: Columns,
-  key: readonly (keyof Columns & string)[] = Object.keys(columns).slice(0, 1),
-): Table<RowOfColumns<Columns>> => ({ name, columns, key, indexes: [] })
-
-export type RowOf<T> = T extends Table<infer Row> ? Row : never
 
 /** The key of a row for `reads`. */
 export const rowKey = (table: Table<never>, ...key: RowKey['key']): RowKey => ({ table: table.name, key })
@@ -97,21 +28,21 @@ export const rowKey = (table: Table<never>, ...key: RowKey['key']): RowKey => ({
  * verification, so that a log of any length is checked in bounded memory. They check the data of events, not the states
  * that decisions were based on.
  */
-export const violationsTable = ruleTable(
-  'violations',
-  {
-    position: bigint,
+export const violationsTable = readTable({
+  name: 'violations',
+  columns: {
+    position: column.bigint(),
     /** The name of one invariant, e.g. `wallet-below-zero`. An event violates each rule at most once. */
-    rule: text,
-    problem: text,
-    event_id: text,
-    event_type: text,
-    stream: text,
+    rule: column.text(),
+    problem: column.text(),
+    eventId: column.text(),
+    eventType: column.text(),
+    stream: column.text(),
     /** The account that the event belongs to; null when the event does not name one. */
-    account_id: nullable(text),
+    accountId: nullable(column.text()),
   },
-  ['position', 'rule'],
-)
+  key: ['position', 'rule'],
+})
 
 export type ViolationRow = RowOf<typeof violationsTable>
 
@@ -136,10 +67,10 @@ export const recordViolation = (rows: Rows, event: RecordedEvent, rule: string, 
     position: event.position,
     rule,
     problem,
-    event_id: event.id,
-    event_type: event.type,
+    eventId: event.id,
+    eventType: event.type,
     stream: event.stream,
-    account_id: accountOf(event),
+    accountId: accountOf(event),
   })
 
 /** What a check reads, changes and reports. */
@@ -188,7 +119,7 @@ type NextRow<Row> = Row | null | undefined | void
 
 /**
  * Declares an invariant: a table with one row for each subject, and a check for each type of event, which reports
- * violations and returns the next row of the subject. The column `last_position` gets the position of the event.
+ * violations and returns the next row of the subject. The field `lastPosition` gets the position of the event.
  */
 export const invariant = <
   Row extends object,
@@ -220,7 +151,7 @@ export const invariant = <
     readonly [One in Type]: (event: Recorded<One>, row: Row | Start, context: Context) => NextRow<Row>
   }
 }): ReadModel => {
-  const hasPosition = 'last_position' in table.columns
+  const hasPosition = 'lastPosition' in table.columns
   const keyOf = (event: Recorded<Type>): RowKey['key'] | null => {
     const found = key(event)
     return typeof found === 'string' ? [found] : found
@@ -236,7 +167,7 @@ export const invariant = <
       const next = check(event, row, context)
       if (next === null) rows.remove(table, subject)
       else if (next !== undefined)
-        rows.put(table, hasPosition ? { ...next, last_position: event.position } : next)
+        rows.put(table, hasPosition ? { ...next, lastPosition: event.position } : next)
     }
   const checks = Object.entries(on).map(([type, check]) => [type, withRow(check as Check)])
   return eventRules<Type>({

@@ -12,7 +12,6 @@ import { authorityRules, capRules } from './authority-invariants.ts'
 import { commitmentRules, deliveryRules } from './delivery-invariants.ts'
 import { fulfilmentRules, planRules } from './fulfilment-invariants.ts'
 import { recordViolation, violationsTable } from './invariant.ts'
-import { marginRules } from './margin-invariants.ts'
 import { orderRules } from './order-invariants.ts'
 import { catalogRules, priceRules, sellerRules, termsRules } from './price-invariants.ts'
 import { depositRules, manualRules, reasonRules } from './reason-invariants.ts'
@@ -44,7 +43,6 @@ export const rules: readonly ReadModel[] = [
   orderRules,
   // Before the invariants of stock and plans: it reads rentals and plans in their previous state.
   fulfilmentRules,
-  marginRules,
   stockRules,
   planRules,
   subscriptionRules,
@@ -92,6 +90,7 @@ export const invariants: ReadModel = {
   version: rules.reduce((sum, { version }) => sum + version, 0),
   content: rulesDigest(rules),
   tables: rules.flatMap(({ tables }) => tables),
+  formerTables: ['audit_margin_orders'],
   attempts: true,
   reads: (event) => {
     const rowKeys: RowKey[] = []

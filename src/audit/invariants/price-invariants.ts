@@ -6,55 +6,60 @@ import type { TermsEvent } from '../../domain/resellers/events.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import { catalogStream } from '../../kernel/streams.ts'
-import type { RowKey, Rows } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  type Rows,
+  readTable,
+} from '../../platform/projections/read-model.ts'
+import {
   type Context,
   eventRules,
   invariant,
-  json,
-  nullable,
   type Recorded,
-  type RowOf,
   recordedMs,
   rowKey,
-  ruleTable,
   staleMs,
   subjectOf,
-  text,
 } from './invariant.ts'
 
-/** A catalogue in force, or replaced less than `staleMs` ago; `replaced_ms` is null while it is in force. */
-const catalogsTable = ruleTable('audit_catalogs', {
-  digest: text,
-  replaced_ms: nullable(bigint),
-  product_ids: json<readonly string[]>(),
+/** A catalogue in force, or replaced less than `staleMs` ago; `replacedMs` is null while it is in force. */
+const catalogsTable = readTable({
+  name: 'audit_catalogs',
+  columns: {
+    digest: column.text(),
+    replacedMs: nullable(column.bigint()),
+    productIds: column.jsonb<readonly string[]>(),
+  },
+  key: ['digest'],
 })
 /** The digests of these catalogues, first the one in force: one row. */
-const currentCatalogsTable = ruleTable('audit_catalogs_standing', {
-  name: text,
-  digests: json<readonly string[]>(),
+const currentCatalogsTable = readTable({
+  name: 'audit_catalogs_standing',
+  columns: { name: column.text(), digests: column.jsonb<readonly string[]>() },
+  key: ['name'],
 })
-const productsTable = ruleTable(
-  'audit_products',
-  {
-    digest: text,
-    product_id: text,
+const productsTable = readTable({
+  name: 'audit_products',
+  columns: {
+    digest: column.text(),
+    productId: column.text(),
     /** The product as it was imported. */
-    product: json<Product>(),
-    state: text,
+    product: column.jsonb<Product>(),
+    state: column.text(),
     /** The time of the last state change, by times of recording. */
-    state_ms: bigint,
+    stateMs: column.bigint(),
   },
-  ['digest', 'product_id'],
-)
+  key: ['digest', 'productId'],
+})
 
 const currentDigests = (rows: Rows): readonly string[] =>
   rows.get(currentCatalogsTable, ['catalog'])?.digests ?? []
 
-const removeCatalog = (rows: Rows, { digest, product_ids }: RowOf<typeof catalogsTable>): void => {
-  for (const productId of product_ids) rows.remove(productsTable, [digest, productId])
+const removeCatalog = (rows: Rows, { digest, productIds }: RowOf<typeof catalogsTable>): void => {
+  for (const productId of productIds) rows.remove(productsTable, [digest, productId])
   rows.remove(catalogsTable, [digest])
 }
 
@@ -66,11 +71,11 @@ const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows):
     if (formerDigest === digest) continue
     const row = rows.get(catalogsTable, [formerDigest])
     if (row === undefined) continue
-    const replacedMs = row.replaced_ms ?? atMs
+    const replacedMs = row.replacedMs ?? atMs
     if (replacedMs < atMs - staleMs) removeCatalog(rows, row)
     else {
       storedDigests.push(formerDigest)
-      rows.put(catalogsTable, { ...row, replaced_ms: replacedMs })
+      rows.put(catalogsTable, { ...row, replacedMs })
     }
   }
   // The first digest is the catalogue that was in force.
@@ -80,14 +85,14 @@ const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows):
       previousDigest === undefined ? undefined : rows.get(productsTable, [previousDigest, product.id])
     rows.put(productsTable, {
       digest,
-      product_id: product.id,
+      productId: product.id,
       product,
       state: product.state,
-      state_ms: formerProduct?.state === product.state ? formerProduct.state_ms : atMs,
+      stateMs: formerProduct?.state === product.state ? formerProduct.stateMs : atMs,
     })
   }
-  const product_ids = data.products.map(({ id }) => id)
-  rows.put(catalogsTable, { digest, replaced_ms: null, product_ids })
+  const productIds = data.products.map(({ id }) => id)
+  rows.put(catalogsTable, { digest, replacedMs: null, productIds })
   rows.put(currentCatalogsTable, { name: 'catalog', digests: storedDigests })
 }
 
@@ -115,7 +120,7 @@ export const catalogRules = eventRules({
       const [digest] = currentDigests(rows)
       const row = digest === undefined ? undefined : rows.get(productsTable, [digest, productId])
       if (row === undefined) report('catalogue', `the catalogue has no product ${productId}`)
-      else if (row.state !== state) rows.put(productsTable, { ...row, state, state_ms: recordedMs(event) })
+      else if (row.state !== state) rows.put(productsTable, { ...row, state, stateMs: recordedMs(event) })
     },
   },
 })
@@ -128,13 +133,13 @@ const findProduct = (
 ): { readonly product: Product; readonly isSold: boolean } | string => {
   const { catalogDigest: digest, productId } = order
   const catalog = rows.get(catalogsTable, [digest])
-  if (catalog === undefined || (catalog.replaced_ms !== null && catalog.replaced_ms < atMs - staleMs))
+  if (catalog === undefined || (catalog.replacedMs !== null && catalog.replacedMs < atMs - staleMs))
     return `no catalogue ${digest} was in force`
   const row = rows.get(productsTable, [digest, productId])
   if (row === undefined) return `the catalogue ${digest} has no product ${productId}`
   return {
     product: row.product,
-    isSold: row.state === 'active' || row.state_ms >= atMs - staleMs,
+    isSold: row.state === 'active' || row.stateMs >= atMs - staleMs,
   }
 }
 
@@ -142,14 +147,18 @@ const findProduct = (
  * One value of a reseller's terms, with the earlier values that ended less than `staleMs` ago, oldest first. The slot
  * `revision` has every revision of the stream.
  */
-const termsTable = ruleTable(
-  'audit_terms',
-  { account_id: text, slot: text, versions: json<readonly Version[]>() },
-  ['account_id', 'slot'],
-)
+const termsTable = readTable({
+  name: 'audit_terms',
+  columns: { accountId: column.text(), slot: column.text(), versions: column.jsonb<readonly Version[]>() },
+  key: ['accountId', 'slot'],
+})
 type Version = readonly [revision: number, recordedMs: number, value: unknown]
 
-const sellersTable = ruleTable('audit_sellers', { account_id: text, reseller: boolean })
+const sellersTable = readTable({
+  name: 'audit_sellers',
+  columns: { accountId: column.text(), reseller: column.boolean() },
+  key: ['accountId'],
+})
 
 type TermsRecord = Recorded<TermsEvent['type']>
 
@@ -182,16 +191,16 @@ const versionsOf = (rows: Rows, account: string, slot: string): readonly Version
   rows.get(termsTable, [account, slot])?.versions ?? []
 
 const addVersion = (event: TermsRecord, slot: string, value: unknown, rows: Rows): void => {
-  const account_id = subjectOf(event)
+  const accountId = subjectOf(event)
   const atMs = recordedMs(event)
   // A version stays until the next one is older than `staleMs`.
-  const storedVersions = versionsOf(rows, account_id, slot)
+  const storedVersions = versionsOf(rows, accountId, slot)
   const currentVersions = storedVersions.filter((_version, index) => {
     const nextVersion = storedVersions[index + 1]
     return nextVersion === undefined || nextVersion[1] >= atMs - staleMs
   })
   rows.put(termsTable, {
-    account_id,
+    accountId,
     slot,
     versions: [...currentVersions, [event.revision, atMs, value] as const],
   })
@@ -235,7 +244,7 @@ export const sellerRules = invariant({
   table: sellersTable,
   key: ({ data }) => data.accountId,
   on: {
-    AccountCreated: ({ data: { accountId, reseller } }) => ({ account_id: accountId, reseller }),
+    AccountCreated: ({ data: { accountId, reseller } }) => ({ accountId, reseller }),
   },
 })
 
@@ -273,7 +282,11 @@ const findTerms = (rows: Rows, order: OrderDetails, atMs: number): ResellerTerms
 /**
  * An order that awaits its payment, which may come long after it was priced. `sales`: the digests of its sales.
  */
-const awaitedTable = ruleTable('audit_awaited_prices', { order_id: text, sales: json<readonly string[]>() })
+const awaitedTable = readTable({
+  name: 'audit_awaited_prices',
+  columns: { orderId: column.text(), sales: column.jsonb<readonly string[]>() },
+  key: ['orderId'],
+})
 
 /** The number of stored sales of an awaited order. It waits for one invoice at a time. */
 const maxSales = 20
@@ -355,7 +368,7 @@ const checkPrice = (event: PricedEvent, { rows, report }: Context): void => {
     const digests = awaited?.sales ?? []
     if (digests.includes(digest)) return
     if (isAwaited)
-      rows.put(awaitedTable, { order_id: order.orderId, sales: [...digests, digest].slice(-maxSales) })
+      rows.put(awaitedTable, { orderId: order.orderId, sales: [...digests, digest].slice(-maxSales) })
   }
   const sale = priceOf(rows, order, recordedMs(event))
   const problem = typeof sale === 'string' ? sale : differences(order, sale)

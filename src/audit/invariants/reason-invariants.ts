@@ -2,68 +2,75 @@ import type { DepositEvent, DepositOpened } from '../../domain/deposits/events.t
 import { manualStream } from '../../domain/ledger/decide-manual.ts'
 import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import type { RowKey } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
+  column,
+  nullable,
+  type RowKey,
+  type RowOf,
+  readTable,
+} from '../../platform/projections/read-model.ts'
+import {
   type Context,
   eventRules,
   inDollars,
   invariant,
-  json,
-  nullable,
   type Recorded,
-  type RowOf,
   rowKey,
-  ruleTable,
   subjectOf,
-  text,
 } from './invariant.ts'
 
 /** A deposit, and its credits in the ledger. */
-export const depositsTable = ruleTable('audit_deposits', {
-  deposit_id: text,
-  account_id: text,
-  customer_id: nullable(text),
-  /** The gateway that the ledger's credit must name. */
-  gateway: text,
-  invoiced_micros: bigint,
-  credited_micros: bigint,
-  /** The last reported sum of its payments; null before the first report. */
-  settled_micros: nullable(bigint),
-  /** The closing time of its invoice; null without an invoice. */
-  closes_ms: nullable(bigint),
-  /** `open`, `processing` or `closed`. */
-  state: text,
-  last_position: bigint,
+export const depositsTable = readTable({
+  name: 'audit_deposits',
+  columns: {
+    depositId: column.text(),
+    accountId: column.text(),
+    customerId: nullable(column.text()),
+    /** The gateway that the ledger's credit must name. */
+    gateway: column.text(),
+    invoicedMicros: column.bigint(),
+    creditedMicros: column.bigint(),
+    /** The last reported sum of its payments; null before the first report. */
+    settledMicros: nullable(column.bigint()),
+    /** The closing time of its invoice; null without an invoice. */
+    closesMs: nullable(column.bigint()),
+    /** `open`, `processing` or `closed`. */
+    state: column.text(),
+    lastPosition: column.bigint(),
+  },
+  key: ['depositId'],
 })
 /** A recorded payment of a deposit, and its progress. */
-export const paymentsTable = ruleTable(
-  'audit_payments',
-  {
-    deposit_id: text,
-    payment_id: text,
-    amount_micros: bigint,
+export const paymentsTable = readTable({
+  name: 'audit_payments',
+  columns: {
+    depositId: column.text(),
+    paymentId: column.text(),
+    amountMicros: column.bigint(),
     /** The ledger has the payment. */
-    credited: boolean,
+    credited: column.boolean(),
     /** The deposit has recorded that. */
-    marked: boolean,
-    last_position: bigint,
+    marked: column.boolean(),
+    lastPosition: column.bigint(),
   },
-  ['deposit_id', 'payment_id'],
-)
+  key: ['depositId', 'paymentId'],
+})
 /** A payment at its gateway. It is credited once, in one ledger. */
-const creditsTable = ruleTable(
-  'audit_gateway_credits',
-  { gateway: text, payment_id: text, deposit_id: text },
-  ['gateway', 'payment_id'],
-)
+const creditsTable = readTable({
+  name: 'audit_gateway_credits',
+  columns: { gateway: column.text(), paymentId: column.text(), depositId: column.text() },
+  key: ['gateway', 'paymentId'],
+})
 /** A manual movement as recorded. `state`: `recorded`, `moved`, `applied` or `withdrawn`. */
-export const manualTable = ruleTable('audit_manual', {
-  stream: text,
-  recorded: json<ManualMovement>(),
-  state: text,
-  last_position: bigint,
+export const manualTable = readTable({
+  name: 'audit_manual',
+  columns: {
+    stream: column.text(),
+    recorded: column.jsonb<ManualMovement>(),
+    state: column.text(),
+    lastPosition: column.bigint(),
+  },
+  key: ['stream'],
 })
 
 type DepositRow = RowOf<typeof depositsTable>
@@ -139,27 +146,27 @@ const checkCredit = (
   if (previous !== undefined)
     report(
       'payment-twice',
-      `payment ${paymentId} of ${gateway} was credited before, for deposit ${previous.deposit_id}`,
+      `payment ${paymentId} of ${gateway} was credited before, for deposit ${previous.depositId}`,
     )
-  rows.put(creditsTable, { gateway, payment_id: paymentId, deposit_id: depositId })
+  rows.put(creditsTable, { gateway, paymentId, depositId })
   if (deposit === undefined || payment === undefined) {
     report('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
     return
   }
-  const { account_id, customer_id, gateway: expectedGateway } = deposit
-  if (account_id !== subjectOf(event) || customer_id !== customerId || expectedGateway !== gateway)
+  const { accountId } = deposit
+  if (accountId !== subjectOf(event) || deposit.customerId !== customerId || deposit.gateway !== gateway)
     report(
       'credit-of-another',
-      `deposit ${depositId} is of ${account_id}, ${customer_id ?? 'no customer'}, at ${expectedGateway}`,
+      `deposit ${depositId} is of ${accountId}, ${deposit.customerId ?? 'no customer'}, at ${deposit.gateway}`,
     )
   if (payment.credited)
     report('credit-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
-  if (payment.amount_micros !== amountMicros)
+  if (payment.amountMicros !== amountMicros)
     report(
       'credit-amount',
-      `${inDollars(amountMicros)} is credited, but deposit ${depositId} received ${inDollars(payment.amount_micros)}`,
+      `${inDollars(amountMicros)} is credited, but deposit ${depositId} received ${inDollars(payment.amountMicros)}`,
     )
-  rows.put(paymentsTable, { ...payment, credited: true, last_position: event.position })
+  rows.put(paymentsTable, { ...payment, credited: true, lastPosition: event.position })
 }
 
 const checkLedger = (event: LedgerRecord, context: Context): void => {
@@ -177,7 +184,7 @@ const checkLedger = (event: LedgerRecord, context: Context): void => {
   const recorded = movementText(row.recorded)
   if (recorded !== moved) report('movement-changed', `it moves ${moved}, recorded was ${recorded}`)
   if (row.state !== 'recorded') report('movement-twice', `${moved} was moved before`)
-  rows.put(manualTable, { ...row, state: 'moved', last_position: event.position })
+  rows.put(manualTable, { ...row, state: 'moved', lastPosition: event.position })
 }
 
 /** Every movement of a wallet or of a customer's credit has an earlier reason: a payment of a deposit, or a record. */
@@ -232,7 +239,7 @@ export const manualRules = invariant({
       if (manualStream(data) !== stream)
         report('movement-elsewhere', `the stream of this movement is ${manualStream(data)}`)
       if (row !== undefined && row.state !== 'withdrawn') report('recorded-twice', 'it was recorded before')
-      return { stream, recorded: data, state: 'recorded', last_position: 0 }
+      return { stream, recorded: data, state: 'recorded', lastPosition: 0 }
     },
     ManualMovementApplied: (event, row, context) => {
       checkNamed(event, row, context)
@@ -261,8 +268,8 @@ const checkNamedDeposit = (
   if (event.stream !== `deposit-${depositId}`) report('deposit-elsewhere', `it is about deposit ${depositId}`)
   if (event.type === 'DepositOpened') return
   if (deposit === undefined) report('deposit-unknown', `deposit ${depositId} was never opened`)
-  else if (deposit.account_id !== accountId)
-    report('deposit-of-another', `deposit ${depositId} is of ${deposit.account_id}`)
+  else if (deposit.accountId !== accountId)
+    report('deposit-of-another', `deposit ${depositId} is of ${deposit.accountId}`)
 }
 
 /** A check that the event names a known deposit, and the changes of its row. */
@@ -293,19 +300,19 @@ export const depositRules = invariant({
       const { depositId, accountId, customerId, amountCents } = event.data
       if (deposit !== undefined) context.report('deposit-twice', `deposit ${depositId} was opened before`)
       return {
-        deposit_id: depositId,
-        account_id: accountId,
-        customer_id: customerId,
+        depositId,
+        accountId,
+        customerId,
         gateway: gatewayOf(event.data),
-        invoiced_micros: centsToMicros(amountCents),
-        credited_micros: 0,
-        settled_micros: null,
-        closes_ms: null,
+        invoicedMicros: centsToMicros(amountCents),
+        creditedMicros: 0,
+        settledMicros: null,
+        closesMs: null,
         state: 'open',
-        last_position: 0,
+        lastPosition: 0,
       }
     },
-    DepositInvoiceCreated: changing(({ data }) => ({ closes_ms: Date.parse(data.expiresAt) })),
+    DepositInvoiceCreated: changing(({ data }) => ({ closesMs: Date.parse(data.expiresAt) })),
     DepositProcessing: changing(() => ({ state: 'processing' })),
     DepositPaymentReceived: (event, deposit, context) => {
       checkNamedDeposit(event, deposit, context)
@@ -315,36 +322,35 @@ export const depositRules = invariant({
       if (rows.get(paymentsTable, [depositId, paymentId]) !== undefined)
         report('received-twice', `payment ${paymentId} was received before`)
       rows.put(paymentsTable, {
-        deposit_id: depositId,
-        payment_id: paymentId,
-        amount_micros: amountMicros,
+        depositId,
+        paymentId,
+        amountMicros,
         credited: false,
         marked: false,
-        last_position: event.position,
+        lastPosition: event.position,
       })
     },
-    DepositPaymentCredited: changing(({ data, position }, { credited_micros }, { rows, report }) => {
+    DepositPaymentCredited: changing(({ data, position }, { creditedMicros }, { rows, report }) => {
       const { depositId, paymentId, amountMicros } = data
       const payment = rows.get(paymentsTable, [depositId, paymentId])
       if (!payment?.credited)
         report('marked-uncredited', `it says that payment ${paymentId} is credited, and no ledger credits it`)
       if (payment?.marked) report('marked-twice', `payment ${paymentId} was marked as credited before`)
-      if (payment !== undefined && payment.amount_micros !== amountMicros)
+      if (payment !== undefined && payment.amountMicros !== amountMicros)
         report(
           'marked-amount',
-          `${inDollars(payment.amount_micros)} was received, not ${inDollars(amountMicros)}`,
+          `${inDollars(payment.amountMicros)} was received, not ${inDollars(amountMicros)}`,
         )
-      if (payment !== undefined)
-        rows.put(paymentsTable, { ...payment, marked: true, last_position: position })
-      return { credited_micros: credited_micros + amountMicros }
+      if (payment !== undefined) rows.put(paymentsTable, { ...payment, marked: true, lastPosition: position })
+      return { creditedMicros: creditedMicros + amountMicros }
     }),
-    DepositSettled: changing(({ data: { creditedMicros } }, { credited_micros }, { report }) => {
-      if (creditedMicros !== credited_micros)
+    DepositSettled: changing(({ data: { creditedMicros } }, deposit, { report }) => {
+      if (creditedMicros !== deposit.creditedMicros)
         report(
           'deposit-sum',
-          `it says that ${inDollars(creditedMicros)} was credited, its payments come to ${inDollars(credited_micros)}`,
+          `it says that ${inDollars(creditedMicros)} was credited, its payments come to ${inDollars(deposit.creditedMicros)}`,
         )
-      return { state: 'closed', settled_micros: creditedMicros }
+      return { state: 'closed', settledMicros: creditedMicros }
     }),
     DepositExpired: changing(() => ({ state: 'closed' })),
     DepositFailed: changing(() => ({ state: 'closed' })),

@@ -4,28 +4,27 @@ import { pricesDigest } from '../../domain/scrapers/prices.ts'
 import { rowName } from '../../domain/scrapers/scraper.ts'
 import { scrapeBatchIdOf } from '../../kernel/ids.ts'
 import { scrapeBatchStream, scraperPricesStream } from '../../kernel/streams.ts'
+import { column, nullable, type RowOf, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
   type Context,
   eventRules,
   inDollars,
   invariant,
-  nullable,
   type Recorded,
-  type RowOf,
   recordedMs,
   rowKey,
-  ruleTable,
-  text,
 } from './invariant.ts'
 
 /** An accepted batch. `facts`: JSON, the fields that both of its events share. */
-export const batchesTable = ruleTable('audit_batches', {
-  batch_id: text,
-  facts: text,
-  finished: boolean,
-  last_position: bigint,
+export const batchesTable = readTable({
+  name: 'audit_batches',
+  columns: {
+    batchId: column.text(),
+    facts: column.text(),
+    finished: column.boolean(),
+    lastPosition: column.bigint(),
+  },
+  key: ['batchId'],
 })
 
 const batchRow = (
@@ -34,7 +33,7 @@ const batchRow = (
 ): RowOf<typeof batchesTable> => {
   const { batchId, accountId, platform, operation, inputs } = data
   const facts = JSON.stringify({ accountId, platform, operation, inputs })
-  return { batch_id: batchId, facts, finished, last_position: 0 }
+  return { batchId, facts, finished, lastPosition: 0 }
 }
 
 /**
@@ -78,22 +77,27 @@ export const batchRules = invariant({
  */
 const olderVersionsMs = 24 * 60 * 60 * 1000
 
-const pricesTable = ruleTable('audit_scraper_prices', { digest: text, scraper: text, price_micros: bigint }, [
-  'digest',
-  'scraper',
-])
+const pricesTable = readTable({
+  name: 'audit_scraper_prices',
+  columns: { digest: column.text(), scraper: column.text(), priceMicros: column.bigint() },
+  key: ['digest', 'scraper'],
+})
 /** The time of recording of the first price table: one row. */
-const sinceTable = ruleTable('audit_scraper_prices_since', { name: text, set_ms: bigint })
+const sinceTable = readTable({
+  name: 'audit_scraper_prices_since',
+  columns: { name: column.text(), setMs: column.bigint() },
+  key: ['name'],
+})
 const sinceKey = rowKey(sinceTable, 'first')
 
 const checkPrices = (event: Recorded<'ScraperPricesSet'>, { rows, report }: Context): void => {
   const { digest, prices } = event.data
   if (rows.get(sinceTable, ['first']) === undefined)
-    rows.put(sinceTable, { name: 'first', set_ms: recordedMs(event) })
+    rows.put(sinceTable, { name: 'first', setMs: recordedMs(event) })
   const computedDigest = pricesDigest(prices)
   // Stored under its real digest, so that it cannot replace a table that calls name.
   for (const { scraper, priceMicros } of prices)
-    rows.put(pricesTable, { digest: computedDigest, scraper, price_micros: priceMicros })
+    rows.put(pricesTable, { digest: computedDigest, scraper, priceMicros })
   if (event.stream !== scraperPricesStream)
     report('scrape-price', `prices are set in ${scraperPricesStream} alone`)
   else if (computedDigest !== digest)
@@ -105,19 +109,19 @@ const checkPrice = (event: Recorded<'ScrapeStarted'>, { rows, report }: Context)
   const scraper = rowName(event.data)
   if (digest === undefined) {
     const since = rows.get(sinceTable, ['first'])
-    if (since !== undefined && recordedMs(event) > since.set_ms + olderVersionsMs)
+    if (since !== undefined && recordedMs(event) > since.setMs + olderVersionsMs)
       report(
         'scrape-price',
-        `it names no table of prices, as a version of before ${new Date(since.set_ms).toISOString()} did`,
+        `it names no table of prices, as a version of before ${new Date(since.setMs).toISOString()} did`,
       )
     return
   }
   const price = rows.get(pricesTable, [digest, scraper])
   if (price === undefined) report('scrape-price', `no table ${digest} before it has a price of ${scraper}`)
-  else if (price.price_micros !== priceMicros)
+  else if (price.priceMicros !== priceMicros)
     report(
       'scrape-price',
-      `${scraper} costs ${inDollars(price.price_micros)} by its table, not ${inDollars(priceMicros)}`,
+      `${scraper} costs ${inDollars(price.priceMicros)} by its table, not ${inDollars(priceMicros)}`,
     )
 }
 
@@ -137,20 +141,24 @@ export const scrapePriceRules = eventRules({
 })
 
 /** The state of an attempt of a scrape in the log so far, by its hold. */
-export const triesTable = ruleTable('audit_scrapes', {
-  hold_id: text,
-  account_id: text,
-  platform: text,
-  price_micros: bigint,
-  fingerprint: text,
-  held: boolean,
-  /** Null while the attempt runs. */
-  outcome: nullable(text),
-  /** The charged amount. */
-  amount_micros: bigint,
-  /** The hold was captured or released. */
-  is_hold_over: boolean,
-  last_position: bigint,
+export const triesTable = readTable({
+  name: 'audit_scrapes',
+  columns: {
+    holdId: column.text(),
+    accountId: column.text(),
+    platform: column.text(),
+    priceMicros: column.bigint(),
+    fingerprint: column.text(),
+    held: column.boolean(),
+    /** Null while the attempt runs. */
+    outcome: nullable(column.text()),
+    /** The charged amount. */
+    amountMicros: column.bigint(),
+    /** The hold was captured or released. */
+    isHoldOver: column.boolean(),
+    lastPosition: column.bigint(),
+  },
+  key: ['holdId'],
 })
 type AttemptRow = RowOf<typeof triesTable>
 type HoldEvent = Recorded<'FundsHeld' | 'HoldCaptured' | 'HoldReleased'>
@@ -165,29 +173,29 @@ const checkStart = (
   { rows, report }: Context,
 ): AttemptRow => {
   const { scrapeId, accountId, attempt, platform, priceMicros, fingerprint } = data
-  const hold_id = holdIdOf(scrapeId, attempt)
-  if (started !== undefined) report('scrape-twice', `try ${hold_id} was started before`)
+  const holdId = holdIdOf(scrapeId, attempt)
+  if (started !== undefined) report('scrape-twice', `try ${holdId} was started before`)
   const previousId = previousAttemptId(data)
   if (previousId !== null) {
     const previous = rows.get(triesTable, [previousId])
     if (previous === undefined || previous.outcome === null)
-      report('scrape-order', `try ${hold_id} was started before the one before it was over`)
+      report('scrape-order', `try ${holdId} was started before the one before it was over`)
     else if (isResult(previous.outcome as ScrapeFinished['data']['outcome']))
-      report('scrape-after-result', `try ${hold_id} was started after a result: ${previous.outcome}`)
-    if (previous !== undefined && (previous.fingerprint !== fingerprint || previous.account_id !== accountId))
-      report('scrape-changed', `try ${hold_id} asks for something else than the one before it`)
+      report('scrape-after-result', `try ${holdId} was started after a result: ${previous.outcome}`)
+    if (previous !== undefined && (previous.fingerprint !== fingerprint || previous.accountId !== accountId))
+      report('scrape-changed', `try ${holdId} asks for something else than the one before it`)
   }
   return {
-    hold_id,
-    account_id: accountId,
+    holdId,
+    accountId,
     platform,
-    price_micros: priceMicros,
+    priceMicros,
     fingerprint,
     held: false,
     outcome: null,
-    amount_micros: 0,
-    is_hold_over: false,
-    last_position: 0,
+    amountMicros: 0,
+    isHoldOver: false,
+    lastPosition: 0,
   }
 }
 
@@ -201,21 +209,21 @@ const checkFinish = (
     report('hold-without-scrape', `no scrape was started for hold ${holdIdOf(scrapeId, attempt)}`)
     return
   }
-  const { hold_id, account_id } = row
+  const { holdId } = row
   const isDue = isBilled(outcome, cached)
-  if (accountId !== account_id)
-    report('scrape-of-another', `try ${hold_id} is of ${account_id}, not of ${accountId}`)
-  if (row.outcome !== null) report('scrape-ends-twice', `try ${hold_id} ended before: ${row.outcome}`)
+  if (accountId !== row.accountId)
+    report('scrape-of-another', `try ${holdId} is of ${row.accountId}, not of ${accountId}`)
+  if (row.outcome !== null) report('scrape-ends-twice', `try ${holdId} ended before: ${row.outcome}`)
   if (billed !== isDue)
     report(
       'scrape-billed',
       `${cached ? 'a cached answer' : outcome} is ${isDue ? '' : 'not '}charged, whatever it says`,
     )
-  const dueMicros = isDue ? row.price_micros : 0
+  const dueMicros = isDue ? row.priceMicros : 0
   if (amountMicros !== dueMicros)
     report('scrape-amount', `${outcome} comes to ${inDollars(dueMicros)}, not ${inDollars(amountMicros)}`)
-  if (billed && !row.held) report('scrape-unheld', `try ${hold_id} is charged, but nothing was held for it`)
-  return { ...row, outcome, amount_micros: dueMicros }
+  if (billed && !row.held) report('scrape-unheld', `try ${holdId} is charged, but nothing was held for it`)
+  return { ...row, outcome, amountMicros: dueMicros }
 }
 
 const checkHold = (
@@ -228,24 +236,24 @@ const checkHold = (
     report('hold-without-scrape', `no scrape was started for hold ${holdId}`)
     return
   }
-  if (event.stream !== `ledger-${row.account_id}` || platform !== row.platform)
-    report('hold-of-another', `hold ${holdId} is for ${row.platform} and ${row.account_id}`)
+  if (event.stream !== `ledger-${row.accountId}` || platform !== row.platform)
+    report('hold-of-another', `hold ${holdId} is for ${row.platform} and ${row.accountId}`)
   if (event.type === 'FundsHeld') {
-    if (amountMicros !== row.price_micros)
+    if (amountMicros !== row.priceMicros)
       report(
         'hold-price',
-        `${inDollars(amountMicros)} is held for a scrape that costs ${inDollars(row.price_micros)}`,
+        `${inDollars(amountMicros)} is held for a scrape that costs ${inDollars(row.priceMicros)}`,
       )
     return { ...row, held: true }
   }
   const chargedMicros = event.type === 'HoldCaptured' ? amountMicros : 0
   if (row.outcome === null) report('hold-before-end', `hold ${holdId} ended before its scrape did`)
-  else if (chargedMicros !== row.amount_micros)
+  else if (chargedMicros !== row.amountMicros)
     report(
       'capture-without-result',
-      `${row.outcome} comes to ${inDollars(row.amount_micros)}, but ${inDollars(chargedMicros)} was charged`,
+      `${row.outcome} comes to ${inDollars(row.amountMicros)}, but ${inDollars(chargedMicros)} was charged`,
     )
-  return { ...row, is_hold_over: true }
+  return { ...row, isHoldOver: true }
 }
 
 /**

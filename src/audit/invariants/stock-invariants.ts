@@ -1,37 +1,33 @@
-import type { Rows } from '../../platform/projections/read-model.ts'
-import {
-  bigint,
-  boolean,
-  type Context,
-  eventRules,
-  nullable,
-  type Recorded,
-  type Report,
-  type RowOf,
-  rowKey,
-  ruleTable,
-  text,
-} from './invariant.ts'
+import { column, nullable, type RowOf, type Rows, readTable } from '../../platform/projections/read-model.ts'
+import { type Context, eventRules, type Recorded, type Report, rowKey } from './invariant.ts'
 
-const addressesTable = ruleTable('audit_addresses', {
-  ip: text,
-  /** `product country` of its `address-{ip}` stream; null when the address is in no stock. */
-  claimed_for: nullable(text),
-  /** `product country` of the stock stream that lists the address. */
-  stocked_in: nullable(text),
-  /** The active rental. */
-  proxy_id: nullable(text),
-  available_from: nullable(text),
+const addressesTable = readTable({
+  name: 'audit_addresses',
+  columns: {
+    ip: column.text(),
+    /** `product country` of its `address-{ip}` stream; null when the address is in no stock. */
+    claimedFor: nullable(column.text()),
+    /** `product country` of the stock stream that lists the address. */
+    stockedIn: nullable(column.text()),
+    /** The active rental. */
+    proxyId: nullable(column.text()),
+    availableFrom: nullable(column.text()),
+  },
+  key: ['ip'],
 })
 
-export const rentalsTable = ruleTable('audit_rentals', {
-  proxy_id: text,
-  ip: text,
-  order_id: text,
-  account_id: text,
-  /** The end of the rental unless it is extended. */
-  expires_ms: bigint,
-  open: boolean,
+export const rentalsTable = readTable({
+  name: 'audit_rentals',
+  columns: {
+    proxyId: column.text(),
+    ip: column.text(),
+    orderId: column.text(),
+    accountId: column.text(),
+    /** The end of the rental unless it is extended. */
+    expiresMs: column.bigint(),
+    open: column.boolean(),
+  },
+  key: ['proxyId'],
 })
 
 type AddressRow = RowOf<typeof addressesTable>
@@ -39,10 +35,10 @@ type AddressRow = RowOf<typeof addressesTable>
 const addressOf = (rows: Rows, ip: string): AddressRow =>
   rows.get(addressesTable, [ip]) ?? {
     ip,
-    claimed_for: null,
-    stocked_in: null,
-    proxy_id: null,
-    available_from: null,
+    claimedFor: null,
+    stockedIn: null,
+    proxyId: null,
+    availableFrom: null,
   }
 
 const stockName = (data: { readonly productId: string; readonly country: string }): string =>
@@ -54,22 +50,22 @@ const checkFree = (
   given: { readonly to: string; readonly stock: string | null; readonly at: string; readonly as: string },
   report: Report,
 ): void => {
-  if (row.proxy_id !== null)
-    report('address-twice', `${row.ip} went to ${given.to} while its rental ${row.proxy_id} runs`)
-  if (row.stocked_in === null || row.stocked_in !== given.stock)
+  if (row.proxyId !== null)
+    report('address-twice', `${row.ip} went to ${given.to} while its rental ${row.proxyId} runs`)
+  if (row.stockedIn === null || row.stockedIn !== given.stock)
     report('not-in-stock', `${row.ip} is not in the stock of ${given.stock ?? 'the rental'}`)
-  if (row.available_from !== null && row.available_from > given.at)
-    report('address-rests', `${row.ip} rests until ${row.available_from} and was ${given.as} at ${given.at}`)
+  if (row.availableFrom !== null && row.availableFrom > given.at)
+    report('address-rests', `${row.ip} rests until ${row.availableFrom} and was ${given.as} at ${given.at}`)
 }
 
 const checkStocked = ({ data }: Recorded<'AddressesStocked'>, { rows, report }: Context): void => {
   const stock = stockName(data)
   for (const { ip } of data.addresses) {
     const row = addressOf(rows, ip)
-    if (row.stocked_in === stock) report('stocked-twice', `${ip} is in this stock already`)
-    if (row.claimed_for !== stock)
-      report('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${stock}`)
-    rows.put(addressesTable, { ...row, stocked_in: stock })
+    if (row.stockedIn === stock) report('stocked-twice', `${ip} is in this stock already`)
+    if (row.claimedFor !== stock)
+      report('stocked-elsewhere', `${ip} belongs to ${row.claimedFor ?? 'no stock'}, not to ${stock}`)
+    rows.put(addressesTable, { ...row, stockedIn: stock })
   }
 }
 
@@ -81,13 +77,13 @@ const checkAllocated = ({ data }: Recorded<'AddressesAllocated'>, { rows, report
     checkFree(row, given, report)
     if (rows.get(rentalsTable, [proxyId]) !== undefined)
       report('rental-twice', `rental ${proxyId} was made before`)
-    rows.put(addressesTable, { ...row, proxy_id: proxyId, available_from: null })
+    rows.put(addressesTable, { ...row, proxyId, availableFrom: null })
     rows.put(rentalsTable, {
-      proxy_id: proxyId,
+      proxyId,
       ip,
-      order_id: orderId,
-      account_id: accountId,
-      expires_ms: Date.parse(expiresAt),
+      orderId,
+      accountId,
+      expiresMs: Date.parse(expiresAt),
       open: true,
     })
   }
@@ -98,15 +94,15 @@ const checkReleased = ({ data }: Recorded<'AddressesReleased'>, { rows, report }
   for (const { ip, proxyId } of releases) {
     const rental = rows.get(rentalsTable, [proxyId])
     const row = addressOf(rows, ip)
-    if (!rental?.open || rental.ip !== ip || row.proxy_id !== proxyId)
+    if (!rental?.open || rental.ip !== ip || row.proxyId !== proxyId)
       report('release-of-none', `${ip} has no rental ${proxyId} that runs`)
-    else if (reason === 'expired' && rental.expires_ms > Date.parse(releasedAt))
+    else if (reason === 'expired' && rental.expiresMs > Date.parse(releasedAt))
       report(
         'release-early',
-        `rental ${proxyId} runs until ${new Date(rental.expires_ms).toISOString()}, and expired at ${releasedAt}`,
+        `rental ${proxyId} runs until ${new Date(rental.expiresMs).toISOString()}, and expired at ${releasedAt}`,
       )
     if (rental !== undefined) rows.put(rentalsTable, { ...rental, open: false })
-    rows.put(addressesTable, { ...row, proxy_id: null, available_from: availableFrom })
+    rows.put(addressesTable, { ...row, proxyId: null, availableFrom })
   }
 }
 
@@ -115,12 +111,12 @@ const checkReplaced = ({ data }: Recorded<'AddressReplaced'>, { rows, report }: 
   const rental = rows.get(rentalsTable, [proxyId])
   const formerRow = addressOf(rows, former.ip)
   const newRow = addressOf(rows, address.ip)
-  if (!rental?.open || rental.ip !== former.ip || formerRow.proxy_id !== proxyId)
+  if (!rental?.open || rental.ip !== former.ip || formerRow.proxyId !== proxyId)
     report('replacement-of-none', `${former.ip} has no rental ${proxyId} that runs`)
-  const given = { to: `rental ${proxyId}`, stock: formerRow.stocked_in, at: replacedAt, as: 'given' }
+  const given = { to: `rental ${proxyId}`, stock: formerRow.stockedIn, at: replacedAt, as: 'given' }
   checkFree(newRow, given, report)
-  rows.put(addressesTable, { ...formerRow, proxy_id: null, available_from: availableFrom })
-  rows.put(addressesTable, { ...newRow, proxy_id: proxyId, available_from: null })
+  rows.put(addressesTable, { ...formerRow, proxyId: null, availableFrom })
+  rows.put(addressesTable, { ...newRow, proxyId, availableFrom: null })
   if (rental !== undefined) rows.put(rentalsTable, { ...rental, ip: address.ip })
 }
 
@@ -128,7 +124,7 @@ const checkExtended = ({ data }: Recorded<'AddressesExtended'>, { rows, report }
   for (const { proxyId, expiresAt } of data.extensions) {
     const rental = rows.get(rentalsTable, [proxyId])
     if (!rental?.open) report('extension-of-none', `no rental ${proxyId} runs that could be extended`)
-    if (rental !== undefined) rows.put(rentalsTable, { ...rental, expires_ms: Date.parse(expiresAt) })
+    if (rental !== undefined) rows.put(rentalsTable, { ...rental, expiresMs: Date.parse(expiresAt) })
   }
 }
 
@@ -164,14 +160,13 @@ export const stockRules = eventRules({
   on: {
     AddressStocked: ({ data }, { rows, report }) => {
       const row = addressOf(rows, data.ip)
-      if (row.claimed_for !== null)
-        report('stocked-twice', `${data.ip} is in the stock of ${row.claimed_for}`)
-      rows.put(addressesTable, { ...row, claimed_for: stockName(data) })
+      if (row.claimedFor !== null) report('stocked-twice', `${data.ip} is in the stock of ${row.claimedFor}`)
+      rows.put(addressesTable, { ...row, claimedFor: stockName(data) })
     },
     AddressRetired: ({ data }, { rows, report }) => {
       const row = addressOf(rows, data.ip)
-      if (row.claimed_for === null) report('retired-twice', `${data.ip} is in no stock`)
-      rows.put(addressesTable, { ...row, claimed_for: null })
+      if (row.claimedFor === null) report('retired-twice', `${data.ip} is in no stock`)
+      rows.put(addressesTable, { ...row, claimedFor: null })
     },
     AddressesStocked: checkStocked,
     AddressesAllocated: checkAllocated,

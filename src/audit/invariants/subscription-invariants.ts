@@ -14,40 +14,43 @@ import {
   subscriptionFold,
 } from '../../domain/subscriptions/fold.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
-import type { Rows } from '../../platform/projections/read-model.ts'
+import { column, type Rows, readTable } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
   type Context,
   describeDifferences,
   differenceFromDecision,
   eventRules,
   isSameJson,
-  json,
   type Recorded,
   recordedMs,
   rowKey,
-  ruleTable,
   staleMs,
   subjectOf,
-  text,
 } from './invariant.ts'
 
 /** An order that pays a period, from its debit until its subscription names it. */
-export const paidPeriodsTable = ruleTable('audit_paid_periods', {
-  order_id: text,
-  paid: json<PaidOrder>(),
-  fulfilled: boolean,
-  /** The full amount was refunded. */
-  refunded: boolean,
-  last_position: bigint,
+export const paidPeriodsTable = readTable({
+  name: 'audit_paid_periods',
+  columns: {
+    orderId: column.text(),
+    paid: column.jsonb<PaidOrder>(),
+    fulfilled: column.boolean(),
+    /** The full amount was refunded. */
+    refunded: column.boolean(),
+    lastPosition: column.bigint(),
+  },
+  key: ['orderId'],
 })
 /** A subscription that has not ended. `state`: its fold. */
-export const subscriptionsTable = ruleTable('audit_subscriptions', {
-  subscription_id: text,
-  state: json<Subscription>(),
-  period_ends_ms: bigint,
-  last_position: bigint,
+export const subscriptionsTable = readTable({
+  name: 'audit_subscriptions',
+  columns: {
+    subscriptionId: column.text(),
+    state: column.jsonb<Subscription>(),
+    periodEndsMs: column.bigint(),
+    lastPosition: column.bigint(),
+  },
+  key: ['subscriptionId'],
 })
 
 type SubscriptionRecord = Recorded<SubscriptionEvent['type']>
@@ -68,7 +71,7 @@ const checkFulfilled = (
   if (row === undefined) return
   const { proxyIds, fulfilledAt } = event.data
   const paid = { ...row.paid, proxyIds, fulfilledAt }
-  rows.put(paidPeriodsTable, { ...row, paid, fulfilled: true, last_position: event.position })
+  rows.put(paidPeriodsTable, { ...row, paid, fulfilled: true, lastPosition: event.position })
 }
 
 /** The events that the subscription would decide at that time, or the reason why there are none. */
@@ -131,8 +134,8 @@ const orderProblem = (state: SubscriptionState, { details }: PaidOrder): string 
 }
 
 const checkSubscription = (event: SubscriptionRecord, { rows, report }: Context): void => {
-  const subscription_id = subjectOf(event)
-  const state = rows.get(subscriptionsTable, [subscription_id])?.state ?? null
+  const subscriptionId = subjectOf(event)
+  const state = rows.get(subscriptionsTable, [subscriptionId])?.state ?? null
   const decided = decidedEvents(event, state, rows)
   if (typeof decided === 'string') report('subscription', decided)
   else {
@@ -142,7 +145,7 @@ const checkSubscription = (event: SubscriptionRecord, { rows, report }: Context)
     else if (difference !== null)
       report('subscription', `it is not what was paid or due: ${difference.fields}`)
   }
-  if (event.data.subscriptionId !== subscription_id)
+  if (event.data.subscriptionId !== subscriptionId)
     report('subscription-elsewhere', `it is about ${event.data.subscriptionId}`)
   const statedAt = statedTime(event)
   if (statedAt !== null && Math.abs(Date.parse(statedAt) - recordedMs(event)) > staleMs)
@@ -157,13 +160,13 @@ const checkSubscription = (event: SubscriptionRecord, { rows, report }: Context)
   const { type, data, revision } = event
   const folded = { ...({ type, data } as SubscriptionEvent), revision, recordedAtMs: recordedMs(event) }
   const next = subscriptionFold.evolve(state, folded)
-  if (next === null || next.ended) rows.remove(subscriptionsTable, [subscription_id])
+  if (next === null || next.ended) rows.remove(subscriptionsTable, [subscriptionId])
   else
     rows.put(subscriptionsTable, {
-      subscription_id,
+      subscriptionId,
       state: next,
-      period_ends_ms: Date.parse(next.currentPeriodEnd),
-      last_position: event.position,
+      periodEndsMs: Date.parse(next.currentPeriodEnd),
+      lastPosition: event.position,
     })
 }
 
@@ -194,11 +197,11 @@ export const subscriptionRules = eventRules({
     WalletDebited: ({ data: { order: details }, position }, { rows }) => {
       if (details.subscription === undefined) return
       rows.put(paidPeriodsTable, {
-        order_id: details.orderId,
+        orderId: details.orderId,
         paid: { details, planId: details.planId, proxyIds: [], fulfilledAt: null },
         fulfilled: false,
         refunded: false,
-        last_position: position,
+        lastPosition: position,
       })
     },
     OrderCompleted: checkFulfilled,

@@ -15,53 +15,57 @@ import {
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import type { ReadModel, Rows } from '../../platform/projections/read-model.ts'
 import {
-  bigint,
-  boolean,
-  inDollars,
-  type Report,
+  column,
+  type ReadModel,
   type RowOf,
-  recordViolation,
-  rowKey,
-  ruleTable,
-  subjectOf,
-  text,
-} from './invariant.ts'
+  type Rows,
+  readTable,
+} from '../../platform/projections/read-model.ts'
+import { inDollars, type Report, recordViolation, rowKey, subjectOf } from './invariant.ts'
 
 /** The balances of an account's wallet in the books. Micro-dollars. */
-const walletsTable = ruleTable('audit_wallets', {
-  account_id: text,
-  /** The log has created the account. */
-  created: boolean,
-  reseller: boolean,
-  available: bigint,
-  held: bigint,
-  receivable: bigint,
-  /** `assets:service-wallet` in the reseller's own book. */
-  mirror: bigint,
-  /** `liabilities:service-debt` in the reseller's own book; above zero when the reseller owes money. */
-  mirror_debt: bigint,
+const walletsTable = readTable({
+  name: 'audit_wallets',
+  columns: {
+    accountId: column.text(),
+    /** The log has created the account. */
+    created: column.boolean(),
+    reseller: column.boolean(),
+    available: column.bigint(),
+    held: column.bigint(),
+    receivable: column.bigint(),
+    /** `assets:service-wallet` in the reseller's own book. */
+    mirror: column.bigint(),
+    /** `liabilities:service-debt` in the reseller's own book; above zero when the reseller owes money. */
+    mirrorDebt: column.bigint(),
+  },
+  key: ['accountId'],
 })
 /** The balances of a customer's credit in the reseller's book. */
-const creditsTable = ruleTable(
-  'audit_customer_credit',
-  { account_id: text, customer_id: text, credit: bigint, receivable: bigint },
-  ['account_id', 'customer_id'],
-)
+const creditsTable = readTable({
+  name: 'audit_customer_credit',
+  columns: {
+    accountId: column.text(),
+    customerId: column.text(),
+    credit: column.bigint(),
+    receivable: column.bigint(),
+  },
+  key: ['accountId', 'customerId'],
+})
 
 type WalletRow = RowOf<typeof walletsTable>
 type LedgerRecord = RecordedEvent<LedgerEvent>
 
 const emptyWallet = (accountId: string): WalletRow => ({
-  account_id: accountId,
+  accountId,
   created: false,
   reseller: false,
   available: 0,
   held: 0,
   receivable: 0,
   mirror: 0,
-  mirror_debt: 0,
+  mirrorDebt: 0,
 })
 
 /** A leg as a signed debit. */
@@ -82,7 +86,7 @@ const unbalanced = (postings: readonly Posting[]): string | null => {
 
 const checkWallet = ({ data }: LedgerRecord, wallet: WalletRow, report: Report): void => {
   const { availableAfterMicros } = data
-  const { account_id: account, available, held, receivable, mirror, mirror_debt: mirrorDebt } = wallet
+  const { accountId: account, available, held, receivable, mirror, mirrorDebt } = wallet
   if (available !== availableAfterMicros)
     report(
       'wallet-balance',
@@ -127,29 +131,45 @@ const checkCredit = (
     report('credit-below-zero', `the credit of ${customerId} is below zero`)
   if (receivable < 0) report('customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
   rows.put(creditsTable, {
-    account_id: accountId,
-    customer_id: customerId,
+    accountId,
+    customerId,
     credit: creditAfterMicros,
     receivable,
   })
 }
 
-/** The booked margin equals price minus cost of the order. */
+/**
+ * Both books have the amounts that an event of an order for a customer moves. The reseller's cost is the service's
+ * revenue. The booked margin equals price minus cost of the order.
+ */
 const checkMargin = (
   event: LedgerRecord,
   postings: readonly Posting[],
   accountId: AccountId,
   report: Report,
-) => {
+): void => {
+  if (event.type !== 'CustomerCharged' && event.type !== 'CustomerRefunded') return
+  const sign = event.type === 'CustomerCharged' ? 1 : -1
+  const [movedRevenue, movedCost] = [sign * event.data.amountMicros, sign * event.data.costMicros]
+  const book = resellerBook(accountId)
+  const revenue = 0 - sumOf(postings, book, 'revenue:sales')
+  const cost = sumOf(postings, book, 'expenses:cost-of-sales')
+  const { family } = event.type === 'CustomerCharged' ? event.data.order : event.data
+  const earned = 0 - sumOf(postings, serviceBook, `revenue:orders:${family}`)
+  if (movedRevenue !== revenue || movedCost !== cost)
+    report(
+      'margin-books',
+      `it moves revenue ${inDollars(movedRevenue)}, cost ${inDollars(movedCost)}, the reseller's book says revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`,
+    )
+  else if (movedCost !== earned)
+    report('margin-books', `it costs ${inDollars(movedCost)}, the service's book earns ${inDollars(earned)}`)
   if (event.type !== 'CustomerCharged') return
   const { amountCents, costCents = 0 } = event.data.order
-  const book = resellerBook(accountId)
-  const booked = -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
   const expected = centsToMicros(amountCents - costCents)
-  if (booked !== expected)
+  if (revenue - cost !== expected)
     report(
       'margin',
-      `its margin is ${inDollars(expected)} by price and cost of the order, ${inDollars(booked)} by its postings`,
+      `its margin is ${inDollars(expected)} by price and cost of the order, ${inDollars(revenue - cost)} by its postings`,
     )
 }
 
@@ -177,7 +197,7 @@ const checkMoney = (event: LedgerRecord, accountId: AccountId, rows: Rows, repor
     held: previous.held - sumOf(postings, serviceBook, holdsAccount(accountId)),
     receivable: previous.receivable + sumOf(postings, serviceBook, receivableAccount(accountId)),
     mirror: previous.mirror + sumOf(postings, ownBook, serviceWalletAccount),
-    mirror_debt: previous.mirror_debt - sumOf(postings, ownBook, serviceDebtAccount),
+    mirrorDebt: previous.mirrorDebt - sumOf(postings, ownBook, serviceDebtAccount),
   }
   checkWallet(event, wallet, report)
   checkCredit(event, postings, accountId, rows, report)
@@ -194,7 +214,7 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 3,
+  version: 4,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {

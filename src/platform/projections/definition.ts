@@ -15,7 +15,7 @@ export type Definitions = Readonly<Record<string, Definition>>
 /** Increase it when the engine creates its tables in another way. Then all tables are rebuilt. */
 const layout = 1
 
-const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
+const tableShape = ({ name, columns, key, indexes = [], rewritten }: Table): unknown => [
   name,
   Object.entries(columns).map(([field, column]) => [columnName(field), column]),
   key.map(columnName),
@@ -109,7 +109,7 @@ export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | 
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
-  table.indexes.map((index) => {
+  (table.indexes ?? []).map((index) => {
     if (index.startsWith('using ')) return `create index on ${qualified(schema, table)} ${index}`
     const [columns = '', condition] = index.split(' where ')
     const partial = condition === undefined ? '' : ` where ${condition}`

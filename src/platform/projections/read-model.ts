@@ -76,7 +76,7 @@ export type Table<Row extends object = Record<string, unknown>, Name extends str
   readonly name: Name
   readonly columns: { readonly [Field in keyof Row & string]: Column }
   readonly key: readonly (keyof Row & string)[]
-  readonly indexes: readonly string[]
+  readonly indexes?: readonly string[]
   /** Rows are only added, by `Rows.add`. They are never read, replaced or cached. */
   readonly appendOnly?: true
   /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { violationsTable } from '../../../src/audit/invariants/invariant.ts'
-import { marginRules } from '../../../src/audit/invariants/margin-invariants.ts'
+import { orderRules } from '../../../src/audit/invariants/order-invariants.ts'
 import { decidePlacement } from '../../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
@@ -50,11 +50,11 @@ const history = (): RecordedEvent[] => {
   return written
 }
 
-/** The types of events that break a rule, with the rule. */
+/** The types of events that break a rule about margins, with the rule. */
 const brokenBy = (events: readonly RecordedEvent[]): string[] =>
-  foldInMemory(marginRules, events, [violationsTable])(violationsTable).map(
-    ({ position, rule }) => `${events.find((event) => event.position === position)?.type} ${rule}`,
-  )
+  foldInMemory(orderRules, events, [violationsTable])(violationsTable)
+    .filter(({ rule }) => rule.startsWith('margin-'))
+    .map(({ position, rule }) => `${events.find((event) => event.position === position)?.type} ${rule}`)
 
 test('a sale and its refunds violate no rule', () => {
   const events = history()

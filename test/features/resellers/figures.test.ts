@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { marginLinesTable, marginSumsTable, margins } from '../../../projections/margins.ts'
 import { violationsTable } from '../../../src/audit/invariants/invariant.ts'
-import { marginRules } from '../../../src/audit/invariants/margin-invariants.ts'
+import { orderRules } from '../../../src/audit/invariants/order-invariants.ts'
 import type { AccountState } from '../../../src/domain/accounts/fold.ts'
 import { parseMeta } from '../../../src/domain/catalog/catalog.ts'
 import { quote } from '../../../src/domain/catalog/pricing.ts'
@@ -382,7 +382,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
           assert.equal(books.get(`${book} expenses:cost-of-sales`) ?? 0, cost)
           assert.equal(0 - (books.get(`service revenue:orders:${product.family}`) ?? 0), cost)
         }
-        const broken = foldInMemory(marginRules, events, [violationsTable])(violationsTable)
+        const broken = foldInMemory(orderRules, events, [violationsTable])(violationsTable)
         assert.deepEqual(broken, [])
         assert.ok(events.some(({ stream }) => stream === orderStream(draft.orderId)))
       },
