@@ -9,33 +9,32 @@ const sources = ['src', 'projections', 'tools', 'bench', 'test'].map(
 /** A quoted path: an import, a file that a test reads, or a program that it starts. */
 const quotedPath = /['"`]((?:\.{1,2}\/|src\/|projections\/|test\/|docs\/)?[\w./-]+\.(?:ts|mjs|json|md))['"`]/g
 
-const referencesOf = (file: string, files: ReadonlySet<string>): readonly string[] =>
-  [...readFileSync(join(root, file), 'utf8').matchAll(quotedPath)]
-    .flatMap(([, path = '']) => [relative(root, resolve(root, dirname(file), path)), path])
-    .filter((path) => files.has(path))
+const quotedPathsIn = (file: string): readonly string[] =>
+  [...readFileSync(join(root, file), 'utf8').matchAll(quotedPath)].flatMap(([, path = '']) => [
+    relative(root, resolve(root, dirname(file), path)),
+    path,
+  ])
 
-const known = new Map<string, { readonly changedMs: number; readonly to: readonly string[] }>()
+const known = new Map<string, { readonly changedMs: number; readonly paths: readonly string[] }>()
 
-/** The files that refer to each file. A second call reads only the files that changed. */
-const referrers = (changed: readonly string[]): ReadonlyMap<string, readonly string[]> => {
-  const found = globSync(sources, { cwd: root })
-  const files = new Set([...found, ...changed])
+/** The files that refer to each path. A second call reads only the files that changed. */
+const referrers = (): ReadonlyMap<string, readonly string[]> => {
   const from = new Map<string, string[]>()
-  for (const file of found) {
+  for (const file of globSync(sources, { cwd: root })) {
     const changedMs = statSync(join(root, file)).mtimeMs
     let entry = known.get(file)
     if (entry?.changedMs !== changedMs) {
-      entry = { changedMs, to: referencesOf(file, files) }
+      entry = { changedMs, paths: quotedPathsIn(file) }
       known.set(file, entry)
     }
-    for (const to of entry.to) from.set(to, [...(from.get(to) ?? []), file])
+    for (const path of entry.paths) from.set(path, [...(from.get(path) ?? []), file])
   }
   return from
 }
 
 /** The test files that refer to one of the files, directly or through other files; the nearest first. */
 export const affectedTests = (changed: readonly string[]): readonly string[] => {
-  const from = referrers(changed)
+  const from = referrers()
   const reached = new Set(changed)
   for (const file of reached) for (const one of from.get(file) ?? []) reached.add(one)
   return [...reached].filter(
