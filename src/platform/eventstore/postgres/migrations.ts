@@ -316,7 +316,7 @@ export const migrations: Migrations = {
     $$;
   `,
   // One row per batch, signed by the appending process and committed with the batch
-  // (docs/decisions/0077-signed-batches.md). The head is locked, so it is the last position of the batch.
+  // (docs/decisions/0077-each-process-signs-its-batches.md). The head is locked, so it is the last position of the batch.
   '4603_signatures': `
     create table log.signatures (
       first_position bigint primary key,
