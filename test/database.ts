@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
-import { sharedServerFile, startTestServer } from '../../test/support/postgres-server.ts'
+import { sharedServerFile, startTestServer } from './support/postgres-server.ts'
 
 /** `npm run dev:db` starts a Postgres that all test runs use until it ends. */
 const server = await startTestServer()
