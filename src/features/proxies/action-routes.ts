@@ -7,6 +7,7 @@ import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { type Route, replayHeaders, route } from '../../platform/http/route.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyChecks } from './check-proxy.ts'
 import { createProxyRecords, rotatePath, type VerifyRentals } from './own-rentals.ts'
@@ -146,7 +147,7 @@ const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promis
 }
 
 /** The rotation of a rental. `over`: it has ended. */
-type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
+type RotationState = { readonly rotationMinutes: number | null; readonly over: boolean }
 
 /**
  * Switches a mobile line that rotates by link to another exit.
@@ -155,10 +156,10 @@ type RotationState = { readonly rotation_minutes: number | null; readonly over: 
 export const rotateNow = async (
   pool: pg.Pool,
   proxyId: string,
-  row: RotationState | null,
+  row: RotationState | undefined,
   nowMs: number,
 ): Promise<void> => {
-  if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
+  if (row?.rotationMinutes !== 0) throw refuse('not_found', 'no line rotates by this link')
   if (row.over) throw refuse('rental_ended', `the rental of ${proxyId} has ended: it cannot rotate`)
   const waitMs = await rotateExit(pool, proxyId, nowMs)
   if (waitMs > 0)
@@ -170,10 +171,11 @@ const instant = z.string().meta({ format: 'date-time' })
 /** The link that changes the exit of a mobile rental. */
 export const proxyRotateRoutes = (dependencies: {
   readonly pool: pg.Pool
+  readonly db: Db
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { pool, credentials, clock } = dependencies
+  const { pool, db, credentials, clock } = dependencies
 
   const isTokenOf = (id: string, token: string): boolean => {
     const expectedToken = Buffer.from(credentials.rotationToken(id as ProxyId))
@@ -212,15 +214,17 @@ export const proxyRotateRoutes = (dependencies: {
       errors: ['not_found', 'rental_ended', 'rate_limited'],
       handler: async ({ params: { id, token } }) => {
         const nowMs = clock()
-        const { rows } = isTokenOf(id, token)
-          ? await pool.query<RotationState>(
-              `select rotation_minutes, released_at is not null or expires_at <= $2::timestamptz as over
-                 from read.proxies where proxy_id = $1::text`,
-              [id, isoTime(nowMs)],
-            )
-          : { rows: [] }
-        const [row] = rows
-        await rotateNow(pool, id, row ?? null, nowMs)
+        const row = isTokenOf(id, token)
+          ? await db
+              .selectFrom('read.proxies')
+              .where('proxyId', '=', id)
+              .select(({ eb, or }) => [
+                'rotationMinutes',
+                or([eb('releasedAt', 'is not', null), eb('expiresAt', '<=', isoTime(nowMs))]).as('over'),
+              ])
+              .executeTakeFirst()
+          : undefined
+        await rotateNow(pool, id, row as RotationState | undefined, nowMs)
         return {
           status: 200,
           body: { proxyId: id, rotatedAt: isoTime(nowMs), nextAt: isoTime(nowMs + rotateEveryMs) },

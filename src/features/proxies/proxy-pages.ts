@@ -212,7 +212,7 @@ ${await historyOf(proxy)}`,
     const { proxyId, rotationMinutes } = await ownRow(visit)
     const nowMs = clock()
     const over = (await ownRecord(visit)).status === 'expired'
-    await rotateNow(pool, proxyId, { rotation_minutes: rotationMinutes, over }, nowMs)
+    await rotateNow(pool, proxyId, { rotationMinutes, over }, nowMs)
     return goTo(`${root}/${proxyId}`, 'New connections use another exit.')
   }
 

@@ -47,7 +47,10 @@ export const countedPage = async <Database, Tables extends keyof Database, Row>(
 // biome-ignore lint/suspicious/noEmptyInterface: it is declared in parts
 export interface Database {}
 
-/** Typed queries. The column `order_id` is the field `orderId`; the keys in a jsonb value remain as they are. */
+/**
+ * Typed queries. The column `order_id` is the field `orderId`; the keys in a jsonb value remain as they are. Reads of the
+ * read models use it; frequent writes are prepared SQL. `test/architecture/reads.test.ts` lists the exceptions.
+ */
 export type Db = Kysely<Database>
 
 const openKysely = <Tables>(pool: pg.Pool): Kysely<Tables> => {
