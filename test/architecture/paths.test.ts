@@ -36,10 +36,16 @@ describe('a path has few files:', () => {
       const answer = await buyer.post('/api/v1/orders', json, { headers: { 'Idempotency-Key': name } })
       assert.equal(answer.status, 201, answer.text)
     }
-    await order('warm')
     // A run in which a cache expired, or a poll came between, has more files. The shortest run is the path.
     const runs: (readonly string[])[] = []
-    for (let n = 0; n < 5; n += 1) runs.push(await filesOnPath(() => order(`measured-${n}`)))
+    for (let n = 0; n < 5; n += 1)
+      runs.push(
+        await filesOnPath(
+          () => order(`measured-${n}`),
+          [],
+          () => order(`warm-${n}`),
+        ),
+      )
     assertAtMost(
       40,
       runs.reduce((shortest, run) => (run.length < shortest.length ? run : shortest)),

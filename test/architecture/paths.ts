@@ -40,6 +40,8 @@ const notCounted = [
 export const filesOnPath = async (
   work: () => Promise<unknown>,
   without: readonly string[] = [],
+  /** Runs before the measurement, so that caches are filled however long the start of the coverage takes. */
+  warmUp: () => Promise<unknown> = async () => undefined,
 ): Promise<readonly string[]> => {
   const excluded = [...notCounted, ...without]
   const session = new Session()
@@ -47,6 +49,7 @@ export const filesOnPath = async (
   try {
     await session.post('Profiler.enable')
     await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+    await warmUp()
     await session.post('Profiler.takePreciseCoverage')
     await work()
     const { result } = await session.post('Profiler.takePreciseCoverage')
