@@ -79,7 +79,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     ],
     steps: [
       [feature, imports, "import { sampleThingRoutes } from './sample-thing-routes.ts'"],
-      [feature, 'in what `open` returns', 'routes: […, ...sampleThingRoutes(core)],'],
+      [feature, 'in the array `routes` that `open` returns', '...sampleThingRoutes(core),'],
       [
         'test/contract/requests.ts',
         below('getMe:'),
@@ -120,7 +120,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     ],
     steps: [
       [feature, imports, "import { sampleThingPages } from './sample-thing-pages.ts'"],
-      [feature, 'in what `open` returns', 'pages: […, ...sampleThingPages(core)],'],
+      [feature, 'in the array `pages` that `open` returns', '...sampleThingPages(core),'],
       ['src/app/pages.ts', below("'showKeys',"), "'showSampleThing',"],
       ['test/features/console/browser.test.ts', below("'/console/keys',"), "'/console/sample-thing',"],
     ],
