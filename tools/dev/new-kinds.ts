@@ -68,7 +68,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     steps: [
       ['projections/groups.ts', imports, "import { sampleThing } from './sample-thing.ts'"],
       ['projections/groups.ts', below('proposals,'), 'sampleThing,'],
-      ['src/app/app-commands.ts', 'in the list of read models, after "proposals, "', 'sample-thing, '],
+      ['src/app/app-commands.ts', 'in the list of read models, after "proposals, "', 'sample-thing,'],
     ],
   },
   route: {
