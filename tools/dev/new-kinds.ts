@@ -67,7 +67,8 @@ export const kinds: Readonly<Record<string, Kind>> = {
     files: ['projections/sample-thing.ts', 'test/projections/sample-thing.test.ts'],
     steps: [
       ['projections/groups.ts', imports, "import { sampleThing } from './sample-thing.ts'"],
-      ['projections/groups.ts', below('models: ['), 'sampleThing,'],
+      ['projections/groups.ts', below('proposals,'), 'sampleThing,'],
+      ['src/app/app-commands.ts', 'in the list of read models, after "proposals, "', 'sample-thing,'],
     ],
   },
   route: {

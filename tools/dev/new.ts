@@ -38,9 +38,8 @@ const path = paths.join(' ')
 const kind =
   kinds[kindName] ??
   refuse(`KIND must be one of ${Object.keys(kinds).join(', ')}, not "${kindName}"\n\n${usage}`)
-const word = '[a-z][a-z0-9]*(?:-[a-z0-9]+)*'
 const [, folder = '', name = ''] =
-  new RegExp(`^(${word})/(${word})$`).exec(path) ??
+  /^([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)$/.exec(path) ??
   refuse(`FOLDER/NAME must be in lower case, such as accounts/nickname, not "${path}"\n\n${usage}`)
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
@@ -59,9 +58,9 @@ const replacements: Readonly<Record<string, string>> = {
   'sample thing': words.join(' '),
   'Sample thing': capital(words.join(' ')),
 }
-const placeholders = new RegExp(Object.keys(replacements).join('|'), 'g')
+const placeholder = /sample-area|sample[-_ ]?thing|sampleThing|Sample ?[tT]hing|SAMPLE_THING/g
 const withNames = (text: string): string =>
-  text.replaceAll(placeholders, (found) => replacements[found] ?? found)
+  text.replaceAll(placeholder, (found) => replacements[found] ?? found)
 
 const templateOf = (file: string): string => {
   const template = file.replace(/^(?:test\/)?/, (test) => `${test}tools/dev/templates/`)

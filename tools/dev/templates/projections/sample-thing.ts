@@ -13,7 +13,7 @@ export const sampleThingTable = readTable({
 })
 
 export const sampleThing = readModel({
-  name: 'sample_thing',
+  name: 'sample-thing',
   version: 1,
   tables: [sampleThingTable],
   reads: () => [],
