@@ -151,7 +151,7 @@ const guidePages = {
     'guides/migrate-from-another-panel',
     'guides/free-tools',
   ],
-  operators: ['operations', 'catalog', 'exports', 'periods', 'seals'],
+  operators: ['operations/run', 'operations/catalog', 'finance/exports', 'finance/periods', 'finance/seals'],
 } as const
 
 const guideOf = (page: string): readonly Guide[] => {

@@ -169,7 +169,7 @@ describe('The documentation page', () => {
       'resellers',
       'migrate-from-another-panel',
       'free-tools',
-      'operations',
+      'run',
       'catalog',
       'exports',
       'periods',
