@@ -20,7 +20,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     let offsetMs = 0
     const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.
-    const stage = await openStage(t, { FAREBOX_SEAL_SECONDS: '1' }, { clockOffsetMs: () => offsetMs })
+    const stage = await openStage(t, { FAREBOX_SEAL_SECONDS: '1' }, { clockOffsetMs: () => offsetMs, audits: true })
     const { core } = stage.farebox
     const { key, accountId } = await stage.customer({ cents: 50_000 })
     const order = () =>

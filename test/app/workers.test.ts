@@ -34,7 +34,7 @@ test('every worker has its own name and a one-sentence description', () => {
 
 describe('farebox workers', async () => {
   test('lists all workers, with the last run and the last error of each', async (t) => {
-    const { farebox } = await startService(t)
+    const { farebox } = await startService(t, {}, { audits: true })
     const { core } = farebox
     const cli = cliOf(farebox, appCommands)
     const listed = async (): Promise<ReadonlyMap<string, Listed>> => {

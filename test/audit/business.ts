@@ -7,6 +7,7 @@ import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import { type NoticeId, newId, type PlanId } from '../../src/kernel/ids.ts'
 import { customer, openReseller, openShop } from '../features/deposits/support.ts'
 import { cause, shopsOf } from '../features/resellers/shop.ts'
+import type { ServiceParts } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const gb = 1_000_000_000
@@ -15,8 +16,12 @@ const gb = 1_000_000_000
  * A day of the whole business on the running service: deposits, a plan and its traffic, rentals, orders of a reseller's
  * customers, one of them paid on a pay page, refunds, terms, notices, receivers of webhooks.
  */
-export const playBusiness = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
-  const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings })
+export const playBusiness = async (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  parts: ServiceParts = {},
+) => {
+  const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings }, parts)
   const { core } = shop.farebox
   const shops = shopsOf(shop)
   const keyed = () => ({ 'Idempotency-Key': randomUUID() })

@@ -150,8 +150,10 @@ test('after all events are checked again, earlier violations no longer count in 
   assert.deepEqual(await openOf(start()), [15, 25])
 })
 
+const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
+
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {
-  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const service = await startService(t, sealing, { audits: true })
   const { farebox, env } = service
   const { pool, log } = farebox.core
   const since = new Date().toISOString()
@@ -174,13 +176,13 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   await pool.query('delete from read.violations')
   assert.match(await invariantNoteAt(service.baseUrl), new RegExp(`${id} breaks .*they were changed`))
   const ordinal = (await allEvents(log)).findIndex((event) => event.id === id) + 1
-  await farebox.close()
+  await service.close()
   const doctor = await operate(['doctor', '--json'], env)
   assert.match(doctor.out, new RegExp(id))
   const byHand = await operate(['ledger', 'seal', '--json'], env)
   assert.equal(JSON.parse(byHand.out).code, 'law_broken', byHand.out)
 
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await until(async () => (await invariantNoteAt(restarted.baseUrl)).includes(id), {
     timeoutMs: 20_000,
     what: 'an alarm',
@@ -223,11 +225,11 @@ const untilSealed = async (log: EventLog): Promise<void> => {
 }
 
 test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
-  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const service = await startService(t, sealing, { audits: true })
   const { farebox, env } = service
   const { accountId } = await freshAccount(service, 'unsigned@example.com', { cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await farebox.close()
+  await service.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -251,7 +253,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
   )
   const holder = await insider.connect()
   await holder.query(`select pg_advisory_lock(hashtextextended('farebox signatures', 0))`)
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   holder.release(true)
   await untilBlocked(restarted.baseUrl)
@@ -276,11 +278,11 @@ const digestOfRows = async (pool: pg.Pool): Promise<string> => {
 }
 
 test('a forged event is not sealed after all process keys and signatures are deleted', async (t) => {
-  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const service = await startService(t, sealing, { audits: true })
   const { farebox, env } = service
   const { accountId } = await freshAccount(service, 'forged@example.com', { cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await farebox.close()
+  await service.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -330,7 +332,7 @@ test('a forged event is not sealed after all process keys and signatures are del
     await append(`account-${accountId}`, 'AccountUnblocked', '{}')
     await forge?.()
     const before = await lastSeal(insider)
-    const restarted = await startFarebox(t, env)
+    const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
     await untilBlocked(restarted.baseUrl)
     const { out } = await operate(['ledger', 'verify', '--json'], env)
     assert.match(out, /DIFFERENT seals/, what)
@@ -342,7 +344,7 @@ test('a forged event is not sealed after all process keys and signatures are del
 })
 
 test('events that were not checked are not sealed until all events are checked again', async (t) => {
-  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const service = await startService(t, sealing, { audits: true })
   const { farebox, env } = service
   const { log } = farebox.core
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
@@ -366,7 +368,7 @@ test('events that were not checked are not sealed until all events are checked a
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
   await log.append(stream, revision, [{ id, type, data, metadata }])
   const { position } = (await allEvents(log)).find((event) => event.id === id)!
-  await farebox.close()
+  await service.close()
   holder.release(true)
 
   await insider.query(`update engine.checkpoints set position = $1, last_event = $2 where name = 'laws'`, [
@@ -377,7 +379,7 @@ test('events that were not checked are not sealed until all events are checked a
     rows[0].record,
     rows[0].signature,
   ])
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   assert.ok((await lastSeal(insider)) < position)
   const byHand = await operate(['ledger', 'seal', '--json'], env)

@@ -21,8 +21,9 @@ import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { allEvents, tamper } from './world.ts'
 
-const sealing = { FAREBOX_SEAL_SECONDS: '1' }
-const blocking = { ...sealing, FAREBOX_ON_VIOLATION: 'block' }
+const audited = { audits: true } as const
+const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
+const blocking = { ...sealing, FAREBOX_AUDIT_ACTION: 'block' }
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
 const buy = async (service: Service, key: string): Promise<number> =>
@@ -47,7 +48,7 @@ const metrics = async ({ baseUrl }: Service): Promise<string> =>
   (await fetch(`${baseUrl}/metrics`, asOperator)).text()
 
 /** A monitor as another process starts it, once it has processed all open violations. */
-const restartMonitor = async (t: TestContext, { farebox }: Service): Promise<void> => {
+const restartMonitor = async (t: TestContext, { farebox, auditor }: Service): Promise<void> => {
   const { core, config } = farebox
   const scheduler = createScheduler({ ...core, workers: [invariantMonitor], place: null })
   t.after(() => scheduler.stop())
@@ -62,8 +63,8 @@ const restartMonitor = async (t: TestContext, { farebox }: Service): Promise<voi
       },
     },
     checked: createCheckedEvents({ ...core, master: core.keys.master }),
-    progress: core.projecting.progress,
-    blocks: config.onViolation === 'block',
+    progress: auditor!.core.projecting.progress,
+    blocks: config.auditAction === 'block',
   })
   await rounds[0]?.()
 }
@@ -90,7 +91,7 @@ const giveMoney = async ({ farebox }: Service, accountId: string): Promise<strin
 
 describe('the invariants that a running server checks', () => {
   test('money without a reason stops sealing and its account only, until an operator acknowledges it', async (t) => {
-    const service = await startService(t, blocking)
+    const service = await startService(t, blocking, audited)
     const { env, farebox } = service
     const thief = await freshAccount(service, 'thief@example.com', { cents: 2_000 })
     const other = await freshAccount(service, 'other@example.com', { cents: 50_000 })
@@ -134,7 +135,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a valid event that no process signed stops sealing and its account, until an operator acknowledges it', async (t) => {
-    const service = await startService(t, blocking)
+    const service = await startService(t, blocking, audited)
     const { env, farebox } = service
     const account = await freshAccount(service, 'added@example.com', { cents: 50_000 })
     assert.equal(await buy(service, account.key), 201)
@@ -170,7 +171,7 @@ describe('the invariants that a running server checks', () => {
   test('every open violation is logged and blocks its account, however many there are', async (t) => {
     const lines: string[] = []
     const logTo = { write: (line: string) => void lines.push(line) }
-    const service = await startService(t, blocking, { logTo })
+    const service = await startService(t, blocking, { logTo, audits: true })
     const { env } = service
     const since = new Date().toISOString()
     const first = await freshAccount(service, 'first@example.com', { cents: 2_000 })
@@ -206,8 +207,8 @@ describe('the invariants that a running server checks', () => {
     assert.equal((await operate(['ledger', 'breaches', '--open', '--json'], env)).code, 0)
   })
 
-  test('by default a violation raises the alarm and stops sealing, and blocks no account', async (t) => {
-    const service = await startService(t, sealing)
+  test('a violation can stop sealing without blocking an account', async (t) => {
+    const service = await startService(t, sealing, audited)
     const account = await freshAccount(service, 'alarm@example.com', { cents: 2_000 })
     const eventId = await giveMoney(service, account.accountId)
     await until(async () => (await readyz(service)).note.includes(eventId), {
@@ -232,8 +233,8 @@ describe('the invariants that a running server checks', () => {
     assert.match((await noteAfter(120_000)) ?? '', /^events wait for 1\d\d s to be sealed: /)
   })
 
-  test('a server that only raises the alarm continues sealing', async (t) => {
-    const service = await startService(t, { ...sealing, FAREBOX_ON_VIOLATION: 'alarm' })
+  test('by default a violation only raises the alarm, and sealing continues', async (t) => {
+    const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' }, audited)
     const account = await freshAccount(service, 'only@example.com', { cents: 2_000 })
     const eventId = await giveMoney(service, account.accountId)
     const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
@@ -248,7 +249,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal states how many events were checked', async (t) => {
-    const service = await startService(t, sealing)
+    const service = await startService(t, sealing, audited)
     const { farebox } = service
     const { pool, log } = farebox.core
     const notes = async (): Promise<string> =>
@@ -312,7 +313,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a violation whose rows are deleted immediately still blocks its account', async (t) => {
-    const service = await startService(t, blocking)
+    const service = await startService(t, blocking, audited)
     const { pool } = service.farebox.core
     const account = await freshAccount(service, 'erased@example.com', { cents: 2_000 })
     let erases = true
@@ -380,7 +381,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a server seals without the checks if a setting says so', async (t) => {
-    const service = await startService(t, { ...sealing, FAREBOX_LAWS: 'off' })
+    const service = await startService(t, { ...sealing, FAREBOX_LAWS: 'off' }, audited)
     const account = await freshAccount(service, 'gift@example.com', { cents: 2_000 })
     await giveMoney(service, account.accountId)
     const events = (await allEvents(service.farebox.core.log)).length

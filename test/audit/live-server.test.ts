@@ -16,7 +16,7 @@ const sealing = { FAREBOX_SEAL_EVENTS: '100', FAREBOX_SEAL_SECONDS: '1' }
 
 describe('while a server runs', () => {
   test('a verification finds nothing wrong while orders are placed, and every request is answered', async (t) => {
-    const { farebox, buyer, demo } = await startService(t, sealing)
+    const { farebox, buyer, demo } = await startService(t, sealing, { audits: true })
     const { pool, log, keys, runner } = farebox.core
     const accountId = demo.buyer.accountId as AccountId
     await createWallets({ runner }).credit({ accountId, amountCents: 100_000_000, reference: 'test' }, cause)
@@ -59,7 +59,7 @@ describe('while a server runs', () => {
   test('a verification detects a running server whose sealer waits after a failure', {
     skip: !logInPostgres,
   }, async (t) => {
-    const { farebox, env } = await startService(t, { ...sealing, FAREBOX_ON_VIOLATION: 'alarm' })
+    const { farebox, env } = await startService(t, sealing, { audits: true })
     const { pool } = farebox.core
     await pool.query('alter table work.event_digests rename to moved')
     const accountId = farebox.demo!.demo.buyer.accountId as AccountId
@@ -71,7 +71,7 @@ describe('while a server runs', () => {
   })
 
   test('a verification finds nothing wrong with a day of all business', async (t) => {
-    const { farebox } = await playBusiness(t, sealing)
+    const { farebox } = await playBusiness(t, sealing, { audits: true })
     const { pool, log, keys } = farebox.core
     const { events, groups } = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
     assert.ok(events > 50)

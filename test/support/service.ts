@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import type { DestinationStream } from 'pino'
 import { readConfig } from '../../src/app/config.ts'
 import type { DemoFile } from '../../src/app/demo/demo-file.ts'
+import { type Auditor, openAuditor } from '../../src/app/auditor.ts'
 import { type Farebox, openFarebox, type Role, roles } from '../../src/app/start.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
@@ -17,6 +18,10 @@ import { until } from './until.ts'
 
 export type Service = {
   readonly farebox: Farebox
+  /** Null without `audits`. */
+  readonly auditor: Auditor | null
+  /** Closes the auditor and the service. The database stays. */
+  close(): Promise<void>
   readonly baseUrl: string
   readonly demo: DemoFile
   /** The environment that another process on the same database needs. */
@@ -37,6 +42,8 @@ export type ServiceParts = {
   readonly logTo?: DestinationStream
   /** Default: all. */
   readonly roles?: readonly Role[]
+  /** Whether an auditor runs in this process, too; default: no. */
+  readonly audits?: true
 }
 
 /** Which log the services of these tests keep: FAREBOX_TEST_LOG. */
@@ -80,9 +87,12 @@ export const startService = async (
   settings: Readonly<Record<string, string>> = {},
   parts: ServiceParts = {},
 ): Promise<Service> => {
-  let farebox: Farebox | null = null
+  const running: { readonly close: () => Promise<void> }[] = []
+  const close = async (): Promise<void> => {
+    for (const one of running.splice(0).toReversed()) await one.close()
+  }
   // The first that is registered runs first: before the database goes.
-  t.after(() => farebox?.close())
+  t.after(close)
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   const env = {
@@ -99,7 +109,7 @@ export const startService = async (
       return clockOffsetMs()
     },
   }
-  farebox = await openFarebox({
+  const farebox = await openFarebox({
     config,
     roles: parts.roles ?? roles,
     systemClock: parts.systemClock ?? Date.now,
@@ -107,6 +117,17 @@ export const startService = async (
     logger: createLogger(config.logLevel, parts.logTo),
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
+  running.push(farebox)
+  let auditor: Auditor | null = null
+  if (parts.audits) {
+    auditor = await openAuditor({
+      config,
+      systemClock: parts.systemClock ?? Date.now,
+      logger: createLogger(config.logLevel, parts.logTo),
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
+    running.push(auditor)
+  }
   const { baseUrl, demo } = farebox
   if (baseUrl === null || demo === null) throw new Error('the service has no address or no demo')
   await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
@@ -114,6 +135,8 @@ export const startService = async (
   const document = await documentFor(settings, baseUrl)
   return {
     farebox,
+    auditor,
+    close,
     baseUrl,
     demo: demo.demo,
     env,

@@ -85,7 +85,7 @@ export const sealer = worker({
   per: 'cluster',
   lock: sealerLock,
   session: 'farebox sealer',
-  process: 'server',
+  process: 'auditor',
 })
 
 /**

@@ -212,7 +212,7 @@ describe('external delivery of seals', () => {
     const keeper = await startKeeper(t, token)
     for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
     const lines: string[] = []
-    const { farebox, buyer } = await startService(
+    const { farebox, buyer, close } = await startService(
       t,
       {
         FAREBOX_SEAL_SECONDS: '1',
@@ -222,7 +222,7 @@ describe('external delivery of seals', () => {
         FAREBOX_METRICS_PORT: '0',
         LOG_LEVEL: 'info',
       },
-      { logTo: { write: (line: string) => void lines.push(line) } },
+      { logTo: { write: (line: string) => void lines.push(line) }, audits: true },
     )
     const { insideUrl, core } = farebox
     await until(() => keeper.requests.length > 0, { what: 'a seal on its way' })
@@ -241,7 +241,7 @@ describe('external delivery of seals', () => {
     assert.match(metrics, /^farebox_seal_target_behind_seals [1-9]/m)
     assert.match(metrics, /^farebox_seal_target_behind_seconds \d/m)
     assert.match(metrics, /^farebox_seal_target_problem [01]$/m)
-    await farebox.close()
+    await close()
     assert.ok(!lines.join('').includes(token), 'no token in the log')
   })
 })
