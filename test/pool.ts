@@ -28,7 +28,12 @@ type EventData = {
 /** An event of `node:test`: https://nodejs.org/docs/latest-v24.x/api/test.html#class-testsstream. */
 export type TestEvent = { readonly type: string; readonly data: EventData }
 /** The usage of one file: by its worker, and by the processes that the worker started and that have ended. */
-export type Usage = { readonly cpuSeconds: number; readonly processes: number }
+export type Usage = {
+  readonly cpuSeconds: number
+  readonly processes: number
+  /** Resident memory of the worker after the file. */
+  readonly memoryBytes: number
+}
 /** From a worker. `problems` are failures of the file outside its tests. */
 export type Report =
   | { readonly event: TestEvent }
@@ -71,6 +76,9 @@ const startWorker = (): ChildProcess =>
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
 
+/** A worker with more memory is replaced: the modules of all its files stay in memory, and garbage collection slows down. */
+const maxMemoryBytes = 700_000_000
+
 /** The longest time of a worker without any event, in time limits of a test. */
 const silentLimits = 1.1
 
@@ -81,7 +89,10 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
     const events: TestEvent[] = []
     const running = new Map<number | undefined, string | undefined>()
     const hung = setTimeout(() => worker.kill('SIGKILL'), silentLimits * order.testTimeoutMs)
-    const end = (problems: readonly string[], usage: Usage = { cpuSeconds: 0, processes: 0 }): void => {
+    const end = (
+      problems: readonly string[],
+      usage: Usage = { cpuSeconds: 0, processes: 0, memoryBytes: 0 },
+    ): void => {
       clearTimeout(hung)
       const seconds = (performance.now() - startedMs) / 1_000
       // The text that the file printed before its end has arrived by then.
@@ -142,9 +153,10 @@ export const runPool = async (options: PoolOptions): Promise<void> => {
       const alone = isAlone(file)
       const worker: ChildProcess = alone || !shared?.connected ? start() : shared
       onStarted?.(file)
-      onEnded(await runOn(worker, { ...limits, file }, onEvent))
-      if (alone) await stop(worker)
-      else shared = worker
+      const ended = await runOn(worker, { ...limits, file }, onEvent)
+      onEnded(ended)
+      if (alone || ended.memoryBytes > maxMemoryBytes) await stop(worker)
+      if (!alone) shared = worker
     }
     await stop(shared)
   }

@@ -14,7 +14,8 @@ subscribe('child_process', () => {
 
 const usageNow = (): Usage => {
   const { user, system } = process.cpuUsage()
-  return { cpuSeconds: (user + system) / 1e6 + childSeconds(), processes }
+  const memoryBytes = process.memoryUsage.rss()
+  return { cpuSeconds: (user + system) / 1e6 + childSeconds(), processes, memoryBytes }
 }
 
 /** The state of the process that every file must leave as it was. */
@@ -62,7 +63,8 @@ const runFile = async (order: Order): Promise<void> => {
   // `run` hides an error of the module if some of its tests were defined before. The loader keeps the error.
   await import(pathToFileURL(file).href).catch((error) => problems.push(inspect(error)))
   const cpuSeconds = after.cpuSeconds - before.cpuSeconds
-  send({ usage: { cpuSeconds, processes: after.processes - before.processes }, problems })
+  const { processes, memoryBytes } = after
+  send({ usage: { cpuSeconds, processes: processes - before.processes, memoryBytes }, problems })
   isRunning = false
 }
 

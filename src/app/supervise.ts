@@ -70,7 +70,9 @@ export const supervise = (parts: {
     })
     workers.add(child)
     let worker: string | null = null
-    child.on('message', (message: WorkerReady) => {
+    child.on('message', (message: Partial<WorkerReady>) => {
+      // With `node --watch` a worker also reports the files that it loads.
+      if (message.worker === undefined) return
       worker = message.worker
       state.begun = true
       logger.info({ worker, pid: child.pid }, `${name} is ready`)

@@ -48,7 +48,7 @@ export const anyId = <Id extends string = string>(description: string): z.ZodTyp
 export const time = (description: string): z.ZodType<string> =>
   described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC' })
 
-/** As `time`, but not after the recording of the event: a later time is of the future (docs/decisions/0072). */
+/** As `time`, but not after the recording of the event: a later time is of the future (docs/decisions/0085). */
 export const pastTime = (description: string): z.ZodType<string> =>
   described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC', past: true })
 

@@ -30,7 +30,7 @@ export type EventMetadata = {
   /** Time of the decision, ISO 8601 UTC. Without `continuesAt`, never before the last event of the stream. */
   readonly recordedAt: string
   /**
-   * The time of the stream, if an earlier event of the stream is of the future (docs/decisions/0087). Such an event is
+   * The time of the stream, if an earlier event of the stream is of the future (docs/decisions/0085). Such an event is
    * stored with this time as `recordedAt`, and with the time of its decision as `decidedAt`.
    */
   readonly continuesAt?: string

@@ -86,6 +86,8 @@ describe('a verification finds nothing wrong', () => {
     await goOn(shop, 20 * dayMs)
     await assertClean(shop)
     await shop.switches({ down: false })
+    // The next attempt is due, however many failed before.
+    shop.ahead(21 * dayMs)
     await shop.reads(key, id, { status: 'expired' })
   })
 })

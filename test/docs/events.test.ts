@@ -8,7 +8,7 @@ import { declaredKinds } from '../support/event-kinds.ts'
 const docs = join(import.meta.dirname, '../../docs')
 
 test('docs/decisions/0075 names the invariants of every kind of event, and only existing kinds', () => {
-  const page = readFileSync(join(docs, 'decisions/0075-verification-finds-unfinished-work.md'), 'utf8')
+  const page = readFileSync(join(docs, 'decisions/0075-verification-decides-events-again.md'), 'utf8')
   const table = page.slice(page.indexOf('| Events | Invariants |'))
   const named = [...table.matchAll(/`([A-Z][A-Za-z]+)`/g)].map(([, kind]) => kind)
   assert.deepEqual(named.toSorted(), Object.keys(eventDictionary().events).toSorted())

@@ -8,8 +8,8 @@ import { sql } from '../../src/platform/postgres/kysely.ts'
 const { context, close } = await openCliContext(readConfig(process.env), false, Date.now)
 process.stdout.write(`Connected. Variables: ${[...Object.keys(context), 'sql'].sort().join(', ')}.
   await log.head()
-  await db.selectFrom('orders').select(['orderId', 'status']).limit(3).execute()
-  for await (const event of log.read({ after: 0, limit: 3 })) console.log(event)
+  await db.selectFrom('read.accounts').select('accountId').limit(3).execute()
+  await log.readAll(0, 3)
 `)
 const session = start('farebox> ')
 Object.assign(session.context, context, { sql })

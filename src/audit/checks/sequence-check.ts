@@ -65,7 +65,7 @@ export const checkRepeatedIds = (client: pg.ClientBase, schema: string, findings
 
 /**
  * Checks that the revisions of each stream count from 0 and that no event of a stream is recorded before its
- * predecessor. An event whose stream continues at a future time (docs/decisions/0087) was decided by the clocks of its
+ * predecessor. An event whose stream continues at a future time (docs/decisions/0085) was decided by the clocks of its
  * time, and has the time of the event before it. Fills the table `event_places`, which other checks read.
  */
 export const createSequenceCheck = async (options: {
@@ -263,7 +263,7 @@ type CheckedTimes = StoredTimes & {
 
 /**
  * Compares the time of each event with a clock and with the first seal that covers it. The sealer's clock was right,
- * and no event is recorded after its seal (docs/decisions/0072). Call the result with every event of the log, in order.
+ * and no event is recorded after its seal (docs/decisions/0085). Call the result with every event of the log, in order.
  * @param clock null: compare with the seals only
  */
 export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock | null) => {

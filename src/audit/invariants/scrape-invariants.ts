@@ -258,7 +258,7 @@ const checkHold = (
 
 /**
  * Money is held for started scrapes, at their price. Each attempt ends once and is charged exactly when its outcome is
- * billed. Its hold ends accordingly (docs/decisions/0054-a-scrape-is-a-stream.md).
+ * billed. Its hold ends accordingly (docs/decisions/0054).
  */
 export const scrapeRules = invariant({
   name: 'audit-scrapes',

@@ -289,7 +289,7 @@ type KeylessPayer = {
   readonly actor: Exclude<Actor, { readonly kind: 'key' }>
 }
 
-/** The account whose wallet pays, and its limits (docs/decisions/0063-a-session-pays-for-orders-of-the-console.md). */
+/** The account whose wallet pays, and its limits (docs/decisions/0060). */
 export type Payer = KeyPayer | KeylessPayer
 
 /** Whole cents in any 24 hours; null for no cap. */

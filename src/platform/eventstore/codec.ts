@@ -99,7 +99,7 @@ export async function* readLog(
 /**
  * The times of an event that follows an event of `lastMs` (milliseconds) in its stream: now, or `lastMs` if the clock
  * of another process was slightly ahead. After an event of the future, the stream continues at the time of that event,
- * and the new event also stores the time of its decision (docs/decisions/0087-a-stream-that-ends-in-the-future-continues.md).
+ * and the new event also stores the time of its decision (docs/decisions/0085).
  */
 export const timesAfter = (
   lastMs: number,

@@ -316,7 +316,7 @@ export const migrations: Migrations = {
     $$;
   `,
   // One row per batch, signed by the appending process and committed with the batch
-  // (docs/decisions/0077-each-process-signs-its-batches.md). The head is locked, so it is the last position of the batch.
+  // (docs/decisions/0077). The head is locked, so it is the last position of the batch.
   '4603_signatures': `
     create table log.signatures (
       first_position bigint primary key,
@@ -341,8 +341,8 @@ export const migrations: Migrations = {
   `,
   // Stops the appends of processes of an older version, which may not sign their batches: they call these functions by
   // the old names, and answer 503 if they cannot write. Otherwise their unsigned events would look like events that
-  // were inserted without the service (docs/decisions/0090-older-versions-stop-appending.md). A migration that changes
-  // the duties of an append renames the functions again.
+  // were inserted without the service (docs/decisions/0077). A migration that changes the duties of an append renames
+  // the functions again.
   '4690_older_versions_append_no_more': `
     drop function log.append;
     alter function log.open_batch rename to begin_batch;
