@@ -316,6 +316,7 @@ describe('the invariants that a running server checks', () => {
     const service = await startService(t, blocking, audited)
     const { pool } = service.farebox.core
     const account = await freshAccount(service, 'erased@example.com', { cents: 2_000 })
+    await until(() => sealedThrough(service), { what: 'the first checked events' })
     let erases = true
     const erase = async (): Promise<void> => {
       while (erases) {
