@@ -61,6 +61,7 @@ const slow: Readonly<Record<string, string>> = {
   'test/audit/damaged': 'test/audit/verify, test/audit/checks',
   'test/projections/rebuild-http': 'test/platform/projections/rebuild',
   'test/projections/rebuilt-services': 'test/platform/projections/rebuild',
+  'test/tools/dev/new-feature': 'test/tools/dev/new.test, test/tools/dev/templates',
 }
 
 /** Files that need a process of their own, with the reason. */

@@ -5,7 +5,7 @@
  * a number, a time or a date (docs/decisions/0046).
  */
 
-/** Log 0 is the only log (docs/operations/scale.md). */
+/** Log 0 is the only log (docs/decisions/0046). */
 const token = /^(?:pos_0_)?(\d{1,16})$/
 
 /** The format of a position, for messages and help. */

@@ -85,8 +85,8 @@ export const adoptionStream: StreamName = streamName('adoption')
 export const financeStream: StreamName = streamName('finance')
 
 /**
- * The log that stores a stream, once there are several logs (docs/operations/scale.md): the log of its account, the
- * log of the market, or the log that the whole service shares.
+ * The log that stores a stream, once there are several logs (docs/decisions/0046): the log of its account, the log of
+ * the market, or the log that the whole service shares.
  */
 export type ShardKey =
   | { readonly of: 'account'; readonly log: number }

@@ -11,11 +11,14 @@ const soak = process.env.FAREBOX_SOAK === '1'
 /** Events about their own log: other tests check digests, seals and signatures. */
 const ofTheLog = /^(?:LogSealed|SealKeyRotated|Period\w+)$/
 
-/** What docs/finance/audit-coverage.md lists, by the names of `nameOf`: each section has a reason as its heading. */
+/** What docs/finance/unchecked-fields.md lists, by the names of `nameOf`: each section has a reason as its heading. */
 const listed = (): ReadonlySet<string> => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/finance/audit-coverage.md'), 'utf8')
+  const page = readFileSync(
+    join(import.meta.dirname, '../../docs/finance/unchecked-fields.md'),
+    'utf8',
+  )
   const rows = page
-    .split(/^### /m)
+    .split(/^## /m)
     .slice(1)
     .flatMap((section) => {
       const [why = ''] = section.split('\n')
@@ -61,7 +64,7 @@ test('each field of each kind of event in an unsealed log is covered by an invar
   assert.deepEqual(
     [...silent].filter((name) => !outside.has(name)),
     [],
-    'no invariant detects the change: write one, or give the reason in docs/finance/audit-coverage.md',
+    'no invariant detects the change: write one, or give the reason in docs/finance/unchecked-fields.md',
   )
   // A new invariant finds more: shorten the list then.
   const outdated = [...outside].filter((name) => !silent.has(name))
@@ -71,5 +74,5 @@ test('each field of each kind of event in an unsealed log is covered by an invar
     print(`fields of unsealed events, ${change}: ${counted(all)}`)
   for (const [type, all] of Map.groupBy(tried, ({ type }) => type))
     print(`fields of ${type}: ${counted(all)}`)
-  assert.deepEqual(outdated, [], 'listed in docs/finance/audit-coverage.md, but an invariant detects it')
+  assert.deepEqual(outdated, [], 'listed in docs/finance/unchecked-fields.md, but an invariant detects it')
 })
