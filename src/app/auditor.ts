@@ -45,7 +45,14 @@ export const openAuditor = (options: AuditorOptions): Promise<Auditor> =>
 const openInto = async (closing: CloseStack, options: AuditorOptions): Promise<Auditor> => {
   const { config, systemClock, logger, kill } = options
   const hooks = crashHooks(config.crashAt, kill)
-  const opened = await openCore({ config, role: 'auditor', workers: auditorWorkers, systemClock, logger, hooks })
+  const opened = await openCore({
+    config,
+    role: 'auditor',
+    workers: auditorWorkers,
+    systemClock,
+    logger,
+    hooks,
+  })
   closing.add(opened.close)
   const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
   const groups = config.checkInvariants ? [invariantGroup] : []

@@ -134,7 +134,9 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     probes: (prices) => [
       ...readinessProbes(core, prices, () => startStatus),
       ...(gatewayProblem ? [{ name: 'gateway', check: async () => gatewayProblem() }] : []),
-      ...(auditorProblem ? [{ name: 'auditor', note: true, check: async () => auditorProblem() } as const] : []),
+      ...(auditorProblem
+        ? [{ name: 'auditor', note: true, check: async () => auditorProblem() } as const]
+        : []),
     ],
     groups: enabledGroups(config),
     settings: () => effectiveSettings(process.env),

@@ -1,5 +1,5 @@
-import { auditorWatch } from '../audit/feature.ts'
 import { sealDelivery } from '../audit/external-seals/deliver-seals.ts'
+import { auditorWatch } from '../audit/feature.ts'
 import { invariantMonitor } from '../audit/invariant-monitor.ts'
 import { sealer } from '../audit/seals/sealer.ts'
 import { signatureWatch } from '../audit/signatures/signature-watch.ts'

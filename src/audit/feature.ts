@@ -12,12 +12,7 @@ import { worker } from '../platform/work/worker.ts'
 import { readWorkerRuns } from '../platform/work/worker-runs.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
-import {
-  type Delivery,
-  lagText,
-  readDeliveryLag,
-  startDelivery,
-} from './external-seals/deliver-seals.ts'
+import { type Delivery, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
 import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
@@ -28,9 +23,9 @@ import type { AuditAction } from './settings.ts'
 import { rememberSignatures } from './signatures/check-signatures.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
-import { readOpenViolations } from './violations.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
+import { readOpenViolations } from './violations.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants. */
@@ -261,11 +256,7 @@ const watchAuditor = ({ scheduler, logger }: ServerCore, probes: readonly Probe[
 
 export const open = (
   core: ServerCore,
-  {
-    checkInvariants,
-    seal,
-    sealTarget,
-  }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'>,
+  { checkInvariants, seal, sealTarget }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'>,
 ): Feature & { readonly probes: readonly Probe[] } => {
   const { pool, log, clock, keys, isLogInPostgres } = core
   const verifications = createVerificationRuns(async (request) => {

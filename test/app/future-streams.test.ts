@@ -5,10 +5,10 @@ import { findingText } from '../../src/audit/checks/finding.ts'
 import { sealKeyOf } from '../../src/audit/seals/seals-file.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { newId } from '../../src/kernel/ids.ts'
-import { openStage } from '../contract/stage.ts'
 import { asOperator } from '../support/demo-env.ts'
 import { operate } from '../support/operator.ts'
-import { skipWithoutPostgresLog } from '../support/service.ts'
+import { skipWithoutPostgresLog } from '../support/service-env.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
@@ -17,14 +17,13 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
   skip: skipWithoutPostgresLog,
 }, () => {
   test('accounts that bought in that time can buy at the present time, and operators are warned', async (t) => {
-    let offsetMs = 0
     const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.
-    const stage = await openStage(t, { FAREBOX_SEAL_SECONDS: '1' }, { clockOffsetMs: () => offsetMs, audits: true })
-    const { core } = stage.farebox
-    const { key, accountId } = await stage.customer({ cents: 50_000 })
+    const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const { core } = app
+    const { key, accountId } = await app.customer({ cents: 50_000 })
     const order = () =>
-      stage.client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key })
+      app.client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key })
     const sealed = async () => {
       const head = await core.log.head()
       // One that was under way covers less.
@@ -33,7 +32,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
       await until(async () => (await core.pool.query(seals, [head])).rowCount !== 0, { what: 'a seal' })
     }
     const note = async (): Promise<string> => {
-      const answer = await fetch(`${stage.baseUrl}/readyz`, asOperator)
+      const answer = await fetch(`${app.baseUrl}/readyz`, asOperator)
       return ((await answer.json()) as { notes: { time: string } }).notes.time
     }
     const verified = async (nowMs?: number) => {
@@ -57,17 +56,17 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
 
     assert.equal((await order()).status, 201)
     assert.equal(await note(), 'ok')
-    offsetMs = dayMs
+    app.ahead(dayMs)
     assert.equal((await order()).status, 201)
     await sealed()
-    offsetMs = 0
+    app.ahead(0)
     const head = await core.log.head()
 
     const placed = await order()
     assert.equal(placed.status, 201)
     assert.ok(Math.abs(Date.parse(placed.body.createdAt) - Date.now()) < 60_000)
-    await stage.credit(accountId, 100)
-    assert.equal(await stage.balance(key), 50_000 - 3 * placed.body.amountCents + 100)
+    await app.credit(accountId, 100)
+    assert.equal(await app.balance(key), 50_000 - 3 * placed.body.amountCents + 100)
     await sealed()
     const { rows } = await core.pool.query<{ stream: string; recorded: string; decided: string | null }>(
       `select stream, metadata::json->>'recordedAt' as recorded, metadata::json->>'decidedAt' as decided
@@ -84,7 +83,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     }
 
     await until(async () => /events of the future, recorded up to/.test(await note()), { what: 'the note' })
-    const doctor = await operate(['doctor', '--json'], stage.env)
+    const doctor = await operate(['doctor', '--json'], app.env)
     const { findings } = JSON.parse(doctor.out) as {
       findings: { check: string; state: string; found: string }[]
     }
@@ -109,17 +108,17 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     const since = new Date(startedMs).toISOString()
     const decided = await operate(
       ['ledger', 'decide', '--all', '--since', since, '--reason', reason, '--json'],
-      stage.env,
+      app.env,
     )
     assert.equal(JSON.parse(decided.out).count, now.length, decided.out + decided.err)
     for (const nowMs of [Date.now(), Date.now() + 2 * dayMs]) assert.deepEqual(await verified(nowMs), [])
-    const { code, out, err } = await operate(['ledger', 'verify', '--max-unsealed', '1000'], stage.env)
+    const { code, out, err } = await operate(['ledger', 'verify', '--max-unsealed', '1000'], app.env)
     assert.equal(code, 0, err)
     assert.match(out, new RegExp(`^acknowledged: ${now.length} events$`, 'm'))
     assert.match(out, new RegExp(`decided on .* that it stands: ${reason}$`, 'm'))
     const again = await operate(
       ['ledger', 'decide', '--all', '--since', since, '--reason', reason, '--json'],
-      stage.env,
+      app.env,
     )
     assert.equal(JSON.parse(again.out).count, 0, 'each is on record once')
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { appCommands } from '../../src/app/app-commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import { eventDefinitions } from '../../src/domain/events.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 
 const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
   const out: string[] = []
@@ -22,7 +22,7 @@ const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
 }
 
 test("the list of a server's routes contains those of the interface description", async (t) => {
-  const { env, document } = await startService(t)
+  const { env, document } = await testApp(t)
   const { routes, total } = JSON.parse(await run(['routes', '--json'], env))
   assert.equal(routes.length, total)
   const listed = new Set(routes.map(({ method, path }: Record<string, string>) => `${method} ${path}`))

@@ -2,16 +2,17 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { asOperator } from '../support/demo-env.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { skipWithoutPostgresLog, startService } from '../support/service.ts'
+import { skipWithoutPostgresLog } from '../support/service-env.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 /** The service, with a network to Postgres that fails on request. */
 const behindProxy = async (t: TestContext) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
-  const service = await startService(t, { DATABASE_URL: proxy.url })
-  return { proxy, ...service }
+  const app = await testApp(t, { settings: { DATABASE_URL: proxy.url } })
+  return { proxy, ...app }
 }
 
 test('a log that accepts no append makes the service not ready, with one log line, until an append succeeds', {
@@ -19,11 +20,10 @@ test('a log that accepts no append makes the service not ready, with one log lin
 }, async (t) => {
   const { url, pool } = await testDatabase(t)
   const lines: { msg: string }[] = []
-  const { baseUrl, buyer } = await startService(
-    t,
-    { DATABASE_URL: url, LOG_LEVEL: 'warn' },
-    { logTo: { write: (line) => void lines.push(JSON.parse(line)) } },
-  )
+  const { baseUrl, buyer } = await testApp(t, {
+    settings: { DATABASE_URL: url, LOG_LEVEL: 'warn' },
+    logTo: { write: (line) => void lines.push(JSON.parse(line)) },
+  })
   const order = async (): Promise<number> =>
     (await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 5 })).status
   const linesAbout = (what: RegExp): number => lines.filter(({ msg }) => what.test(msg)).length
@@ -85,7 +85,7 @@ for (const [what, fail] of [
 
 test('requests are answered with 503 and Retry-After, never 500, while a newer version exchanges a read table', async (t) => {
   const { url, pool } = await testDatabase(t)
-  const { baseUrl, demo } = await startService(t, { DATABASE_URL: url })
+  const { baseUrl, demo } = await testApp(t, { settings: { DATABASE_URL: url } })
   const get = () => fetch(`${baseUrl}/api/v1/orders`, { headers: { 'x-api-key': demo.buyer.key } })
   const all = () => Promise.all(Array.from({ length: 10 }, get))
   const untilServed = () => until(async () => (await all()).every(({ status }) => status === 200))

@@ -4,19 +4,18 @@ import { type TestContext, test } from 'node:test'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { cookieNames } from '../../src/platform/ui/cookies.ts'
 import { newSecret } from '../../src/platform/vault/secrets.ts'
-import { openStage, type Stage } from '../contract/stage.ts'
-import { skipWithoutPostgresLog } from '../support/service.ts'
+import { skipWithoutPostgresLog } from '../support/service-env.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 /** The service, and a session on another database that changes the service's database. */
 const openRefusable = async (t: TestContext) => {
   const lines: { msg: string }[] = []
-  const stage = await openStage(
-    t,
-    { LOG_LEVEL: 'warn' },
-    { logTo: { write: (line) => void lines.push(JSON.parse(line)) } },
-  )
-  const url = new URL(stage.env.DATABASE_URL!)
+  const app = await testApp(t, {
+    settings: { LOG_LEVEL: 'warn' },
+    logTo: { write: (line) => void lines.push(JSON.parse(line)) },
+  })
+  const url = new URL(app.env.DATABASE_URL!)
   const name = url.pathname.slice(1)
   const admin = createPool({
     url: Object.assign(url, { pathname: '/postgres' }).toString(),
@@ -31,13 +30,13 @@ const openRefusable = async (t: TestContext) => {
       name,
     ])
   }
-  return { stage, lines, alter }
+  return { app, lines, alter }
 }
 
 type Exchange = { readonly what: string; readonly response: Response; readonly text: string }
 
 /** Every documented operation and some pages, with a cached key and one that must be looked up. */
-const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Exchange[]> => {
+const askAll = async ({ baseUrl, document, demo }: TestApp): Promise<readonly Exchange[]> => {
   const operations = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
     ([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
   )
@@ -68,17 +67,17 @@ const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Exch
   )
 }
 
-const order = (stage: Stage, key: string) =>
-  stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
+const order = (app: TestApp, key: string) =>
+  app.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
 
 test('a database that accepts no connections causes 503 on every route and only a few log lines', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { stage, lines, alter } = await openRefusable(t)
-  const { key } = await stage.customer({ cents: 100_000 })
-  assert.equal((await order(stage, key)).status, 201)
+  const { app, lines, alter } = await openRefusable(t)
+  const { key } = await app.customer({ cents: 100_000 })
+  assert.equal((await order(app, key)).status, 201)
   await alter('with allow_connections false')
-  const answers = await askAll(stage)
+  const answers = await askAll(app)
   const away = answers.filter(({ response }) => response.status === 503)
   for (const { what, response, text } of answers)
     assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
@@ -90,30 +89,30 @@ test('a database that accepts no connections causes 503 on every route and only 
   for (const [msg, repeated = []] of Object.entries(Object.groupBy(lines, (line) => line.msg)))
     assert.ok(repeated.length <= 10, `${repeated.length} lines: ${msg}`)
   await alter('with allow_connections true')
-  await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
+  await until(async () => (await order(app, key)).status === 201, { what: 'an order after the outage' })
 })
 
 test('a read-only database causes 503 for changing requests, and the service recovers by itself', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { stage, alter } = await openRefusable(t)
-  const { key } = await stage.customer({ cents: 100_000 })
+  const { app, alter } = await openRefusable(t)
+  const { key } = await app.customer({ cents: 100_000 })
   const hook = { url: 'http://127.0.0.1:9/hook', events: ['ping'] }
-  assert.equal((await order(stage, key)).status, 201)
-  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  assert.equal((await order(app, key)).status, 201)
+  assert.ok(await app.farebox.projecting.caughtUp(30_000))
   await alter('set default_transaction_read_only = on')
   const changes = () =>
     Promise.all([
-      order(stage, key),
-      stage.client.post('/api/v1/webhooks', hook, { key }),
-      stage.client.post('/api/v1/deposits', { amount_cents: 1_000, method: 'card' }, { key }),
+      order(app, key),
+      app.client.post('/api/v1/webhooks', hook, { key }),
+      app.client.post('/api/v1/deposits', { amount_cents: 1_000, method: 'card' }, { key }),
     ])
   for (let n = 0; n < 5; n += 1)
     for (const { status, headers, text } of await changes()) {
       assert.equal(status, 503, text)
       assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
     }
-  for (const { what, response, text } of await askAll(stage))
+  for (const { what, response, text } of await askAll(app))
     assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
   // Sessions that are open now stay read-only.
   await alter('reset default_transaction_read_only', false)
@@ -122,5 +121,5 @@ test('a read-only database causes 503 for changing requests, and the service rec
     what: 'changes after the outage',
   })
   for (let n = 0; n < 5; n += 1) for (const { status } of await changes()) assert.ok(status < 300)
-  await until(async () => (await fetch(`${stage.baseUrl}/readyz`)).ok, { what: 'readiness' })
+  await until(async () => (await fetch(`${app.baseUrl}/readyz`)).ok, { what: 'readiness' })
 })

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openStage } from '../contract/stage.ts'
 import { setBack } from '../platform/eventstore/set-back.ts'
-import { logInPostgres } from '../support/service.ts'
+import { logInPostgres } from '../support/service-env.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const skip = logInPostgres ? false : 'the log is set back in Postgres'
 
 test('a process ends when the log has lost events that the process knows', { skip }, async (t) => {
-  const stage = await openStage(t)
-  const { core, failed } = stage.farebox
-  const { key } = await stage.customer({ cents: 10_000 })
+  const app = await testApp(t)
+  const { core, failed } = app.farebox
+  const { key } = await app.customer({ cents: 10_000 })
   // A key that the read models do not have yet is unknown, whatever happened to the log.
-  await until(async () => (await stage.balance(key)) === 10_000)
+  await until(async () => (await app.balance(key)) === 10_000)
   await setBack(core.pool, (await core.log.head()) - 1)
   const order = { product_id: 'residential-premium', quantity: 1 }
   let ended: Error | null = null
@@ -23,7 +23,7 @@ test('a process ends when the log has lost events that the process knows', { ski
   // The first one may be refused by the key look-up, whose connection ended too: then nothing was appended
   // yet.
   await until(async () => {
-    answers.add((await stage.client.post('/api/v1/orders', order, { key })).status)
+    answers.add((await app.client.post('/api/v1/orders', order, { key })).status)
     return ended !== null
   })
   assert.deepEqual([...answers], [503])

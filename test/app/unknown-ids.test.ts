@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { allRegistrations } from '../../src/app/commands.ts'
-import { openStage } from '../contract/stage.ts'
-import { cliOf } from '../features/resellers/cli.ts'
+import { testApp } from '../support/test-app.ts'
 
 const account = ['--account', 'acc_none'] as const
 const by = ['--cents', '1', '--reference', 'r'] as const
@@ -45,14 +43,12 @@ const commands: readonly (readonly string[])[] = [
 ]
 
 test('every command that is given an unknown id exits with 2, says so, and writes nothing', async (t) => {
-  const { farebox } = await openStage(t)
-  const { core } = farebox
-  const run = cliOf(farebox, await allRegistrations())
-  const stage = await core.log.head()
+  const { core, cli } = await testApp(t)
+  const head = await core.log.head()
   for (const args of commands) {
-    const { code, err, json } = await run(...args)
+    const { code, err, json } = await cli(...args)
     assert.equal(code, 2, `${args.join(' ')}: ${err}`)
     assert.equal(`error: ${json?.error}`, err, args.join(' '))
   }
-  assert.equal(await core.log.head(), stage)
+  assert.equal(await core.log.head(), head)
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
-import { serviceEnv } from '../support/service.ts'
+import { serviceEnv } from '../support/service-env.ts'
 
 /** More wallets than a stopping process lists for the next one. */
 const orders = 210

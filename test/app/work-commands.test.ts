@@ -1,30 +1,28 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { appCommands } from '../../src/app/app-commands.ts'
-import { cliOf } from '../features/resellers/cli.ts'
-import { startReceiver } from '../features/webhooks/receiver.ts'
 import {
   deliveriesOf,
   hookTo,
-  openHooks,
   ping,
   startReactor,
   startWorker,
   untilDelivery,
-} from '../features/webhooks/world.ts'
+} from '../features/webhooks/deliveries.ts'
+import { startReceiver } from '../features/webhooks/receiver.ts'
+import { testApp } from '../support/test-app.ts'
 
 test('an operator lists waiting and abandoned work and retries it', async (t) => {
-  const stage = await openHooks(t)
-  const { core } = stage.farebox
-  const cli = cliOf(stage.farebox, appCommands)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { core } = app
+  const { cli } = app
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   let code = 410
   receiver.answer((response) => response.writeHead(code).end())
-  const hook = await hookTo(stage, receiver.url)
-  const gone = await ping(stage, hook)
-  startWorker(t, stage)
-  await untilDelivery(stage, hook, gone, ({ status }) => status === 'abandoned')
+  const hook = await hookTo(app, receiver.url)
+  const gone = await ping(app, hook)
+  startWorker(t, app)
+  await untilDelivery(app, hook, gone, ({ status }) => status === 'abandoned')
   await core.pool.query(`insert into work.messages (order_id, account_id, customer_id, outcome, due_at, status, finished_at, result)
     values ('ord_1', 'acc_1', 'cus_1', 'placed', now(), 'dead', now(), 'given up: error 500')`)
 
@@ -39,14 +37,14 @@ test('an operator lists waiting and abandoned work and retries it', async (t) =>
   )
 
   code = 200
-  const enabled = await stage.client.call('PATCH', `/api/v1/webhooks/${hook.id}`, {
+  const enabled = await app.client.call('PATCH', `/api/v1/webhooks/${hook.id}`, {
     key: hook.key,
     json: { status: 'active' },
   })
   assert.equal(enabled.status, 200, enabled.text)
   assert.deepEqual((await cli('work', 'retry', '--queue', 'webhooks', '--item', gone)).json, { retried: 1 })
-  await untilDelivery(stage, hook, gone, ({ status }) => status === 'succeeded')
-  assert.equal((await deliveriesOf(stage, hook)).length, 1)
+  await untilDelivery(app, hook, gone, ({ status }) => status === 'succeeded')
+  assert.equal((await deliveriesOf(app, hook)).length, 1)
   assert.deepEqual((await cli('work', 'retry', '--queue', 'messages', '--all')).json, { retried: 1 })
   const { rows } = await core.pool.query('select status, attempts from work.messages')
   assert.deepEqual(rows, [{ status: 'pending', attempts: 0 }])

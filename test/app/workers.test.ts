@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { appCommands } from '../../src/app/app-commands.ts'
 import { allWorkers, serverWorkers } from '../../src/app/worker-list.ts'
 import { completion } from '../../src/features/orders/complete-orders.ts'
 import { createScheduler } from '../../src/platform/work/scheduler.ts'
 import { triggerText } from '../../src/platform/work/worker.ts'
-import { cliOf } from '../features/resellers/cli.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 type Listed = {
@@ -34,9 +32,7 @@ test('every worker has its own name and a one-sentence description', () => {
 
 describe('farebox workers', async () => {
   test('lists all workers, with the last run and the last error of each', async (t) => {
-    const { farebox } = await startService(t, {}, { audits: true })
-    const { core } = farebox
-    const cli = cliOf(farebox, appCommands)
+    const { core, cli } = await testApp(t, { audits: true })
     const listed = async (): Promise<ReadonlyMap<string, Listed>> => {
       const { workers } = (await cli('workers')).json as { workers: readonly Listed[] }
       return new Map(workers.map((one) => [one.name, one]))

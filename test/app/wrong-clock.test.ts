@@ -2,22 +2,21 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResults } from '../../src/features/scrapers/stored-results.ts'
 import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
-import { openStage } from '../contract/stage.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 
 test("with a clock that is a month ahead nothing is delayed, deleted or appended early: all times are Postgres's", async (t) => {
   const clock = { aheadMs: 0 }
-  const stage = await openStage(
-    t,
-    { FAREBOX_DEPOSIT_LOOK_MS: '1000' },
-    { systemClock: () => Date.now() + clock.aheadMs },
-  )
-  const { core } = stage.farebox
+  const app = await testApp(t, {
+    settings: { FAREBOX_DEPOSIT_LOOK_MS: '1000' },
+    systemClock: () => Date.now() + clock.aheadMs,
+  })
+  const { core } = app
   const { pool, clockGuard } = core
-  const { key } = await stage.customer({ cents: 10_000 })
-  const opened = await stage.client.post('/api/v1/deposits', { amount_cents: 2_000 }, { key })
+  const { key } = await app.customer({ cents: 10_000 })
+  const opened = await app.client.post('/api/v1/deposits', { amount_cents: 2_000 }, { key })
   assert.equal(opened.status, 200, opened.text)
   await pool.query(
     `insert into work.scrape_results (scrape_id, attempt, outcome, cached, credits_charged, hash, bytes, packing, body, expires_at)
@@ -48,7 +47,7 @@ test("with a clock that is a month ahead nothing is delayed, deleted or appended
     LogUnavailable,
   )
   assert.equal(
-    (await stage.client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key }))
+    (await app.client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key }))
       .status,
     503,
   )

@@ -6,11 +6,10 @@ import { onWebhooks } from '../../src/features/webhooks/start-webhooks.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { auditWorld, sealedHistory, testKey } from '../audit/world.ts'
-import { openShop } from '../features/deposits/support.ts'
 import { buyPlan } from '../features/webhooks/causes.ts'
+import { hookTo, startReactor, startWorker } from '../features/webhooks/deliveries.ts'
 import { startReceiver } from '../features/webhooks/receiver.ts'
-import { hookTo, openHooks, startReactor, startWorker } from '../features/webhooks/world.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import { filesOnPath } from './paths.ts'
 
@@ -26,7 +25,7 @@ const assertAtMost = (limit: number, path: readonly string[]): void =>
 
 describe('a path has few files:', () => {
   test('an order that the wallet pays, from the request to the answer', async (t) => {
-    const { buyer } = await startService(t, {}, { roles: ['http'] })
+    const { buyer } = await testApp(t, { roles: ['http'] })
     const order = async (name: string) => {
       const json = {
         product_id: 'isp-static',
@@ -53,8 +52,8 @@ describe('a path has few files:', () => {
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
-    const shop = await openShop(t, {}, { roles: ['http'] })
-    const { core, features } = shop.farebox
+    const app = await testApp(t, { roles: ['http'] })
+    const { core, features } = app.farebox
     // Of the workers only this one runs, so that the others do nothing meanwhile.
     const workers = createWorkers(core)
     const callbacks = features.deposits.takeCallbacks({ workers })
@@ -62,12 +61,12 @@ describe('a path has few files:', () => {
       await callbacks.stop()
       await workers.stop()
     })
-    const { key } = await shop.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const pay = async () => {
-      const { deposit_id: depositId } = await shop.open(key, { amount_cents: 2500 })
+      const { deposit_id: depositId } = await app.openDeposit(key, { amount_cents: 2500 })
       return async () => {
         const before = await core.log.head()
-        assert.equal((await shop.act(depositId, 'pay')).status, 200)
+        assert.equal((await app.act(depositId, 'pay')).status, 200)
         await until(async () => (await core.log.head()) > before, { what: 'the credit' })
       }
     }
@@ -99,11 +98,11 @@ describe('a path has few files:', () => {
   })
 
   test('a webhook, from the due row of an order to the recorded outcome', async (t) => {
-    const stage = await openHooks(t)
-    const { core, projecting } = stage.farebox
+    const app = await testApp(t, { roles: ['http', 'projections'] })
+    const { core, projecting } = app.farebox
     const receiver = await startReceiver(t)
-    const customer = await stage.customer({ cents: 100_000 })
-    await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
+    const customer = await app.customer({ cents: 100_000 })
+    await hookTo(app, receiver.url, ['order.fulfilled'], customer)
     // The enqueuer of the measured delivery starts a round when the gate opens.
     let gate = Promise.resolve()
     const gated = {
@@ -112,8 +111,8 @@ describe('a path has few files:', () => {
         return core.pool.query(...query)
       },
     } as unknown as typeof core.pool
-    startReactor(t, stage, { pool: gated })
-    const worker = startWorker(t, stage)
+    startReactor(t, app, { pool: gated })
+    const worker = startWorker(t, app)
     t.after(onWebhooks(projecting.progress, { due: [], queued: [worker.wake] }))
     const count = async (sql: string): Promise<number> => (await core.pool.query(sql)).rows[0].n
     const succeeded = (times: number) =>
@@ -124,12 +123,12 @@ describe('a path has few files:', () => {
           )) === times,
         { what: `${times} deliveries` },
       )
-    await buyPlan(stage, customer)
-    await buyPlan(stage, customer)
+    await buyPlan(app, customer)
+    await buyPlan(app, customer)
     await succeeded(2)
     const opening = Promise.withResolvers<void>()
     gate = opening.promise
-    await buyPlan(stage, customer)
+    await buyPlan(app, customer)
     await until(
       async () =>
         (await count('select count(*)::integer as n from read.webhooks_due where not enqueued')) === 1,

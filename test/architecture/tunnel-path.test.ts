@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { basic, talkTo } from '../gateway/support/clients.ts'
 import { startRealWorker, whoami } from '../gateway/support/real-worker.ts'
 import { echoTarget } from '../gateway/support/targets.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import { filesOnPath } from './paths.ts'
 
@@ -23,13 +23,12 @@ const background = [
 ]
 
 test('a CONNECT tunnel of a paid plan has at most 30 files on its path, from the accept to the close', async (t) => {
-  const service = await startService(
-    t,
-    { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' },
-    { roles: ['http', 'projections'] },
-  )
-  const { port } = await startRealWorker(t, service)
-  const { buyer } = service
+  const app = await testApp(t, {
+    settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' },
+    roles: ['http', 'projections'],
+  })
+  const { port } = await startRealWorker(t, app)
+  const { buyer } = app
   const { body: order } = await buyer.post('/api/v1/orders', {
     product_id: 'residential-premium',
     quantity: 1,

@@ -12,12 +12,11 @@ import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.t
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { inTransaction } from '../../src/platform/postgres/transaction.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
-import { freshAccount } from '../support/console.ts'
 import { asOperator } from '../support/demo-env.ts'
 import { startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import { allEvents, tamper } from './world.ts'
 
@@ -153,30 +152,30 @@ test('after all events are checked again, earlier violations no longer count in 
 const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
 
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {
-  const service = await startService(t, sealing, { audits: true })
-  const { farebox, env } = service
+  const app = await testApp(t, { settings: sealing, audits: true })
+  const { farebox, env } = app
   const { pool, log } = farebox.core
   const since = new Date().toISOString()
   const invariantNoteAt = async (baseUrl: string): Promise<string> => {
     const answer = await fetch(`${baseUrl}/readyz`, asOperator)
     return ((await answer.json()) as { notes?: { laws?: string } }).notes?.laws ?? 'none'
   }
-  await freshAccount(service, 'hidden@example.com', { cents: 2_000 })
+  await app.customer({ email: 'hidden@example.com', cents: 2_000 })
   const credit = (await allEvents(log)).findLast(({ type }) => type === 'WalletCredited')
   assert.ok(credit)
   const { stream, type, metadata, revision } = credit
   const id = newEventId()
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
   await log.append(stream, revision, [{ id, type, data, metadata }])
-  await until(async () => (await invariantNoteAt(service.baseUrl)).includes(id), {
+  await until(async () => (await invariantNoteAt(app.baseUrl)).includes(id), {
     timeoutMs: 20_000,
     what: 'an alarm',
   })
 
   await pool.query('delete from read.violations')
-  assert.match(await invariantNoteAt(service.baseUrl), new RegExp(`${id} breaks .*they were changed`))
+  assert.match(await invariantNoteAt(app.baseUrl), new RegExp(`${id} breaks .*they were changed`))
   const ordinal = (await allEvents(log)).findIndex((event) => event.id === id) + 1
-  await service.close()
+  await app.close()
   const doctor = await operate(['doctor', '--json'], env)
   assert.match(doctor.out, new RegExp(id))
   const byHand = await operate(['ledger', 'seal', '--json'], env)
@@ -225,11 +224,11 @@ const untilSealed = async (log: EventLog): Promise<void> => {
 }
 
 test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
-  const service = await startService(t, sealing, { audits: true })
-  const { farebox, env } = service
-  const { accountId } = await freshAccount(service, 'unsigned@example.com', { cents: 2_000 })
+  const app = await testApp(t, { settings: sealing, audits: true })
+  const { farebox, env } = app
+  const { accountId } = await app.customer({ email: 'unsigned@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await service.close()
+  await app.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -278,11 +277,11 @@ const digestOfRows = async (pool: pg.Pool): Promise<string> => {
 }
 
 test('a forged event is not sealed after all process keys and signatures are deleted', async (t) => {
-  const service = await startService(t, sealing, { audits: true })
-  const { farebox, env } = service
-  const { accountId } = await freshAccount(service, 'forged@example.com', { cents: 2_000 })
+  const app = await testApp(t, { settings: sealing, audits: true })
+  const { farebox, env } = app
+  const { accountId } = await app.customer({ email: 'forged@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await service.close()
+  await app.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -344,12 +343,12 @@ test('a forged event is not sealed after all process keys and signatures are del
 })
 
 test('events that were not checked are not sealed until all events are checked again', async (t) => {
-  const service = await startService(t, sealing, { audits: true })
-  const { farebox, env } = service
+  const app = await testApp(t, { settings: sealing, audits: true })
+  const { farebox, env } = app
   const { log } = farebox.core
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
-  const { accountId } = await freshAccount(service, 'passed@example.com', { cents: 2_000 })
+  const { accountId } = await app.customer({ email: 'passed@example.com', cents: 2_000 })
   await untilSealed(log)
   const credit = (await allEvents(log)).findLast(
     ({ type, stream }) => type === 'WalletCredited' && stream === `ledger-${accountId}`,
@@ -368,7 +367,7 @@ test('events that were not checked are not sealed until all events are checked a
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
   await log.append(stream, revision, [{ id, type, data, metadata }])
   const { position } = (await allEvents(log)).find((event) => event.id === id)!
-  await service.close()
+  await app.close()
   holder.release(true)
 
   await insider.query(`update engine.checkpoints set position = $1, last_event = $2 where name = 'laws'`, [

@@ -14,41 +14,38 @@ import { definitionOf } from '../../src/platform/projections/definition.ts'
 import { foldBatch } from '../../src/platform/projections/fold-batch.ts'
 import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import { createScheduler } from '../../src/platform/work/scheduler.ts'
-import { freshAccount } from '../support/console.ts'
 import { asOperator } from '../support/demo-env.ts'
 import { operate } from '../support/operator.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import { allEvents, tamper } from './world.ts'
 
-const audited = { audits: true } as const
 const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
 const blocking = { ...sealing, FAREBOX_AUDIT_ACTION: 'block' }
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
-const buy = async (service: Service, key: string): Promise<number> =>
-  (await service.buyer.post('/api/v1/orders', plan, { key, headers: { 'idempotency-key': randomUUID() } }))
-    .status
+const buy = async (app: TestApp, key: string): Promise<number> =>
+  (await app.buyer.post('/api/v1/orders', plan, { key, headers: { 'idempotency-key': randomUUID() } })).status
 
-const sealedThrough = async ({ farebox }: Service): Promise<number> => {
+const sealedThrough = async ({ farebox }: TestApp): Promise<number> => {
   const { seals } = await listSeals(farebox.core.log, { limit: 1, offset: 0 })
   return seals[0]?.throughOrdinal ?? 0
 }
 
-const ordinalOfLastOrder = async ({ farebox }: Service): Promise<number> =>
+const ordinalOfLastOrder = async ({ farebox }: TestApp): Promise<number> =>
   (await allEvents(farebox.core.log)).findLastIndex(({ type }) => type === 'OrderCompleted') + 1
 
-const readyz = async ({ baseUrl }: Service): Promise<{ status: number; note: string }> => {
+const readyz = async ({ baseUrl }: TestApp): Promise<{ status: number; note: string }> => {
   const answer = await fetch(`${baseUrl}/readyz`, asOperator)
   const { notes } = (await answer.json()) as { notes?: { laws: string } }
   return { status: answer.status, note: notes?.laws ?? 'not looked at' }
 }
 
-const metrics = async ({ baseUrl }: Service): Promise<string> =>
+const metrics = async ({ baseUrl }: TestApp): Promise<string> =>
   (await fetch(`${baseUrl}/metrics`, asOperator)).text()
 
 /** A monitor as another process starts it, once it has processed all open violations. */
-const restartMonitor = async (t: TestContext, { farebox, auditor }: Service): Promise<void> => {
+const restartMonitor = async (t: TestContext, { farebox, auditor }: TestApp): Promise<void> => {
   const { core, config } = farebox
   const scheduler = createScheduler({ ...core, workers: [invariantMonitor], place: null })
   t.after(() => scheduler.stop())
@@ -70,7 +67,7 @@ const restartMonitor = async (t: TestContext, { farebox, auditor }: Service): Pr
 }
 
 /** What an insider with the database does: a credit that fits the wallet's figures and answers to no deposit. */
-const giveMoney = async ({ farebox }: Service, accountId: string): Promise<string> => {
+const giveMoney = async ({ farebox }: TestApp, accountId: string): Promise<string> => {
   const { log } = farebox.core
   const of = (await allEvents(log)).filter(({ stream }) => stream === `ledger-${accountId}`)
   const credit = of.find(({ type }) => type === 'WalletCredited')
@@ -91,25 +88,25 @@ const giveMoney = async ({ farebox }: Service, accountId: string): Promise<strin
 
 describe('the invariants that a running server checks', () => {
   test('money without a reason stops sealing and its account only, until an operator acknowledges it', async (t) => {
-    const service = await startService(t, blocking, audited)
-    const { env, farebox } = service
-    const thief = await freshAccount(service, 'thief@example.com', { cents: 2_000 })
-    const other = await freshAccount(service, 'other@example.com', { cents: 50_000 })
-    assert.equal(await buy(service, thief.key), 201)
-    await until(async () => (await readyz(service)).note === 'ok', {
+    const app = await testApp(t, { settings: blocking, audits: true })
+    const { env, farebox } = app
+    const thief = await app.customer({ email: 'thief@example.com', cents: 2_000 })
+    const other = await app.customer({ email: 'other@example.com', cents: 50_000 })
+    assert.equal(await buy(app, thief.key), 201)
+    await until(async () => (await readyz(app)).note === 'ok', {
       timeoutMs: 20_000,
       what: 'checked invariants',
     })
 
-    const eventId = await giveMoney(service, thief.accountId)
-    await until(async () => (await buy(service, thief.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
-    const said = await readyz(service)
+    const eventId = await giveMoney(app, thief.accountId)
+    await until(async () => (await buy(app, thief.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
+    const said = await readyz(app)
     assert.equal(said.status, 200, 'orders of the others can be placed')
     assert.match(said.note, new RegExp(`WalletCredited ${eventId} breaks .*pay_none.*ledger decide`))
-    assert.equal(await buy(service, other.key), 201)
+    assert.equal(await buy(app, other.key), 201)
 
     const ordinal = (await allEvents(farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
-    assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+    assert.ok((await sealedThrough(app)) < ordinal, 'it is not sealed')
     const refused = await operate(['ledger', 'seal', '--json'], env)
     assert.equal(refused.code, 1)
     assert.equal(JSON.parse(refused.out).code, 'law_broken')
@@ -124,22 +121,22 @@ describe('the invariants that a running server checks', () => {
     for (const _ of [1, 2]) assert.equal((await operate(['ledger', 'decide', eventId, ...why], env)).code, 0)
     const decisions = (await allEvents(farebox.core.log)).filter(({ type }) => type === 'LawBreachDecided')
     assert.equal(decisions.length, 1, 'it is on record once')
-    await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
-    await until(async () => (await readyz(service)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
+    await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
+    await until(async () => (await readyz(app)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
 
     assert.equal((await operate(['accounts', 'unblock', thief.accountId], env)).code, 0)
-    await until(async () => (await buy(service, thief.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
+    await until(async () => (await buy(app, thief.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
     const verified = await operate(['ledger', 'verify', '--json'], env)
     assert.equal(verified.code, 1, 'an auditor still sees it')
     assert.match(verified.out, /pay_none.* decided on .* that it stands: a gift that was written by hand/)
   })
 
   test('a valid event that no process signed stops sealing and its account, until an operator acknowledges it', async (t) => {
-    const service = await startService(t, blocking, audited)
-    const { env, farebox } = service
-    const account = await freshAccount(service, 'added@example.com', { cents: 50_000 })
-    assert.equal(await buy(service, account.key), 201)
-    await until(async () => (await readyz(service)).note === 'ok', {
+    const app = await testApp(t, { settings: blocking, audits: true })
+    const { env, farebox } = app
+    const account = await app.customer({ email: 'added@example.com', cents: 50_000 })
+    assert.equal(await buy(app, account.key), 201)
+    await until(async () => (await readyz(app)).note === 'ok', {
       timeoutMs: 20_000,
       what: 'checked invariants',
     })
@@ -157,13 +154,13 @@ describe('the invariants that a running server checks', () => {
       ],
       ['update log.head set last_position = last_position + 1'],
     )
-    await until(async () => (await buy(service, account.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
+    await until(async () => (await buy(app, account.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
     const listed = await operate(['ledger', 'breaches', '--json'], env)
     assert.match(listed.out, new RegExp(`${eventId}.*signed-by-its-process.*added past the service`))
     const ordinal = (await allEvents(farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
-    assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+    assert.ok((await sealedThrough(app)) < ordinal, 'it is not sealed')
     assert.equal((await operate(['ledger', 'decide', eventId, '--reason', 'a test'], env)).code, 0)
-    await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
+    await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
     const verified = await operate(['ledger', 'verify', '--json'], env)
     assert.match(verified.out, /no process signed it/, 'an auditor still sees it')
   })
@@ -171,30 +168,30 @@ describe('the invariants that a running server checks', () => {
   test('every open violation is logged and blocks its account, however many there are', async (t) => {
     const lines: string[] = []
     const logTo = { write: (line: string) => void lines.push(line) }
-    const service = await startService(t, blocking, { logTo, audits: true })
-    const { env } = service
+    const app = await testApp(t, { settings: blocking, logTo, audits: true })
+    const { env } = app
     const since = new Date().toISOString()
-    const first = await freshAccount(service, 'first@example.com', { cents: 2_000 })
-    const last = await freshAccount(service, 'last@example.com', { cents: 2_000 })
+    const first = await app.customer({ email: 'first@example.com', cents: 2_000 })
+    const last = await app.customer({ email: 'last@example.com', cents: 2_000 })
     const forged: string[] = []
-    for (let n = 0; n < 25; n += 1) forged.push(await giveMoney(service, first.accountId))
-    forged.push(await giveMoney(service, last.accountId))
-    await until(async () => (await buy(service, last.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
-    assert.equal(await buy(service, first.key), 403)
-    assert.match((await readyz(service)).note, /, and \d\d more; /)
+    for (let n = 0; n < 25; n += 1) forged.push(await giveMoney(app, first.accountId))
+    forged.push(await giveMoney(app, last.accountId))
+    await until(async () => (await buy(app, last.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+    assert.equal(await buy(app, first.key), 403)
+    assert.match((await readyz(app)).note, /, and \d\d more; /)
     await until(async () => forged.every((id) => lines.some((line) => line.includes(id))), {
       timeoutMs: 20_000,
       what: 'a line for each violation',
     })
-    assert.match(await metrics(service), /^farebox_open_violations (2[6-9]|[3-9]\d)$/m)
+    assert.match(await metrics(app), /^farebox_open_violations (2[6-9]|[3-9]\d)$/m)
 
     assert.equal((await operate(['accounts', 'unblock', last.accountId], env)).code, 0)
-    await until(async () => (await buy(service, last.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
-    await giveMoney(service, first.accountId) // the list of open violations changes
-    await restartMonitor(t, service)
-    assert.equal(await buy(service, last.key), 201, 'the operator is not overruled')
-    const repeated = await giveMoney(service, last.accountId)
-    await until(async () => (await buy(service, last.key)) === 403, { timeoutMs: 20_000, what: repeated })
+    await until(async () => (await buy(app, last.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
+    await giveMoney(app, first.accountId) // the list of open violations changes
+    await restartMonitor(t, app)
+    assert.equal(await buy(app, last.key), 201, 'the operator is not overruled')
+    const repeated = await giveMoney(app, last.accountId)
+    await until(async () => (await buy(app, last.key)) === 403, { timeoutMs: 20_000, what: repeated })
 
     const misused = await operate(['ledger', 'decide', '--all', '--reason', 'x'], env)
     assert.equal(misused.code, 2)
@@ -203,62 +200,62 @@ describe('the invariants that a running server checks', () => {
     assert.equal(later.code, 2, later.out)
     const decided = await operate(['ledger', 'decide', '--all', '--since', since, ...why], env)
     assert.ok(JSON.parse(decided.out).count >= 28, decided.out + decided.err)
-    await until(async () => (await readyz(service)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
+    await until(async () => (await readyz(app)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
     assert.equal((await operate(['ledger', 'breaches', '--open', '--json'], env)).code, 0)
   })
 
   test('a violation can stop sealing without blocking an account', async (t) => {
-    const service = await startService(t, sealing, audited)
-    const account = await freshAccount(service, 'alarm@example.com', { cents: 2_000 })
-    const eventId = await giveMoney(service, account.accountId)
-    await until(async () => (await readyz(service)).note.includes(eventId), {
+    const app = await testApp(t, { settings: sealing, audits: true })
+    const account = await app.customer({ email: 'alarm@example.com', cents: 2_000 })
+    const eventId = await giveMoney(app, account.accountId)
+    await until(async () => (await readyz(app)).note.includes(eventId), {
       timeoutMs: 20_000,
       what: 'the alarm',
     })
-    await restartMonitor(t, service)
-    assert.equal(await buy(service, account.key), 201)
-    const doctor = await operate(['doctor', '--json'], service.env)
+    await restartMonitor(t, app)
+    assert.equal(await buy(app, account.key), 201)
+    const doctor = await operate(['doctor', '--json'], app.env)
     const findings: { check: string; state: string; found: string }[] = JSON.parse(doctor.out).findings
     const states = findings.flatMap(({ check, state }) =>
       /violations|guards|queues/.test(check) ? [`${check}: ${state}`] : [],
     )
     assert.deepEqual(states, ['violations: wrong', 'guards: ok', 'queues: ok'], doctor.out)
     assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
-    const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
-    assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+    const ordinal = (await allEvents(app.core.log)).findIndex(({ id }) => id === eventId) + 1
+    assert.ok((await sealedThrough(app)) < ordinal, 'it is not sealed')
     // Any stop of the sealer is reported once the next seal is a minute late.
-    const { core } = service.farebox
+    const { core } = app
     const noteAfter = (ms: number) => sealProbe({ ...core, clock: () => core.clock() + ms }, 1).check()
     assert.equal(await noteAfter(0), null)
     assert.match((await noteAfter(120_000)) ?? '', /^events wait for 1\d\d s to be sealed: /)
   })
 
   test('by default a violation only raises the alarm, and sealing continues', async (t) => {
-    const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' }, audited)
-    const account = await freshAccount(service, 'only@example.com', { cents: 2_000 })
-    const eventId = await giveMoney(service, account.accountId)
-    const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
-    await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 20_000, what: 'a seal' })
-    await until(async () => (await readyz(service)).note.includes(eventId), {
+    const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const account = await app.customer({ email: 'only@example.com', cents: 2_000 })
+    const eventId = await giveMoney(app, account.accountId)
+    const ordinal = (await allEvents(app.core.log)).findIndex(({ id }) => id === eventId) + 1
+    await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 20_000, what: 'a seal' })
+    await until(async () => (await readyz(app)).note.includes(eventId), {
       timeoutMs: 20_000,
       what: 'the alarm',
     })
-    assert.equal(await buy(service, account.key), 201)
-    const byHand = await operate(['ledger', 'seal'], service.env)
+    assert.equal(await buy(app, account.key), 201)
+    const byHand = await operate(['ledger', 'seal'], app.env)
     assert.equal(byHand.code, 0, `sealing by hand obeys the same setting: ${byHand.err}`)
   })
 
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal states how many events were checked', async (t) => {
-    const service = await startService(t, sealing, audited)
-    const { farebox } = service
+    const app = await testApp(t, { settings: sealing, audits: true })
+    const { farebox } = app
     const { pool, log } = farebox.core
     const notes = async (): Promise<string> =>
-      JSON.stringify(await (await fetch(`${service.baseUrl}/readyz`, asOperator)).json())
-    const account = await freshAccount(service, 'muted@example.com', { cents: 50_000 })
-    const sealedAll = async () => (await sealedThrough(service)) >= (await ordinalOfLastOrder(service))
-    assert.equal(await buy(service, account.key), 201)
+      JSON.stringify(await (await fetch(`${app.baseUrl}/readyz`, asOperator)).json())
+    const account = await app.customer({ email: 'muted@example.com', cents: 50_000 })
+    const sealedAll = async () => (await sealedThrough(app)) >= (await ordinalOfLastOrder(app))
+    assert.equal(await buy(app, account.key), 201)
     await until(sealedAll, { timeoutMs: 20_000, what: 'a seal' })
-    assert.equal(await buy(service, account.key), 201)
+    assert.equal(await buy(app, account.key), 201)
     await until(sealedAll, { timeoutMs: 20_000, what: 'another seal' })
     const { seals } = await listSeals(log, { limit: 2, offset: 0 })
     const [last, before] = seals
@@ -279,44 +276,44 @@ describe('the invariants that a running server checks', () => {
     ] as const) {
       await pool.query(mute)
       await until(async () => found.test(await notes()), { timeoutMs: 20_000, what: 'a note' })
-      const sealed = await sealedThrough(service)
-      assert.equal(await buy(service, account.key), 201)
-      await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+      const sealed = await sealedThrough(app)
+      assert.equal(await buy(app, account.key), 201)
+      await until(async () => (await metrics(app)).includes('\nfarebox_seal_problem 1'), {
         timeoutMs: 20_000,
         what: 'an alarm',
       })
-      assert.equal(await sealedThrough(service), sealed, mute)
-      const byHand = await operate(['ledger', 'seal', '--json'], service.env)
+      assert.equal(await sealedThrough(app), sealed, mute)
+      const byHand = await operate(['ledger', 'seal', '--json'], app.env)
       assert.deepEqual([byHand.code, JSON.parse(byHand.out).code], [1, 'guards_differ'], byHand.out)
       await pool.query(undo)
       await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
     }
 
-    const forged = await giveMoney(service, account.accountId)
-    await until(async () => (await readyz(service)).note.includes(forged), {
+    const forged = await giveMoney(app, account.accountId)
+    await until(async () => (await readyz(app)).note.includes(forged), {
       timeoutMs: 20_000,
       what: 'the violation',
     })
-    const sealed = await sealedThrough(service)
+    const sealed = await sealedThrough(app)
     await pool.query(`insert into read.audit_decided (event_id, rule, reason, decided_by, decided_at)
       select event_id, rule, 'none', 'forged', '2026-01-01' from read.violations`)
-    await until(async () => /they were changed/.test((await readyz(service)).note), {
+    await until(async () => /they were changed/.test((await readyz(app)).note), {
       timeoutMs: 20_000,
       what: 'the violation that the tables do not say',
     })
-    assert.equal(await buy(service, account.key), 201)
-    await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+    assert.equal(await buy(app, account.key), 201)
+    await until(async () => (await metrics(app)).includes('\nfarebox_seal_problem 1'), {
       timeoutMs: 20_000,
       what: 'an alarm',
     })
-    assert.equal(await sealedThrough(service), sealed, 'what this process found is not sealed')
+    assert.equal(await sealedThrough(app), sealed, 'what this process found is not sealed')
   })
 
   test('a violation whose rows are deleted immediately still blocks its account', async (t) => {
-    const service = await startService(t, blocking, audited)
-    const { pool } = service.farebox.core
-    const account = await freshAccount(service, 'erased@example.com', { cents: 2_000 })
-    await until(() => sealedThrough(service), { what: 'the first checked events' })
+    const app = await testApp(t, { settings: blocking, audits: true })
+    const { pool } = app.core
+    const account = await app.customer({ email: 'erased@example.com', cents: 2_000 })
+    await until(() => sealedThrough(app), { what: 'the first checked events' })
     let erases = true
     const erase = async (): Promise<void> => {
       while (erases) {
@@ -329,9 +326,9 @@ describe('the invariants that a running server checks', () => {
       erases = false
       return erasing
     })
-    await giveMoney(service, account.accountId)
-    await until(async () => (await buy(service, account.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
-    await until(async () => /^farebox_open_violations [1-9]/m.test(await metrics(service)), {
+    await giveMoney(app, account.accountId)
+    await until(async () => (await buy(app, account.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+    await until(async () => /^farebox_open_violations [1-9]/m.test(await metrics(app)), {
       timeoutMs: 20_000,
       what: 'a count',
     })
@@ -382,12 +379,12 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a server seals without the checks if a setting says so', async (t) => {
-    const service = await startService(t, { ...sealing, FAREBOX_LAWS: 'off' }, audited)
-    const account = await freshAccount(service, 'gift@example.com', { cents: 2_000 })
-    await giveMoney(service, account.accountId)
-    const events = (await allEvents(service.farebox.core.log)).length
-    await until(async () => (await sealedThrough(service)) >= events, { timeoutMs: 20_000, what: 'a seal' })
-    assert.equal((await readyz(service)).note, 'not looked at')
-    assert.equal(await buy(service, account.key), 201)
+    const app = await testApp(t, { settings: { ...sealing, FAREBOX_LAWS: 'off' }, audits: true })
+    const account = await app.customer({ email: 'gift@example.com', cents: 2_000 })
+    await giveMoney(app, account.accountId)
+    const events = (await allEvents(app.core.log)).length
+    await until(async () => (await sealedThrough(app)) >= events, { timeoutMs: 20_000, what: 'a seal' })
+    assert.equal((await readyz(app)).note, 'not looked at')
+    assert.equal(await buy(app, account.key), 201)
   })
 })

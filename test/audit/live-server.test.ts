@@ -2,24 +2,20 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { sealerLock } from '../../src/audit/seals/sealing.ts'
-import { createWallets } from '../../src/features/wallet/wallet-service.ts'
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { isLocked } from '../../src/platform/postgres/locks.ts'
 import { operate } from '../support/operator.ts'
-import { logInPostgres, startService } from '../support/service.ts'
+import { logInPostgres } from '../support/service-env.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
-import { assertVerified } from '../support/verify.ts'
 import { playBusiness } from './business.ts'
-import { cause } from './world.ts'
 
 const sealing = { FAREBOX_SEAL_EVENTS: '100', FAREBOX_SEAL_SECONDS: '1' }
 
 describe('while a server runs', () => {
   test('a verification finds nothing wrong while orders are placed, and every request is answered', async (t) => {
-    const { farebox, buyer, demo } = await startService(t, sealing, { audits: true })
-    const { pool, log, keys, runner } = farebox.core
-    const accountId = demo.buyer.accountId as AccountId
-    await createWallets({ runner }).credit({ accountId, amountCents: 100_000_000, reference: 'test' }, cause)
+    const { core, credit, buyer, demo, verified } = await testApp(t, { settings: sealing, audits: true })
+    const { pool, log } = core
+    await credit(demo.buyer.accountId, 100_000_000)
     let going = true
     const answers: number[] = []
     const client = async (): Promise<void> => {
@@ -36,10 +32,7 @@ describe('while a server runs', () => {
     let before = 0
     try {
       for (let n = 0; n < 3; n += 1) {
-        const { events, position } = await assertVerified(
-          { pool, log, sealKey: keys.seal },
-          { logInPostgres },
-        )
+        const { events, position } = await verified()
         assert.ok(events > before)
         assert.ok(position <= (await log.head()))
         before = events
@@ -50,7 +43,7 @@ describe('while a server runs', () => {
     }
     assert.ok(answers.length > 0)
     assert.ok(answers.every((status) => status === 201))
-    const last = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
+    const last = await verified()
     assert.ok(last.seals.seals > 0)
     const { rows } = await pool.query(`select nspname from pg_namespace where nspname like 'verify\\_%'`)
     assert.deepEqual(rows, [], 'nothing is left of a verification')
@@ -59,11 +52,10 @@ describe('while a server runs', () => {
   test('a verification detects a running server whose sealer waits after a failure', {
     skip: !logInPostgres,
   }, async (t) => {
-    const { farebox, env } = await startService(t, sealing, { audits: true })
-    const { pool } = farebox.core
+    const { core, credit, demo, env } = await testApp(t, { settings: sealing, audits: true })
+    const { pool } = core
     await pool.query('alter table work.event_digests rename to moved')
-    const accountId = farebox.demo!.demo.buyer.accountId as AccountId
-    await createWallets(farebox.core).credit({ accountId, amountCents: 100, reference: 'test' }, cause)
+    await credit(demo.buyer.accountId, 100)
     await until(async () => !(await isLocked(pool, sealerLock)), { what: 'a sealer that waits' })
     const { out } = await operate(['ledger', 'verify', '--json'], { ...env, FAREBOX_DEMO: 'off' })
     const { running, maxUnsealed } = JSON.parse(out) as { running: boolean; maxUnsealed: number | null }
@@ -71,9 +63,8 @@ describe('while a server runs', () => {
   })
 
   test('a verification finds nothing wrong with a day of all business', async (t) => {
-    const { farebox } = await playBusiness(t, sealing, { audits: true })
-    const { pool, log, keys } = farebox.core
-    const { events, groups } = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
+    const { verified } = await playBusiness(t, sealing)
+    const { events, groups } = await verified()
     assert.ok(events > 50)
     assert.ok(groups.every(({ rows }) => rows > 0))
   })

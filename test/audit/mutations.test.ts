@@ -15,8 +15,7 @@ import type { Table } from '../../src/platform/projections/read-model.ts'
 import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
-import { skipWithoutPostgresLog } from '../support/service.ts'
-import { assertVerified } from '../support/verify.ts'
+import { skipWithoutPostgresLog } from '../support/service-env.ts'
 import { playBusiness } from './business.ts'
 import { type Audited, allEvents, appendEach, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
 
@@ -389,9 +388,8 @@ describe('in the read tables', () => {
   }
 
   const businessLog = async (t: TestContext): Promise<Folded> => {
-    const { farebox, env } = await playBusiness(t)
-    const { core } = farebox
-    await assertVerified({ pool: core.pool, log: core.log, sealKey: core.keys.seal })
+    const { farebox, core, env, verified } = await playBusiness(t)
+    await verified()
     const { publicKey } = sealKeyOf(core.keys.seal)
     await farebox.close()
     const settings = { url: env.DATABASE_URL!, applicationName: 'farebox-test' }

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openStage } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
+import { testApp } from '../support/test-app.ts'
 
 test('seals and verifications are listed over HTTP, newest first', async (t) => {
-  const { client, env, financeToken: key, farebox: service } = await openStage(t)
+  const { client, env, financeToken: key, core } = await testApp(t, { with: ['financeToken'] })
   const sealed = await farebox(t, ['ledger', 'seal', '--json'], env)
   assert.equal(sealed.code, 0, sealed.err)
   const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out + verified.err)
   const { body } = await client.get('/finance/v1/seals?limit=1', { key })
   const [seal] = body.seals
-  const covered = (await service.core.log.readAll(0, seal.throughOrdinal)).at(-1)
+  const covered = (await core.log.readAll(0, seal.throughOrdinal)).at(-1)
   assert.equal(seal.throughEventId, covered?.id)
   const runs = await client.get('/finance/v1/verifications', { key })
   assert.equal(runs.body.total, 1)
@@ -20,7 +20,7 @@ test('seals and verifications are listed over HTTP, newest first', async (t) => 
   assert.match(run.actor, /^operator:/)
   assert.deepEqual(run.result.findings, [])
   assert.ok(run.result.sealedThrough >= seal.throughOrdinal)
-  await service.core.pool.query(`update read.journal_postings set amount_micros = amount_micros + 1
+  await core.pool.query(`update read.journal_postings set amount_micros = amount_micros + 1
     where position = (select min(position) from read.journal_postings)`)
   const again = await farebox(t, ['ledger', 'verify'], env)
   assert.equal(again.code, 1)
@@ -31,7 +31,7 @@ test('seals and verifications are listed over HTTP, newest first', async (t) => 
   assert.equal(chain.links, 2)
   assert.match(chain.digest, /^[0-9a-f]{64}$/)
   assert.deepEqual(chain.findings, [])
-  await service.core.pool.query(`update work.verifications set outcome = 'clean' where link = 2`)
+  await core.pool.query(`update work.verifications set outcome = 'clean' where link = 2`)
   const broken = (await client.get('/finance/v1/verifications?limit=1&offset=1', { key })).body.chain
   assert.deepEqual([broken.links, broken.findings.length], [2, 1])
   assert.match(broken.findings[0], new RegExp(`^run ${verifications[0].runId} \\(link 2\\) does not fit`))

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
+import { done } from '../support/app-actions.ts'
 import { type Called, declaredOf } from '../support/http.ts'
+import { operator } from '../support/operator.ts'
+import type { TestApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import type { Case } from './case.ts'
+import { untilExits } from './live.ts'
 import { closedUrl, goodRequests, ofScrapers, type Request } from './requests.ts'
 import { finishedBatch, scrapeCases } from './scrape-cases.ts'
-import { done, operator, type Stage, untilExits } from './stage.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -47,7 +50,7 @@ const changedCatalog = (): string => {
 /** A customer who has spent all of its credit on a plan and an address. */
 const holder = (name: string) => ({ headers: { ...idempotency(name), 'X-Reseller-Customer-Id': 'c-holder' } })
 
-const buyForCustomer = async ({ client, demo, payCustomer }: Stage) => {
+const buyForCustomer = async ({ client, demo, payCustomer }: TestApp) => {
   const { key, accountId } = demo.reseller
   await payCustomer(accountId, 'c-holder', 600 + 280)
   const buy = async (json: Body) =>
@@ -59,8 +62,8 @@ const buyForCustomer = async ({ client, demo, payCustomer }: Stage) => {
 }
 
 /** Buys the products of the cases, then changes the catalogue. */
-const prepare = async (stage: Stage) => {
-  const { client, demo, credit, accounts } = stage
+const prepare = async (app: TestApp) => {
+  const { client, demo, credit, accounts } = app
   const buy = async (key: string, json: Body) => (await done(client.post(orders, json, { key }))).body
   const { buyer } = demo
   await credit(buyer.accountId, 10_000_000)
@@ -72,7 +75,7 @@ const prepare = async (stage: Stage) => {
     parkedAddresses: await buy(buyer.key, addresses('ipv6-datacenter', 10)),
     unsoldCountry: await buy(buyer.key, addresses('ipv4-datacenter', 1)),
     unsoldCarrier: await buy(buyer.key, addresses('mobile-dedicated', 1, { carrier_id: 'verizon-us' })),
-    ...(await buyForCustomer(stage)),
+    ...(await buyForCustomer(app)),
   }
   const replays = {
     order: await done(
@@ -86,14 +89,14 @@ const prepare = async (stage: Stage) => {
 
   const customers = await done(client.get(`${resellers}/customers`, { key: demo.reseller.key }))
 
-  const blocked = await stage.customer({ cents: 1_000, scopes: ['buy', 'scrape'] })
+  const blocked = await app.customer({ cents: 1_000, scopes: ['buy', 'scrape'] })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
 
-  const poor = await stage.customer({ cents: 600 + 280 })
+  const poor = await app.customer({ cents: 600 + 280 })
   const poorPlan = await buy(poor.key, plan('residential-premium', 1))
   const poorAddress = await buy(poor.key, addresses('isp-static', 1))
 
-  const revokedKey = await stage.issueKey(buyer.accountId)
+  const revokedKey = await app.issueKey(buyer.accountId)
   await done(client.get('/api/v1/me', { key: revokedKey }))
   const keys = await accounts.read(buyer.accountId as never, operator)
   const last = [...(keys?.keys.keys() ?? [])].at(-1)
@@ -134,9 +137,9 @@ const prepare = async (stage: Stage) => {
     await whitelisted(poor.key, poorPlan, ...Array.from({ length: 10 }, (_, at) => `9.9.${10 + n}.${at + 1}`))
   await untilExits(client, buyer.key)
 
-  const cappedKey = await stage.issueKey(buyer.accountId, 1)
+  const cappedKey = await app.issueKey(buyer.accountId, 1)
 
-  const catalog = createCatalogService(stage.farebox.core.runner)
+  const catalog = createCatalogService(app.core.runner)
   const result = await catalog.import(changedCatalog(), operator)
   assert.ok(result.outcome === 'done' && result.changed, JSON.stringify(result))
   await until(async () => {
@@ -173,8 +176,8 @@ const idempotency = (name: string) => ({ 'Idempotency-Key': name })
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /** Cases that do not depend on the operation, each derived from its good request. */
-const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<string, Request>>): Case[] => {
-  const { client, demo, document } = stage
+const commonCases = (app: TestApp, prepared: Prepared, good: Readonly<Record<string, Request>>): Case[] => {
+  const { client, demo, document } = app
   const { buyer, reseller, scraper } = demo
   /** A key of the other scope than the operation needs. */
   const unfit = (operation: string): string => (ofScrapers.has(operation) ? buyer : scraper).key
@@ -303,8 +306,8 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
   )
 }
 
-const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
-  const { client, demo } = stage
+const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
+  const { client, demo } = app
   const { buyer, reseller } = demo
   const { bought, poor, poorPlan, poorAddress } = prepared
   const key = buyer.key
@@ -551,15 +554,15 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('getPriceList', '409 product_unavailable', 'retired', product('residential/price-list?country=USA')),
     get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
-    ...replacementCases(stage, prepared),
-    ...lineCases(stage, prepared),
-    ...webhookCases(stage, prepared),
-    ...subscriptionCases(stage, prepared),
+    ...replacementCases(app, prepared),
+    ...lineCases(app, prepared),
+    ...webhookCases(app, prepared),
+    ...subscriptionCases(app, prepared),
   ]
 }
 
 /** Those of a rental's address, one of which was replaced by the good request. */
-const replacementCases = ({ client, demo }: Stage, { bought }: Prepared): Case[] => {
+const replacementCases = ({ client, demo }: TestApp, { bought }: Prepared): Case[] => {
   const [other, replaced] = bought.isp.proxyIds
   const replace = (answer: string, how: string, id: string, reason: string, headers = {}): Case => ({
     operation: 'replaceProxy',
@@ -577,7 +580,7 @@ const replacementCases = ({ client, demo }: Stage, { bought }: Prepared): Case[]
 }
 
 /** Those of lines: where they go out, and who needs no credentials. */
-const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+const lineCases = ({ client, demo }: TestApp, prepared: Prepared): Case[] => {
   const { bought, poor, poorPlan, entryId } = prepared
   const own = { key: demo.buyer.key }
   const planPath = ({ planId }: { planId: string }, rest: string) => `/api/v1/plans/${planId}/${rest}`
@@ -677,7 +680,7 @@ const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
   ]
 }
 
-const subscriptionCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+const subscriptionCases = ({ client, demo }: TestApp, prepared: Prepared): Case[] => {
   const key = demo.buyer.key
   const start = (answer: string, how: string, json: unknown, over = {}): Case => ({
     operation: 'createSubscription',
@@ -718,7 +721,7 @@ const subscriptionCases = ({ client, demo }: Stage, prepared: Prepared): Case[] 
   ]
 }
 
-const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+const webhookCases = ({ client, demo }: TestApp, prepared: Prepared): Case[] => {
   const { poor, webhook, removed, disabled, deliveryId } = prepared
   const own = { key: demo.buyer.key }
   const url = closedUrl
@@ -762,7 +765,7 @@ const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
 }
 
 const financeCases = (
-  { client, financeToken, demo }: Stage,
+  { client, financeToken, demo }: TestApp<'financeToken'>,
   good: Readonly<Record<string, Request>>,
 ): readonly Case[] => {
   const operations = ['getTrialBalance', 'getAccountBalance', 'getAccountStatement', 'listOrderEntries']
@@ -796,8 +799,10 @@ const financeCases = (
 }
 
 /** Everything that the service answers while nothing is wrong with it. */
-export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case[]; prepared: Prepared }> => {
-  const prepared = await prepare(stage)
+export const orderlyCases = async (
+  app: TestApp<'financeToken'>,
+): Promise<{ cases: readonly Case[]; prepared: Prepared }> => {
+  const prepared = await prepare(app)
   const { isp, plan: held } = prepared.bought
   const good = goodRequests({
     orderId: isp.orderId,
@@ -808,18 +813,18 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     webhookId: prepared.webhook.id,
     subscriptionId: prepared.subscriptionId,
     deliveryId: prepared.deliveryId,
-    resellerKey: stage.demo.reseller.key,
+    resellerKey: app.demo.reseller.key,
     customerId: prepared.customerId,
-    financeToken: stage.financeToken,
-    scraperKey: stage.demo.scraper.key,
-    batchId: await finishedBatch(stage),
+    financeToken: app.financeToken,
+    scraperKey: app.demo.scraper.key,
+    batchId: await finishedBatch(app),
   })
   return {
     cases: [
-      ...commonCases(stage, prepared, good),
-      ...ownCases(stage, prepared),
-      ...financeCases(stage, good),
-      ...(await scrapeCases(stage)),
+      ...commonCases(app, prepared, good),
+      ...ownCases(app, prepared),
+      ...financeCases(app, good),
+      ...(await scrapeCases(app)),
     ],
     prepared,
   }

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { readConfig } from '../../src/app/config.ts'
-import { openFarebox } from '../../src/app/start.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
-import { createLogger } from '../../src/platform/http/logging.ts'
-import { declaredOf, httpClient } from '../support/http.ts'
+import { done } from '../support/app-actions.ts'
+import { declaredOf } from '../support/http.ts'
+import { operator } from '../support/operator.ts'
+import { secondClient, testApp } from '../support/test-app.ts'
 import type { Case } from './case.ts'
 import { orderlyCases, play } from './cases.ts'
 import { keylessBlind, keylessCases, keylessLimited } from './keyless.ts'
 import { goodRequests } from './requests.ts'
 import { lateScrapeCases } from './scrape-cases.ts'
 import { scraperListBlind, scraperListCases, scraperListLimited } from './scraper-list-cases.ts'
-import { done, openStage, operator, type Stage } from './stage.ts'
 
 /** Runs cases in order, each as a test with its own name. */
 const playAll = async (t: TestContext, cases: readonly Case[], played: Set<string>): Promise<void> => {
@@ -22,24 +21,6 @@ const playAll = async (t: TestContext, cases: readonly Case[], played: Set<strin
 }
 
 const day = 86_400_000
-
-/** A second process of the service, with its own settings. */
-const beside = async (
-  t: TestContext,
-  stage: Stage,
-  settings: Readonly<Record<string, string | undefined>>,
-) => {
-  const farebox = await openFarebox({
-    config: readConfig({ ...stage.env, ...settings }),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => farebox.close())
-  return httpClient(farebox.baseUrl ?? '', stage.document)
-}
 
 /** Operations that are answered from the log and from work tables alone. */
 const decidedAlone = [
@@ -84,31 +65,30 @@ const holdings = {
 
 test('every response that the interface description declares is returned', async (t) => {
   const clock = { aheadMs: 0 }
-  const stage = await openStage(t, {}, { systemClock: () => Date.now() + clock.aheadMs })
-  const { client, farebox, demo } = stage
+  const app = await testApp(t, { with: ['financeToken'], systemClock: () => Date.now() + clock.aheadMs })
+  const { client, farebox, demo } = app
   const key = demo.buyer.key
   const played = new Set<string>()
   const good = goodRequests({
     ...holdings,
     resellerKey: demo.reseller.key,
-    financeToken: stage.financeToken,
+    financeToken: app.financeToken,
     scraperKey: demo.scraper.key,
   })
 
-  const { cases, prepared } = await orderlyCases(stage)
+  const { cases, prepared } = await orderlyCases(app)
   await playAll(t, cases, played)
 
   // For it the rentals have ended.
-  const future = await beside(t, stage, { FAREBOX_CLOCK_OFFSET_MS: String(400 * day) })
-  const unchecking = await beside(t, stage, {
-    FAREBOX_GATEWAY_CHECK_URL: undefined,
+  const future = await secondClient(t, app, { FAREBOX_CLOCK_OFFSET_MS: String(400 * day) })
+  const unchecking = await secondClient(t, app, {
     FAREBOX_SANDBOX: 'off',
   })
   // A provider's refusal of our key or credits disables it for a while, in the process that got the refusal.
   const sandbox = { FAREBOX_SANDBOX_URL: demo.sandbox ?? undefined }
-  const keyless = await beside(t, stage, sandbox)
-  const broke = await beside(t, stage, sandbox)
-  const unserved = await beside(t, stage, {
+  const keyless = await secondClient(t, app, sandbox)
+  const broke = await secondClient(t, app, sandbox)
+  const unserved = await secondClient(t, app, {
     FAREBOX_DEMO: 'off',
     FAREBOX_SANDBOX: 'off',
     FAREBOX_RATE_LIMIT: undefined,
@@ -149,16 +129,16 @@ test('every response that the interface description declares is returned', async
         how: 'a service without a target',
         send: () => unchecking.get(`/api/v1/proxies/${rental}/check`, { key }),
       },
-      ...lateScrapeCases(stage, { future, keyless, broke, unserved }),
+      ...lateScrapeCases(app, { future, keyless, broke, unserved }),
     ],
     played,
   )
 
   await t.test('503: each operation, while required data is unavailable', async () => {
     await farebox.projecting.pause()
-    await stage.credit(demo.buyer.accountId, 100)
-    await stage.credit(demo.reseller.accountId, 100)
-    await stage.credit(demo.scraper.accountId, 100)
+    await app.credit(demo.buyer.accountId, 100)
+    await app.credit(demo.reseller.accountId, 100)
+    await app.credit(demo.scraper.accountId, 100)
     const blind = [...decidedAlone, ...fromMemory]
     const reads = Object.entries(good).filter(([name]) => !blind.includes(name))
     const answers = reads.map(([operation, { method, path, ...options }]) =>
@@ -176,7 +156,7 @@ test('every response that the interface description declares is returned', async
   await t.test(
     '503 overloaded: operations without a read model, while the clock of the process is wrong',
     async () => {
-      const ending = await stage.accounts.issueKey(
+      const ending = await app.accounts.issueKey(
         {
           accountId: demo.buyer.accountId as AccountId,
           scopes: ['buy', 'scrape'],
@@ -202,9 +182,12 @@ test('every response that the interface description declares is returned', async
   )
 
   await t.test('429: each operation, for a key above its rate limit', async (t) => {
-    const limited = await openStage(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' })
+    const limited = await testApp(t, {
+      with: ['financeToken'],
+      settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' },
+    })
     const { buyer, reseller } = limited.demo
-    const { log } = limited.farebox.core
+    const { log } = limited.core
     const before = await log.head()
     let ordered = 0
     for (const [operation, { method, path, ...options }] of Object.entries(
@@ -237,12 +220,12 @@ test('every response that the interface description declares is returned', async
     FAREBOX_RATE_LOOKUP: '1/1',
     FAREBOX_RATE_CHECK: '1/1',
   }
-  await playAll(t, keylessLimited(await beside(t, stage, limits)), played)
+  await playAll(t, keylessLimited(await secondClient(t, app, limits)), played)
   const once = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_ADDRESS: '1/1' }
-  await playAll(t, scraperListLimited(await beside(t, stage, once)), played)
+  await playAll(t, scraperListLimited(await secondClient(t, app, once)), played)
 
   await t.test('503: each free tool and the list of scrapers, while their records are locked', async (t) => {
-    const hurried = await beside(t, stage, {
+    const hurried = await secondClient(t, app, {
       FAREBOX_STATEMENT_TIMEOUT_MS: '100',
       FAREBOX_FREELIST_JUDGE_HOST: '127.0.0.1',
       FAREBOX_FREELIST_JUDGE_PORTS: '9/11',
@@ -259,7 +242,7 @@ test('every response that the interface description declares is returned', async
   })
 
   await t.test('and no response is declared without a case', () => {
-    const missing = [...declaredOf(stage.document)].filter((answer) => !played.has(answer))
+    const missing = [...declaredOf(app.document)].filter((answer) => !played.has(answer))
     assert.deepEqual(missing, [])
     t.diagnostic(`${played.size} answers of ${Object.keys(good).length} operations`)
   })

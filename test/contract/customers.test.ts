@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { cliOf } from '../features/resellers/cli.ts'
+import { done } from '../support/app-actions.ts'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
+import { untilExits } from './live.ts'
 import { closedUrl, goodRequests, type Holdings, ofScrapers, type Request } from './requests.ts'
-import { done, openStage, type Stage, untilExits } from './stage.ts'
 
 /**
  * Operations without personal data: the same for every customer. Any other operation limits, charges or
@@ -43,17 +44,16 @@ type Party = {
 type Whose = 'own' | "another's" | "the account's"
 type Named = 'header' | 'query' | 'both'
 
-const openTwo = async (stage: Stage) => {
-  const { client, demo, farebox, payCustomer } = stage
-  const { accountId, key } = demo.reseller
-  const cli = cliOf(farebox)
-  await stage.credit(accountId, 50_000_000)
+const openTwo = async (app: TestApp<'financeToken'>) => {
+  const { client, payCustomer } = app
+  const { accountId, key } = app.demo.reseller
+  await app.credit(accountId, 50_000_000)
   for (const [rail, provider] of [
     ['card', 'stripe'],
     ['crypto', 'btcpay'],
   ] as const) {
     const gateway = ['reseller', 'gateway', '--account', accountId, '--rail', rail, '--provider', provider]
-    assert.equal((await cli(...gateway, '--sandbox')).code, 0)
+    await app.run(...gateway, '--sandbox')
   }
   const { id: webhookId } = (await done(client.post('/api/v1/webhooks', { url: closedUrl }, { key }))).body
   const subscribed = await done(
@@ -138,8 +138,8 @@ const openTwo = async (stage: Stage) => {
         deliveryId: 'dlv_none',
         resellerKey: key,
         customerId,
-        financeToken: stage.financeToken,
-        scraperKey: stage.demo.scraper.key,
+        financeToken: app.financeToken,
+        scraperKey: app.demo.scraper.key,
         batchId: 'scb_none',
       },
     }
@@ -176,9 +176,9 @@ const plainError = ({ body: { requestId: _, ...body } }: Called, held: Holdings)
   Object.values(held).reduce((text, id) => text.replaceAll(id, ''), JSON.stringify(body))
 
 test('a request for one customer never shows or changes data of another customer or of the account', async (t) => {
-  const stage = await openStage(t)
-  const { client, document } = stage
-  const { alice, bob, own } = await openTwo(stage)
+  const app = await testApp(t, { with: ['financeToken'] })
+  const { client, document } = app
+  const { alice, bob, own } = await openTwo(app)
   const key = bob.holdings.resellerKey
   await untilExits(client, key)
   const operations = Object.keys(goodRequests(bob.holdings))

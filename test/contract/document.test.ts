@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 
 type Node = Readonly<Record<string, unknown>>
 type Response = { readonly content?: Readonly<Record<string, { readonly schema: Node }>> }
@@ -25,7 +25,7 @@ function* schemasIn(value: unknown, way: string): Generator<readonly [string, No
 }
 
 test('every operation of the document has a form that client generators read', async (t) => {
-  const { document } = await startService(t)
+  const { document } = await testApp(t)
   assert.ok(!JSON.stringify(document).includes('__schema'))
   const operations = Object.values(document.paths).flatMap(
     (methods) => Object.values(methods) as unknown as Operation[],

@@ -3,17 +3,18 @@ import { test } from 'node:test'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { mostHeldMs, watchMainThread } from '../support/main-thread.ts'
+import { operator } from '../support/operator.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from './generated.ts'
 import { liveOf } from './live.ts'
 import { finishedBatch } from './scrape-cases.ts'
-import { openStage, operator, type Stage } from './stage.ts'
 
 const runs = process.env.FAREBOX_SOAK ? 1_000 : 75
 const least = 0.2
 
-const callersOf = async (stage: Stage): Promise<Caller[]> => {
-  const { client, demo, credit, payCustomer } = stage
-  const batchIds = [await finishedBatch(stage)]
+const callersOf = async (app: TestApp): Promise<Caller[]> => {
+  const { client, demo, credit, payCustomer } = app
+  const batchIds = [await finishedBatch(app)]
   const callers = []
   for (const [account, reseller] of [
     [demo.buyer, false],
@@ -34,20 +35,20 @@ const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean 
   (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 
 /** Keys without the needed right, and no key. */
-const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
+const otherKeysOf = async ({ demo, customer, accounts }: TestApp) => {
   const blocked = await customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
   return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'unknown', undefined]
 }
 
 test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {
-  const stage = await openStage(t)
-  const { client, document, balance } = stage
-  const callers = await callersOf(stage)
-  const otherKeys = await otherKeysOf(stage)
+  const app = await testApp(t, { with: ['financeToken'] })
+  const { client, document, balance } = app
+  const callers = await callersOf(app)
+  const otherKeys = await otherKeysOf(app)
   const balances = async () => [await balance(callers[0]!.key), await balance(callers[1]!.key)]
 
-  const { stop } = watchMainThread(Number(new URL(stage.baseUrl).port))
+  const { stop } = watchMainThread(Number(new URL(app.baseUrl).port))
   const counts = { operations: 0, requests: 0, succeeded: 0 }
   const tell = (): void => void process.stdout.write(`# generated requests: ${JSON.stringify(counts)}\n`)
   const shareOf = async (operation: DeclaredOperation): Promise<number> => {
@@ -56,9 +57,9 @@ test('every request gets a declared response, is charged only if the response sa
     let before = await balances()
     const [buyer] = callers as [Caller]
     const ownKey = operation.path.startsWith('/finance/')
-      ? stage.financeToken
+      ? app.financeToken
       : /^\/(?:v1\/scrape\/|api\/v1\/scrapes$)/.test(operation.path)
-        ? stage.demo.scraper.key
+        ? app.demo.scraper.key
         : null
     const asking = ownKey === null ? callers : [{ ...buyer, key: ownKey }]
     const requests = requestsOf(operation, asking, document, otherKeys)

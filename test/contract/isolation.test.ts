@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { closedUrl } from './requests.ts'
-import { openStage, type Stage } from './stage.ts'
 
 type Whose = 'own' | 'foreign'
 type Action =
@@ -64,7 +64,7 @@ type Party = ReturnType<typeof party>
 const idsOf = ({ received }: Party, kind: string): readonly string[] =>
   [...received].filter((id) => id.startsWith(`${kind}_`))
 
-const actOf = ({ client }: Stage) => {
+const actOf = ({ client }: TestApp) => {
   /** A foreign thing must read like one that never was: the same answer but for the id and the request's own. */
   const asIfAbsent = (answer: Called, absent: Called, id: string, none: string): void => {
     const plain = ({ body: { requestId: _, ...body } }: Called, shown: string) =>
@@ -166,13 +166,13 @@ const actOf = ({ client }: Stage) => {
 const common = (a: ReadonlySet<string>, b: ReadonlySet<string>) => [...a].filter((one) => b.has(one))
 
 test("two accounts that use the same names never see each other's data", async (t) => {
-  const stage = await openStage(t)
-  const { demo, credit } = stage
-  const customer = await stage.customer({ cents: 10_000_000 })
+  const app = await testApp(t)
+  const { demo, credit } = app
+  const customer = await app.customer({ cents: 10_000_000 })
   await credit(demo.reseller.accountId, 10_000_000)
   const parties = [party(customer.key), party(demo.reseller.key)] as const
   const [first, second] = parties
-  const act = actOf(stage)
+  const act = actOf(app)
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(action, action), { maxLength: 20 }), async (pairs) => {
       for (const [one, other] of pairs) {

@@ -1,8 +1,15 @@
 import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
+import { done } from '../support/app-actions.ts'
 import type { HttpClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
 import type { Pools } from './arbitraries.ts'
 import { closedUrl } from './requests.ts'
-import { done, untilExits } from './stage.ts'
+
+/** Waits until lines can go out somewhere: the sandbox makes its exits after the start. */
+export const untilExits = async (client: HttpClient, key: string): Promise<void> => {
+  const countries = () => client.get('/api/v1/geo/countries', { key })
+  await until(async () => (await countries()).body.total >= 12, { what: 'the exits of the sandbox' })
+}
 
 /** Something that can be ordered now, with its price. */
 export type Offer = {

@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sampleRoutes, sampleServer } from '../platform/http/sample.ts'
 import { mostHeldMs, threadCpuMs, watchMainThread } from '../support/main-thread.ts'
+import { testApp } from '../support/test-app.ts'
 import { operationsOf } from './generated.ts'
 import { idsOf, liveOf } from './live.ts'
 import { finishedBatch } from './scrape-cases.ts'
-import { openStage } from './stage.ts'
 
 /** Takes so much of the thread's CPU time. */
 const spin = (ms: number): void => {
@@ -84,10 +84,10 @@ const queries: readonly string[] = [
 ]
 
 test('no hostile body, header or query blocks the main thread for long, for any operation', async (t) => {
-  const stage = await openStage(t)
-  const { demo, document, baseUrl } = stage
-  await stage.credit(demo.buyer.accountId, 1_000_000_000)
-  const live = await liveOf(stage.client, demo.buyer.key, [await finishedBatch(stage)])
+  const app = await testApp(t, { with: ['financeToken'] })
+  const { demo, document, baseUrl } = app
+  await app.credit(demo.buyer.accountId, 1_000_000_000)
+  const live = await liveOf(app.client, demo.buyer.key, [await finishedBatch(app)])
   const send = async (method: string, path: string, init: RequestInit): Promise<void> => {
     const answer = await fetch(`${baseUrl}${path}`, { ...init, method })
     await answer.arrayBuffer()
@@ -98,7 +98,7 @@ test('no hostile body, header or query blocks the main thread for long, for any 
       const [id = ''] = idsOf(live, operation)
       const ids = id.split('|')
       const path = operation.path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(ids.shift() ?? ''))
-      const key = operation.path.startsWith('/finance/') ? stage.financeToken : demo.buyer.key
+      const key = operation.path.startsWith('/finance/') ? app.financeToken : demo.buyer.key
       const own = { 'x-api-key': key, 'content-type': 'application/json' }
       if (operation.method === 'GET') {
         for (const query of queries) await send('GET', `${path}${query}`, { headers: own })

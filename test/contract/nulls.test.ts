@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { testApp } from '../support/test-app.ts'
 import type { Schema } from './arbitraries.ts'
 import { operationsOf } from './generated.ts'
 import { idsOf, liveOf } from './live.ts'
 import { finishedBatch } from './scrape-cases.ts'
-import { openStage } from './stage.ts'
 
 type Node = Schema & {
   readonly $ref?: string
@@ -18,10 +18,10 @@ type Node = Schema & {
 }
 
 test('null for an optional field of a body equals leaving the field out, for every operation', async (t) => {
-  const stage = await openStage(t)
-  const { client, demo, document, credit } = stage
+  const app = await testApp(t)
+  const { client, demo, document, credit } = app
   await credit(demo.buyer.accountId, 10_000_000)
-  const live = await liveOf(client, demo.buyer.key, [await finishedBatch(stage)], false)
+  const live = await liveOf(client, demo.buyer.key, [await finishedBatch(app)], false)
   const schemas = document.components.schemas as unknown as Readonly<Record<string, Node>>
   const resolved = (node: Node): Node => {
     if (node.$ref) return resolved(schemas[node.$ref.split('/').at(-1) ?? ''] ?? {})

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createWallets } from '../../src/features/wallet/wallet-service.ts'
-import type { AccountId } from '../../src/kernel/ids.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 
 const orders = '/api/v1/orders'
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
 test('no handler writes a read model: orders continue while projections are paused, and no read is outdated', async (t) => {
-  const { buyer, farebox } = await startService(t)
+  const { buyer, farebox } = await testApp(t)
   const { projecting, core } = farebox
   const rows = async () => {
     const tables = ['read.orders', 'read.plans', 'read.proxies', 'read.balances']
@@ -68,13 +66,10 @@ test('no handler writes a read model: orders continue while projections are paus
 })
 
 test('money that an operator moves in another process is never read outdated', async (t) => {
-  const { buyer, farebox, demo } = await startService(t)
-  const { projecting, core } = farebox
+  const { buyer, credit, farebox, demo } = await testApp(t)
+  const { projecting } = farebox
   await projecting.pause()
-  await createWallets(core).credit(
-    { accountId: demo.buyer.accountId as AccountId, amountCents: 500, reference: 'by hand' },
-    { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' },
-  )
+  await credit(demo.buyer.accountId, 500)
   assert.equal((await buyer.get('/api/v1/wallet')).status, 503)
   projecting.resume()
   assert.equal((await buyer.get('/api/v1/wallet')).body.balanceCents, 100_500)

@@ -1,13 +1,14 @@
+import { done } from '../support/app-actions.ts'
 import type { HttpClient } from '../support/http.ts'
+import type { TestApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import type { Case } from './case.ts'
-import { done, type Stage } from './stage.ts'
 
 const path = '/v1/scrape/reddit/subreddit'
 const profile = '/v1/scrape/tiktok/profile'
 
 const scrapeOf =
-  ({ client, demo }: Pick<Stage, 'client' | 'demo'>) =>
+  ({ client, demo }: Pick<TestApp, 'client' | 'demo'>) =>
   (answer: string, how: string, json: unknown, at = path, key = demo.scraper.key, headers = {}): Case => ({
     operation: 'scrape',
     answer,
@@ -24,14 +25,14 @@ const batchOf = (...names: readonly string[]) => ({
 const known = { 'X-Request-Id': 'known-batch' }
 
 /** The id of a finished batch of the demo's scraper. */
-export const finishedBatch = async ({ client, demo }: Pick<Stage, 'client' | 'demo'>): Promise<string> => {
+export const finishedBatch = async ({ client, demo }: Pick<TestApp, 'client' | 'demo'>): Promise<string> => {
   const { key } = demo.scraper
   const { batchId } = (await done(client.post(batches, batchOf('cats'), { key, headers: known }))).body
   await until(async () => (await client.get(`${batches}/${batchId}`, { key })).body.status === 'finished')
   return batchId
 }
 
-const batchCases = ({ client, demo }: Pick<Stage, 'client' | 'demo'>): readonly Case[] => {
+const batchCases = ({ client, demo }: Pick<TestApp, 'client' | 'demo'>): readonly Case[] => {
   const batch = (answer: string, how: string, json: unknown, headers = {}): Case => ({
     operation: 'scrapeBatch',
     answer,
@@ -49,11 +50,11 @@ const batchCases = ({ client, demo }: Pick<Stage, 'client' | 'demo'>): readonly 
 }
 
 /** A scraper's answers while its provider is available. Words in a target control the stand-in. */
-export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
-  const scrape = scrapeOf(stage)
-  const poor = await stage.customer({ cents: 0, scopes: ['scrape'] })
+export const scrapeCases = async (app: TestApp): Promise<readonly Case[]> => {
+  const scrape = scrapeOf(app)
+  const poor = await app.customer({ cents: 0, scopes: ['scrape'] })
   const headers = { 'X-Request-Id': 'known' }
-  await done(stage.client.post(path, { subreddit: 'cats' }, { key: stage.demo.scraper.key, headers }))
+  await done(app.client.post(path, { subreddit: 'cats' }, { key: app.demo.scraper.key, headers }))
   return [
     scrape('404 unknown_scraper', 'a platform that there is not', {}, '/v1/scrape/nothing/profile'),
     scrape('400 bad_input', 'without what it needs', {}),
@@ -69,7 +70,7 @@ export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
     scrape('404 target_not_found', 'no account of this name', { handle: 'missing-1' }, profile),
     scrape('403 target_restricted', 'for grown-ups', { handle: 'agegate-1' }, profile),
     scrape('502 provider_failed', 'no answer', { handle: 'html-1' }, profile),
-    ...batchCases(stage),
+    ...batchCases(app),
   ]
 }
 
@@ -78,7 +79,7 @@ export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
  * for the row.
  */
 export const lateScrapeCases = (
-  { demo }: Pick<Stage, 'demo'>,
+  { demo }: Pick<TestApp, 'demo'>,
   others: Readonly<Record<'future' | 'keyless' | 'broke' | 'unserved', HttpClient>>,
 ): readonly Case[] => {
   const { key } = demo.scraper

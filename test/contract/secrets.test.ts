@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
+import { done } from '../support/app-actions.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { orderlyCases } from './cases.ts'
-import { done, openStage, type Stage } from './stage.ts'
 
 /** Everything that a log line or an event must never contain, by name. */
-const secretsOf = async (stage: Stage, keys: readonly string[]): Promise<Map<string, string>> => {
-  const { client, demo, env, farebox } = stage
+const secretsOf = async (app: TestApp, keys: readonly string[]): Promise<Map<string, string>> => {
+  const { client, demo, env, farebox } = app
   const secrets = new Map<string, string>()
   for (const key of keys) secrets.set(key, 'a key')
   for (const name of ['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY']) secrets.set(env[name] ?? '', name)
@@ -39,10 +40,10 @@ test('no log line or event contains a secret, and every response has its securit
       written()
     },
   })
-  const stage = await openStage(t, { LOG_LEVEL: 'trace' }, { logTo })
-  const { farebox, demo, client } = stage
+  const app = await testApp(t, { with: ['financeToken'], settings: { LOG_LEVEL: 'trace' }, logTo })
+  const { farebox, demo, client } = app
   const { core } = farebox
-  const { cases, prepared } = await orderlyCases(stage)
+  const { cases, prepared } = await orderlyCases(app)
 
   await t.test('every answer carries the security headers', async () => {
     for (const one of cases) {
@@ -66,7 +67,7 @@ test('no log line or event contains a secret, and every response has its securit
   const mistaken = { label: `${key} ${prepared.poor.email}`.slice(0, 64) }
   await client.call('PATCH', `/api/v1/plans/${prepared.bought.plan.planId}`, { json: mistaken, key })
 
-  await farebox.projecting.caughtUp(10_000)
+  await app.caughtUp()
   const keys = [
     demo.buyer.key,
     demo.reseller.key,
@@ -76,7 +77,7 @@ test('no log line or event contains a secret, and every response has its securit
     prepared.revokedKey,
     prepared.cappedKey,
   ]
-  const secrets = await secretsOf(stage, keys)
+  const secrets = await secretsOf(app, keys)
   secrets.set(prepared.webhook.secret, 'a webhook secret')
   secrets.set(prepared.webhook.url, 'a webhook URL')
   const found = (text: string): string[] =>

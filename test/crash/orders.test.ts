@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test'
 import { orderPoints } from '../../src/kernel/crash-points.ts'
 import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
-import { logInPostgres, serviceEnv } from '../support/service.ts'
+import { logInPostgres, serviceEnv } from '../support/service-env.ts'
 import { until } from '../support/until.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'

@@ -10,7 +10,7 @@ import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { seededDatabase } from '../support/seeded.ts'
-import { skipWithoutPostgresLog } from '../support/service.ts'
+import { skipWithoutPostgresLog } from '../support/service-env.ts'
 import { until } from '../support/until.ts'
 import { assertVerified } from '../support/verify.ts'
 

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { publicErrors } from '../../src/features/free-tools/check-result.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/guides/free-tools.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 test('the commands of the free tools page run as printed', async (t) => {
   assert.equal(blocks.length, 5)
-  const { baseUrl } = await startService(t)
+  const { baseUrl } = await testApp(t)
   const outputs: string[] = []
   for (const block of blocks) {
     const script = block

@@ -9,7 +9,7 @@ import { parseUsername } from '../../src/domain/exits/line.ts'
 import { placeholders } from '../../src/domain/exits/username-template.ts'
 import { startRealWorker } from '../gateway/support/real-worker.ts'
 import { ownPort } from '../support/own-port.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -24,7 +24,7 @@ test('the commands of the gateway page run as printed', async (t) => {
   const blocks = blocksOf(page)
   assert.equal(blocks.length, 3)
   const [start = '', exits = '', stock = ''] = blocks
-  const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
+  const { env } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
 
   await t.test('a separate gateway', async (t) => {
     const port = await ownPort()
@@ -71,13 +71,13 @@ test('the commands of the gateway page run as printed', async (t) => {
 
 test('the steps from an order to a request work, over HTTP and SOCKS5', async (t) => {
   const settings = { FAREBOX_GATEWAY_PORT: String(await ownPort()) }
-  const service = await startService(t, settings)
-  await startRealWorker(t, service, settings)
-  const { buyer } = service
+  const app = await testApp(t, { settings })
+  await startRealWorker(t, app, settings)
+  const { buyer } = app
   await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })
   const [steps = ''] = blocksOf(guide)
   const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', steps], {
-    env: { ...process.env, API: `${service.baseUrl}/api/v1`, KEY: service.demo.buyer.key },
+    env: { ...process.env, API: `${app.baseUrl}/api/v1`, KEY: app.demo.buyer.key },
   }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
   assert.equal(stdout.match(/"exit":"sandbox-us-\d","country":"us"/g)?.length, 2, stdout)
   const [, planId = ''] = /"planId":"(pln_\w+)"/.exec(stdout) ?? []

@@ -9,7 +9,7 @@ import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { startRealWorker } from '../gateway/support/real-worker.ts'
 import { ownPort } from '../support/own-port.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -39,7 +39,7 @@ const languages = [
 ]
 
 /** A webhook as the shell program finds it: the secret and signature in variables, the raw body in `body.json`. */
-const receiveWebhook = async ({ buyer }: Service, folder: string) => {
+const receiveWebhook = async ({ buyer }: TestApp, folder: string) => {
   const receiver = createServer(async (request, response) => {
     await writeFile(join(folder, 'body.json'), Buffer.concat(await request.toArray()))
     response.end()
@@ -64,13 +64,13 @@ describe('the quickstart', () => {
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
       FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
     }
-    const service = await startService(t, settings)
-    await startRealWorker(t, service, settings)
-    const { buyer, baseUrl, demo } = service
+    const app = await testApp(t, { settings })
+    await startRealWorker(t, app, settings)
+    const { buyer, baseUrl, demo } = app
     await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })
     const folder = await mkdtemp(join(tmpdir(), 'farebox-quickstart-'))
     t.after(() => rm(folder, { recursive: true }))
-    const webhook = await receiveWebhook(service, folder)
+    const webhook = await receiveWebhook(app, folder)
     for (const { name, needs, command, args, code } of languages) {
       const missing = spawnSync(needs, ['--version']).error !== undefined
       await t.test(name, { skip: missing && `${needs} is not on this machine` }, async () => {

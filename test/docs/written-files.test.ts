@@ -4,10 +4,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { allRegistrations } from '../../src/app/commands.ts'
-import { openStage } from '../contract/stage.ts'
-import { cliOf } from '../features/resellers/cli.ts'
 import { dataDirectory } from '../support/farebox.ts'
+import { testApp } from '../support/test-app.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -42,14 +40,13 @@ test('files that commands write under the names of the docs and of --help are ig
 })
 
 test('files that commands write are readable by their owner only, also if they replace a file that all could read', async (t) => {
-  const { farebox } = await openStage(t)
-  const run = cliOf(farebox, await allRegistrations())
+  const { cli } = await testApp(t)
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))
   const modeOf = async (name: string): Promise<string> =>
     ((await stat(join(directory, name))).mode & 0o777).toString(8)
-  await run('ledger', 'seal')
+  await cli('ledger', 'seal')
   for (const [name, ...command] of [
     ['seals.json', 'ledger', 'seals', 'export', '--file'],
     ['log.jsonl', 'ledger', 'export', '--format', 'jsonl', '--out'],
@@ -60,7 +57,7 @@ test('files that commands write are readable by their owner only, also if they r
       await writeFile(join(directory, name), 'old')
       await chmod(join(directory, name), 0o644)
     }
-    const { code, err } = await run(...command, join(directory, name))
+    const { code, err } = await cli(...command, join(directory, name))
     assert.equal(code, 0, err)
     assert.equal(await modeOf(name), '600', name)
   }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { remedyOf } from '../../src/domain/exits/connection-failures.ts'
-import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
 import { buyPlan, gb, meter } from '../features/webhooks/causes.ts'
+import { type Customer, done } from '../support/app-actions.ts'
+import { type TestApp, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 import { basic, sendRaw, socksTo, type Talk, talkTo } from './support/clients.ts'
 import { startRealWorker, whoami } from './support/real-worker.ts'
@@ -15,7 +16,7 @@ const maxTunnels = 6
 describe('a bought line answers', () => {
   const ends: (() => unknown)[] = []
   let t: TestContext
-  let stage: Stage
+  let app: TestApp
   let customer: Customer
   let port: number
   let planId: string
@@ -25,18 +26,17 @@ describe('a bought line answers', () => {
   const caused = new Map<string, number>()
 
   const loginOf = async (plan: string, key: string) =>
-    (await done(stage.client.get(`/api/v1/plans/${plan}`, { key }))).body.connection as typeof login
+    (await done(app.client.get(`/api/v1/plans/${plan}`, { key }))).body.connection as typeof login
 
   before(async () => {
     t = { name: 'codes', after: (end: () => unknown) => void ends.unshift(end) } as unknown as TestContext
-    stage = await openStage(t, {
-      FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
-      FAREBOX_GATEWAY_CONNECTIONS: String(maxTunnels),
+    app = await testApp(t, {
+      settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CONNECTIONS: String(maxTunnels) },
     })
-    ;({ port } = await startRealWorker(t, stage))
-    customer = await stage.customer({ cents: 100_000 })
+    ;({ port } = await startRealWorker(t, app))
+    customer = await app.customer({ cents: 100_000 })
     const { body } = await done(
-      stage.client.post(
+      app.client.post(
         '/api/v1/orders',
         { product_id: 'residential-premium', quantity: 1 },
         { key: customer.key },
@@ -107,8 +107,8 @@ describe('a bought line answers', () => {
   test("407 for a wrong password, and for a line of another plan with this one's password", async () => {
     const expected = { ...authentication, error: 'wrong_credentials', socks: -1 }
     assert.match(await refused({ word: 'wrong' }, expected), /\r\nProxy-Authenticate: Basic realm="/)
-    const other = await stage.customer({ cents: 10_000 })
-    const foreign = await loginOf((await buyPlan(stage, other)).planId, other.key)
+    const other = await app.customer({ cents: 10_000 })
+    const foreign = await loginOf((await buyPlan(app, other)).planId, other.key)
     await refused({ user: foreign.username, word: `${login.password}` }, expected)
     caused.delete('wrong_credentials')
   })
@@ -154,9 +154,9 @@ describe('a bought line answers', () => {
   })
 
   test('466 once the traffic is used up', async () => {
-    const other = await stage.customer({ cents: 10_000 })
-    const plan = (await buyPlan(stage, other)).planId
-    await meter(stage, plan, gb)
+    const other = await app.customer({ cents: 10_000 })
+    const plan = (await buyPlan(app, other)).planId
+    await meter(app, plan, gb)
     const { username: user, password: word } = await loginOf(plan, other.key)
     await refused(
       { user, word },
@@ -183,7 +183,7 @@ describe('a bought line answers', () => {
     const line = (name: string) => `http://${name}:${login.password}@127.0.0.1:${port}`
     const { exit } = await whoami(line(user))
     const control = (alive: boolean) =>
-      fetch(`${stage.demo.sandbox}/_sandbox/exits/${exit}`, {
+      fetch(`${app.demo.sandbox}/_sandbox/exits/${exit}`, {
         method: 'PUT',
         body: JSON.stringify({ alive }),
         headers: { 'content-type': 'application/json' },
@@ -193,7 +193,7 @@ describe('a bought line answers', () => {
     const other = await whoami(line(`${login.username}-country-fr-session-second`))
     assert.notEqual(other.exit, exit)
     await done(
-      stage.client.post(
+      app.client.post(
         `/api/v1/plans/${planId}/sessions/release`,
         { sessions: ['pinned'] },
         { key: customer.key },
@@ -236,7 +236,7 @@ describe('a bought line answers', () => {
     readonly countsHosts: boolean
   }
   const usage = async (query = ''): Promise<Usage> =>
-    (await done(stage.client.get(`/api/v1/plans/${planId}/usage${query}`, { key: customer.key }))).body
+    (await done(app.client.get(`/api/v1/plans/${planId}/usage${query}`, { key: customer.key }))).body
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
   test('and its usage counts each failure by its reason, with a remedy', async () => {
@@ -283,7 +283,7 @@ describe('a bought line answers', () => {
     const choose = async (countsHosts: boolean) =>
       (
         await done(
-          stage.client.call('PATCH', `/api/v1/plans/${planId}/usage`, {
+          app.client.call('PATCH', `/api/v1/plans/${planId}/usage`, {
             key: customer.key,
             json: { countsHosts },
           }),
@@ -291,7 +291,7 @@ describe('a bought line answers', () => {
       ).body as Usage
     assert.deepEqual((await choose(false)).hosts, [])
     // A worker knows of it within a second.
-    const { pool } = stage.farebox.core
+    const { pool } = app.core
     const isForgotten = async (): Promise<boolean> => {
       await pool.query('delete from work.plan_hosts where plan_id = $1', [planId])
       const before = sum((await usage()).buckets.map(({ connections }) => connections))

@@ -26,7 +26,7 @@ import {
   planStream,
   stockStream,
 } from '../../src/kernel/streams.ts'
-import { factsOf } from '../support/decisions.ts'
+import { eventsOf } from '../support/decider.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
 import { makeAdoption } from './adoption.ts'
@@ -54,10 +54,10 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
 
   const parsed = parseCatalog(await readFile(join(import.meta.dirname, 'catalog.json'), 'utf8'))
   if (!parsed.ok) throw new Error('catalog.json is refused')
-  fact(catalogStream, ...factsOf(decideImport(state(catalogStream, catalogFold), parsed.file, now())))
+  fact(catalogStream, ...eventsOf(decideImport(state(catalogStream, catalogFold), parsed.file, now())))
   const parked = { productId: 'residential-premium', state: 'parked', successorId: null } as const
   for (const to of [parked, { ...parked, state: 'active' }] as const)
-    fact(catalogStream, ...factsOf(decideState(state(catalogStream, catalogFold), to, now())))
+    fact(catalogStream, ...eventsOf(decideState(state(catalogStream, catalogFold), to, now())))
 
   const onAccount = (id: AccountId, decide: (state: AccountState) => accounts.AccountDecision): void => {
     const decision = decide(state(accountStream(id), accountFold))
@@ -157,7 +157,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     reason: 'not_working',
     requestId: 'rpl_golden',
   } as const
-  fact(isp, ...factsOf(decideReplacement(state(isp, stockFold), request, now())))
+  fact(isp, ...eventsOf(decideReplacement(state(isp, stockFold), request, now())))
   const supplier = { protocol: 'socks5', host: 'gw.acme.example', port: 1080, udp: false } as const
   stockUp(['198.18.0.5', '198.18.0.6'], { endpoint: { ...supplier, credentialId: 'stl_golden' } })
 

@@ -3,30 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { runCli } from '../../src/app/cli-program.ts'
+import { registrationsFor } from '../../src/app/commands.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
 import { type Farebox, openFarebox, roles } from '../../src/app/start.ts'
-import { commands as accountCommands } from '../../src/features/accounts/commands.ts'
-import { commands as planCommands } from '../../src/features/plans/commands.ts'
-import { commands as resellerCommands } from '../../src/features/resellers/commands.ts'
-import { commands as stockCommands } from '../../src/features/stock/commands.ts'
-import { commands as walletCommands } from '../../src/features/wallet/commands.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { type HttpClient, httpClientOf } from '../support/http.ts'
-import { orderCommands } from '../support/order-commands.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import type { Printed } from './model.ts'
-
-const rooms = [
-  ...accountCommands,
-  ...walletCommands,
-  ...orderCommands,
-  ...planCommands,
-  ...stockCommands,
-  ...resellerCommands,
-]
 
 /** A running service with a movable clock, and a command line. */
 export type Shop = {
@@ -83,7 +69,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
   const operator = async (...args: readonly string[]): Promise<Printed> => {
     let out = ''
     let err = ''
-    const code = await runCli([...args, '--json'], rooms, {
+    const code = await runCli([...args, '--json'], await registrationsFor(args), {
       out: (text) => {
         out += text
       },

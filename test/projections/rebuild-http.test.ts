@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { type Customer, openStage } from '../contract/stage.ts'
+import type { Customer } from '../support/app-actions.ts'
 import { farebox } from '../support/farebox.ts'
+import { testApp } from '../support/test-app.ts'
 
 const cents = 9_000_000
 
 test('all read models are rebuilt under HTTP load: no request fails, and no client reads data older than its own write', async (t) => {
-  const stage = await openStage(t)
-  const { client, env, farebox: service } = stage
+  const app = await testApp(t)
+  const { client, env, core } = app
   const failures: string[] = []
   let stopped = false
   let requests = 0
@@ -53,7 +54,7 @@ test('all read models are rebuilt under HTTP load: no request fails, and no clie
     while (!stopped)
       for (const path of ['/api/v1/products', '/api/v1/plans', '/api/v1/proxies']) await get(path, key)
   }
-  const customers = await Promise.all([1, 2, 3, 4].map(() => stage.customer({ cents })))
+  const customers = await Promise.all([1, 2, 3, 4].map(() => app.customer({ cents })))
   const [one, two, three, four] = customers as [Customer, Customer, Customer, Customer]
   const load = Promise.all([buyer(one), buyer(two), buyer(three), reader(four)])
   t.after(() => {
@@ -74,9 +75,7 @@ test('all read models are rebuilt under HTTP load: no request fails, and no clie
       assert.ok(result.compared.length > 0)
     }
   // A row that was changed outside the log is reported and repaired, under the same load.
-  await service.core.pool.query('update read.balances set held_micros = 5 where account_id = $1', [
-    four.accountId,
-  ])
+  await core.pool.query('update read.balances set held_micros = 5 where account_id = $1', [four.accountId])
   const results = await rebuild('balances')
   const differences = results.flatMap((result: { differences: unknown[] }) => result.differences)
   assert.deepEqual(differences, [
@@ -86,6 +85,6 @@ test('all read models are rebuilt under HTTP load: no request fails, and no clie
   const [bought] = await load
   assert.deepEqual(failures, [])
   assert.ok(bought > 5 && requests - before > 100, `${requests - before} requests met the rebuilds`)
-  const { rows } = await service.core.pool.query('select from read.balances where held_micros = 5')
+  const { rows } = await core.pool.query('select from read.balances where held_micros = 5')
   assert.equal(rows.length, 0)
 })

@@ -2,31 +2,28 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { groups } from '../../projections/groups.ts'
-import { readConfig } from '../../src/app/config.ts'
-import { openFarebox } from '../../src/app/start.ts'
-import { createLogger } from '../../src/platform/http/logging.ts'
 import { rebuild } from '../../src/platform/projections/rebuild.ts'
-import { done, openStage } from '../contract/stage.ts'
+import { done } from '../support/app-actions.ts'
 import { farebox } from '../support/farebox.ts'
-import { httpClient } from '../support/http.ts'
+import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 test('data from wrong rows is answered by no process after the rebuild', async (t) => {
-  const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
-  const { core } = stage.farebox
+  const app = await testApp(t, { with: ['financeToken'], roles: ['http', 'projections'] })
+  const { core } = app
   const { pool, log } = core
-  const { key, accountId } = await stage.customer({ cents: 1_000, reseller: true })
+  const { key, accountId } = await app.customer({ cents: 1_000, reseller: true })
   const discount = ['reseller', 'set', '--account', accountId, '--discount', '10']
-  assert.equal((await farebox(t, discount, stage.env)).code, 0)
+  assert.equal((await farebox(t, discount, app.env)).code, 0)
   const questions = [
     ['/api/v1/reseller/statement?limit=', key, 'lines'],
     ['/api/v1/reseller/margins?limit=', key, 'margins'],
-    ['/finance/v1/trial-balance?limit=', stage.financeToken, 'accounts'],
+    ['/finance/v1/trial-balance?limit=', app.financeToken, 'accounts'],
     ['/api/v1/wallet/transactions?limit=', key, 'transactions'],
     ['/api/v1/products/residential-premium/price?quantity=5', key, 'yourCostCents'],
     ['/api/v1/products/residential-premium', key, 'name'],
   ] as const
-  const ask = async (client: typeof stage.client, limit: number) => {
+  const ask = async (client: typeof app.client, limit: number) => {
     const answers: Record<string, unknown> = {}
     for (const [path, key, field] of questions) {
       const { body } = await done(client.get(path.endsWith('=') ? `${path}${limit}` : path, { key }))
@@ -37,10 +34,9 @@ test('data from wrong rows is answered by no process after the rebuild', async (
   }
   // Terms show on a process some moments after the command.
   await until(
-    async () =>
-      (await ask(stage.client, 51))['/api/v1/products/residential-premium/price?quantity=5'] === 2475,
+    async () => (await ask(app.client, 51))['/api/v1/products/residential-premium/price?quantity=5'] === 2475,
   )
-  const truth = await ask(stage.client, 51)
+  const truth = await ask(app.client, 51)
   const rightOnes = (answers: typeof truth) =>
     questions.filter(([path]) => isDeepStrictEqual(answers[path], truth[path]))
 
@@ -56,16 +52,7 @@ test('data from wrong rows is answered by no process after the rebuild', async (
      update read.catalog
         set products = (select jsonb_agg(product || '{"name": "Wrong"}') from jsonb_array_elements(products) product)`,
   )
-  const beside = await openFarebox({
-    config: readConfig(stage.env),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => beside.close())
-  const clients = [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]
+  const clients = [app.client, await secondClient(t, app)]
   // Catalogue and terms come from the log, and all else is wrong.
   for (const client of clients) await until(async () => rightOnes(await ask(client, 50)).length === 2)
 

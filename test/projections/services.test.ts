@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readConfig } from '../../src/app/config.ts'
-import { openFarebox } from '../../src/app/start.ts'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
 import type { KeyId } from '../../src/kernel/ids.ts'
-import { createLogger } from '../../src/platform/http/logging.ts'
-import { openStage, operator } from '../contract/stage.ts'
 import { farebox as runFarebox } from '../support/farebox.ts'
-import { httpClient } from '../support/http.ts'
+import { operator } from '../support/operator.ts'
+import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const paths = [
@@ -28,19 +25,10 @@ const numbers = (seed: number) => () => {
 }
 
 test('invariant: the projecting process and another one give the same answers, after every write of either', async (t) => {
-  const stage = await openStage(t)
-  const { client: folding, farebox } = stage
-  const beside = await openFarebox({
-    config: readConfig(stage.env),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => beside.close())
-  const other = httpClient(beside.baseUrl ?? '', stage.document)
-  const buyers = [await stage.customer({ cents: 500_000 }), await stage.customer({ cents: 500_000 })]
+  const app = await testApp(t)
+  const { client: folding, farebox } = app
+  const other = await secondClient(t, app)
+  const buyers = [await app.customer({ cents: 500_000 }), await app.customer({ cents: 500_000 })]
   const next = numbers(20_261_121)
   const notices = createNotices(farebox.core)
 
@@ -102,26 +90,17 @@ test('invariant: the projecting process and another one give the same answers, a
 })
 
 test('a process that missed the notifications of changes still applies new prices and revoked keys, and listens again', async (t) => {
-  const stage = await openStage(t)
-  const { pool } = stage.farebox.core
-  const beside = await openFarebox({
-    config: readConfig(stage.env),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => beside.close())
-  const other = httpClient(beside.baseUrl ?? '', stage.document)
-  const { accountId, key } = await stage.customer({ cents: 1_000, reseller: true })
+  const app = await testApp(t)
+  const { pool } = app.core
+  const other = await secondClient(t, app)
+  const { accountId, key } = await app.customer({ cents: 1_000, reseller: true })
   const costOf = async (): Promise<number> => {
     const { body } = await other.get('/api/v1/products/residential-premium/price?quantity=5', { key })
     return body.yourCostCents
   }
   const discount = async (percent: string): Promise<void> => {
     const set = ['reseller', 'set', '--account', accountId, '--discount', percent]
-    assert.equal((await runFarebox(t, set, stage.env)).code, 0)
+    assert.equal((await runFarebox(t, set, app.env)).code, 0)
   }
   const hearing = async (): Promise<number> =>
     (
@@ -143,8 +122,8 @@ test('a process that missed the notifications of changes still applies new price
   try {
     await discount('10')
     await until(async () => (await costOf()) < full, { what: 'the new price' })
-    const [keyId] = (await stage.accounts.read(accountId, operator))!.keys.keys()
-    await stage.accounts.revokeKey(keyId as KeyId, operator)
+    const [keyId] = (await app.accounts.read(accountId, operator))!.keys.keys()
+    await app.accounts.revokeKey(keyId as KeyId, operator)
     await until(async () => (await other.get('/api/v1/me', { key })).status === 401, { what: 'a 401' })
   } finally {
     clearInterval(deaf)

@@ -13,7 +13,7 @@ import { wrapped } from '../gateway/support/datagrams.ts'
 import { tcpTarget } from '../gateway/support/targets.ts'
 import { farebox } from '../support/farebox.ts'
 import { testScheduler } from '../support/scheduler.ts'
-import { startService } from '../support/service.ts'
+import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -36,8 +36,8 @@ const startTarget = async (t: TestContext): Promise<string> => {
 }
 
 test('the exits of the sandbox', async (t) => {
-  const { farebox: service, demo, env } = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
-  const { pool, keys, clock, logger } = service.core
+  const { core, demo, env } = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { pool, keys, clock, logger } = core
   const opened = await openExits({
     scheduler: testScheduler({ pool }),
     pool,

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { type AccountId, newId } from '../../src/kernel/ids.ts'
-import type { Service } from './service.ts'
+import { done } from './app-actions.ts'
+import { operator } from './operator.ts'
+import type { TestApp } from './test-app.ts'
 import { until } from './until.ts'
 
 export type Page = {
@@ -30,12 +32,12 @@ export type Browser = {
 }
 
 /** Where the console of a service in a test is. */
-export const consoleOrigin = ({ baseUrl }: Pick<Service, 'baseUrl'>): string =>
+export const consoleOrigin = ({ baseUrl }: Pick<TestApp, 'baseUrl'>): string =>
   `http://localhost:${new URL(baseUrl).port}`
 
-export const consoleBrowser = (service: Pick<Service, 'baseUrl'>): Browser => {
+export const consoleBrowser = (app: Pick<TestApp, 'baseUrl'>): Browser => {
   const cookies = new Map<string, string>()
-  const origin = consoleOrigin(service)
+  const origin = consoleOrigin(app)
   const { port } = new URL(origin)
 
   const keep = (lines: readonly string[] | undefined): void => {
@@ -116,7 +118,7 @@ type Letter = {
 
 /** The newest letter to an address that the sandbox holds. */
 export const letterTo = async (
-  { demo }: Pick<Service, 'demo'>,
+  { demo }: Pick<TestApp, 'demo'>,
   address: string,
   after = 0,
 ): Promise<Letter> => {
@@ -147,77 +149,42 @@ export const pressLink = async (browser: Browser, path: string): Promise<Page> =
 }
 
 /** A browser that is signed in to an account by a link of the command line. */
-export const signedIn = async (service: Service, accountId: string): Promise<Browser> => {
-  const browser = consoleBrowser(service)
-  const link = await printedLink(service, accountId)
+export const signedIn = async (app: TestApp, accountId: string): Promise<Browser> => {
+  const browser = consoleBrowser(app)
+  const link = await printedLink(app, accountId)
   const page = await pressLink(browser, link)
   if (page.status !== 303) throw new Error(`signing in was answered ${page.status}: ${page.html}`)
   return browser
 }
 
 /** The path of a link that signs in once, as the command line prints it. */
-export const printedLink = async (
-  { farebox }: Pick<Service, 'farebox'>,
-  subjectId: string,
-): Promise<string> => {
+export const printedLink = async ({ core }: Pick<TestApp, 'core'>, subjectId: string): Promise<string> => {
   const { createLinks, printedLinkMs } = await import('../../src/features/sign-in/sign-in-links.ts')
-  const { core } = farebox
   const link = await createLinks(core).printed(subjectId, core.clock() + printedLinkMs)
   return `/console/sign-in/link?link=${link}`
 }
 
-/** A fresh account with money. */
-export const freshAccount = async (
-  { farebox: { core } }: Pick<Service, 'farebox'>,
-  email: string,
-  { reseller = false, cents = 10_000 } = {},
-) => {
-  const { createAccounts } = await import('../../src/features/accounts/account-service.ts')
-  const { createWallets } = await import('../../src/features/wallet/wallet-service.ts')
-  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
-  const made = await createAccounts(core).create({ email, reseller }, cause)
-  if (made.outcome === 'refused') throw new Error(made.refusal.code)
-  const { accountId } = made
-  await createWallets(core).credit({ accountId, amountCents: cents, reference: email }, cause)
-  const issued = await createAccounts(core).issueKey(
-    { accountId, scopes: ['buy'], dailyCapCents: null },
-    cause,
-  )
-  if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
-  return { accountId, key: issued.key as string, email }
-}
-
 /** A batch of scrapes that an account sends with its own key; its id. */
 export const sendBatch = async (
-  { farebox: { core }, buyer }: Pick<Service, 'farebox' | 'buyer'>,
+  { issueKey, buyer }: Pick<TestApp, 'issueKey' | 'buyer'>,
   accountId: AccountId,
   inputs: readonly Readonly<Record<string, unknown>>[],
 ): Promise<string> => {
-  const { createAccounts } = await import('../../src/features/accounts/account-service.ts')
-  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
-  const issued = await createAccounts(core).issueKey(
-    { accountId, scopes: ['scrape'], dailyCapCents: null },
-    cause,
-  )
-  if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
-  const { status, body } = await buyer.post(
-    '/v1/scrape/batch',
-    { platform: 'reddit', operation: 'subreddit', inputs },
-    { key: issued.key, headers: { 'X-Request-Id': newId<string>('req') } },
-  )
-  if (status !== 202) throw new Error(`the batch was answered ${status}: ${JSON.stringify(body)}`)
-  return body.batchId
+  const key = await issueKey(accountId, null, ['scrape'])
+  const headers = { 'X-Request-Id': newId<string>('req') }
+  const batch = { platform: 'reddit', operation: 'subreddit', inputs }
+  return (await done(buyer.post('/v1/scrape/batch', batch, { key, headers }))).body.batchId
 }
 
 /** Changes the sessions of people as the service does: with the signatures of the changed rows. */
 export const changeSessions = async (
-  service: Pick<Service, 'farebox'>,
+  app: Pick<TestApp, 'core'>,
   subjectIds: readonly string[],
   /** SQL, e.g. `confirmed_until = null`. */
   set: string,
 ): Promise<void> => {
   const { createSessionSigner } = await import('../../src/features/sign-in/sessions.ts')
-  const { pool, keys } = service.farebox.core
+  const { pool, keys } = app.core
   const { rows } = await pool.query(
     `update vault.console_sessions set ${set} where subject_id = any ($1) returning *`,
     [subjectIds],
@@ -231,7 +198,7 @@ export const changeSessions = async (
 
 /** A browser of a member of the staff with a passkey, whose ceremony the tests of the real browser show. */
 export const staffBrowser = async (
-  service: Pick<Service, 'baseUrl' | 'farebox'>,
+  app: Pick<TestApp, 'baseUrl' | 'core'>,
   roles: readonly ('finance' | 'operator')[],
   /** Whether every act counts as confirmed for the next hour. */
   { confirmed = true } = {},
@@ -239,16 +206,15 @@ export const staffBrowser = async (
   const { createPeople } = await import('../../src/features/sign-in/people.ts')
   const { claimStaff } = await import('../../src/features/sign-in/people.ts')
   const { createSessions, newSessionId } = await import('../../src/features/sign-in/sessions.ts')
-  const { core } = service.farebox
-  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+  const { core } = app
   const member = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
   const { staffId } = member
-  for (const role of roles) await createPeople(core).grant(member, role, cause)
+  for (const role of roles) await createPeople(core).grant(member, role, operator)
   const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
-  await createPeople(core).signIn(session, { ...cause, actor: { kind: 'session', ...session } })
+  await createPeople(core).signIn(session, { ...operator, actor: { kind: 'session', ...session } })
   const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
-  if (confirmed) await changeSessions(service, [staffId], `confirmed_until = now() + interval '1 hour'`)
-  const browser = consoleBrowser(service)
+  if (confirmed) await changeSessions(app, [staffId], `confirmed_until = now() + interval '1 hour'`)
+  const browser = consoleBrowser(app)
   browser.cookies.set('__Host-farebox_session', opened.secret)
   return { ...browser, staffId }
 }

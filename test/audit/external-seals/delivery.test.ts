@@ -19,7 +19,7 @@ import {
 import { openStore } from '../../../src/platform/outgoing/open-object-store.ts'
 import { startKeeper } from '../../support/s3-stand-in.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Audited, appendEach, auditWorld, everyKind, sealedHistory, tamper, testKey } from '../world.ts'
 
@@ -212,9 +212,8 @@ describe('external delivery of seals', () => {
     const keeper = await startKeeper(t, token)
     for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
     const lines: string[] = []
-    const { farebox, buyer, close } = await startService(
-      t,
-      {
+    const { farebox, buyer, close } = await testApp(t, {
+      settings: {
         FAREBOX_SEAL_SECONDS: '1',
         FAREBOX_SEAL_TARGET: keeper.url,
         FAREBOX_SEAL_TARGET_TOKEN: token,
@@ -222,8 +221,9 @@ describe('external delivery of seals', () => {
         FAREBOX_METRICS_PORT: '0',
         LOG_LEVEL: 'info',
       },
-      { logTo: { write: (line: string) => void lines.push(line) }, audits: true },
-    )
+      logTo: { write: (line: string) => void lines.push(line) },
+      audits: true,
+    })
     const { insideUrl, core } = farebox
     await until(() => keeper.requests.length > 0, { what: 'a seal on its way' })
     const order = { product_id: 'residential-premium', quantity: 1 }

@@ -17,7 +17,7 @@ import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { call, dataDirectory, startFarebox } from '../../support/farebox.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { seededDatabase } from '../../support/seeded.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Audited, allEvents, appendEach, auditWorld, everyKind, testKey } from '../world.ts'
 
@@ -234,7 +234,7 @@ describe('the sealer', () => {
   })
 
   test("runs in the service with the service's key", async (t) => {
-    const { farebox, buyer } = await startService(t, { FAREBOX_SEAL_SECONDS: '1' }, { audits: true })
+    const { farebox, buyer } = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
     await sealedThrough(farebox.core, 1)
     const before = (await sealsOf(farebox.core)).length
     const order = { product_id: 'residential-premium', quantity: 1 }

@@ -13,7 +13,9 @@ import {
   maxActiveKeys,
 } from '../../../src/domain/accounts/decide.ts'
 import { type AccountState, accountFold } from '../../../src/domain/accounts/fold.ts'
+import { applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId, KeyId } from '../../../src/kernel/ids.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 
 const accountId = 'acc_1' as AccountId
@@ -47,65 +49,51 @@ const revoke =
   (state) =>
     decideRevocation(state, { keyId: keyId as KeyId })
 
-const step = (state: AccountState, ask: Ask) => {
-  const decision = ask(state)
-  const events = decision.outcome === 'decided' ? decision.events : []
-  const after = events.reduce<AccountState>(
-    (folded, event, revision) => accountFold.evolve(folded, { ...event, revision, recordedAtMs: 0 }),
-    state,
-  )
-  return { decision, events, after }
-}
-const stateAfter = (...asks: Ask[]): AccountState =>
-  asks.reduce((state, ask) => step(state, ask).after, null as AccountState)
-const refusalOf = (decision: AccountDecision) => {
-  assert.equal(decision.outcome, 'refused')
-  return decision.outcome === 'refused' ? decision.refusal.code : null
-}
+const account = decider(accountFold)
+const created = account.given(create)
+const keyIn = ({ state }: typeof account, keyId: string) => state!.keys.get(keyId as KeyId)!
 
 test('an account is created once', () => {
-  const state = stateAfter(create)
-  assert.deepEqual([state!.reseller, state!.blocked, state!.keys.size], [true, false, 0])
-  assert.equal(refusalOf(create(state)), 'account_exists')
+  const { reseller, blocked, keys } = created.state!
+  assert.deepEqual([reseller, blocked, keys.size], [true, false, 0])
+  created.when(create).thenRefused('account_exists')
 })
 
 test('an account that does not exist can only be created', () => {
   for (const ask of [block, decideUnblock, issue('k'), cap('k', 1), revoke('k')])
-    assert.equal(refusalOf(ask(null)), 'unknown_account')
+    account.when(ask).thenRefused('unknown_account')
 })
 
 test('blocking or unblocking twice adds no event', () => {
-  const blocked = stateAfter(create, block)
-  assert.equal(blocked!.blocked, true)
-  assert.deepEqual(step(blocked, block).events, [])
-  assert.equal(step(blocked, decideUnblock).after!.blocked, false)
-  assert.deepEqual(step(stateAfter(create), decideUnblock).events, [])
+  const blocked = created.given(block)
+  assert.equal(blocked.state!.blocked, true)
+  blocked.when(block).thenEvents()
+  assert.equal(blocked.given(decideUnblock).state!.blocked, false)
+  created.when(decideUnblock).thenEvents()
 })
 
 test('a revoked key stays revoked, and its cap cannot be changed', () => {
-  const state = stateAfter(create, issue('k', 500), revoke('k'))
-  assert.equal(state!.keys.get('k' as KeyId)!.revoked, true)
-  assert.deepEqual(step(state, revoke('k')).events, [])
-  assert.deepEqual(step(state, issue('k')).events, [])
-  assert.equal(refusalOf(cap('k', 900)(state)), 'key_revoked')
+  const revoked = created.given(issue('k', 500), revoke('k'))
+  assert.equal(keyIn(revoked, 'k').revoked, true)
+  revoked.when(revoke('k')).thenEvents()
+  revoked.when(issue('k')).thenEvents()
+  revoked.when(cap('k', 900)).thenRefused('key_revoked')
 })
 
 test('a cap is raised and removed, each with its own event', () => {
-  const state = stateAfter(create, issue('k', 500))
-  assert.deepEqual(step(state, cap('k', 900)).events, [
-    { type: 'KeyCapped', data: { keyId: 'k', dailyCapCents: 900 } },
-  ])
-  assert.deepEqual(step(state, cap('k', 500)).events, [])
-  assert.equal(step(state, cap('k', null)).after!.keys.get('k' as KeyId)!.dailyCapCents, null)
-  assert.equal(refusalOf(cap('other', 1)(state)), 'unknown_key')
-  assert.throws(() => cap('k', -1)(state), RangeError)
-  assert.throws(() => cap('k', 0.5)(state), RangeError)
+  const capped = created.given(issue('k', 500))
+  capped.when(cap('k', 900)).thenEvents({ type: 'KeyCapped', data: { keyId: 'k', dailyCapCents: 900 } })
+  capped.when(cap('k', 500)).thenEvents()
+  assert.equal(keyIn(capped.given(cap('k', null)), 'k').dailyCapCents, null)
+  capped.when(cap('other', 1)).thenRefused('unknown_key')
+  assert.throws(() => capped.when(cap('k', -1)), RangeError)
+  assert.throws(() => capped.when(cap('k', 0.5)), RangeError)
 })
 
 test('the number of active keys is limited; revoking one frees a place', () => {
-  const full = stateAfter(create, ...Array.from({ length: maxActiveKeys }, (_, n) => issue(`k${n}`)))
-  assert.equal(refusalOf(issue('more')(full)), 'too_many_keys')
-  assert.equal(step(step(full, revoke('k0')).after, issue('more')).decision.outcome, 'decided')
+  const full = created.given(...Array.from({ length: maxActiveKeys }, (_, n) => issue(`k${n}`)))
+  full.when(issue('more')).thenRefused('too_many_keys')
+  full.given(revoke('k0')).when(issue('more')).thenEvents('KeyIssued')
 })
 
 test('invariant: repeating any command at once adds no event or is refused', () => {
@@ -120,9 +108,10 @@ test('invariant: repeating any command at once adds no event or is refused', () 
     fc.property(fc.array(ask, { maxLength: 60, size: 'max' }), (asks) => {
       let state: AccountState = null
       for (const command of asks) {
-        const { after } = step(state, command)
-        assert.deepEqual(step(after, command).events, [])
-        state = after
+        const first = command(state)
+        if (first.outcome === 'decided') state = applyDecided(accountFold, state, first.events, 0)
+        const again = command(state)
+        if (again.outcome === 'decided') assert.deepEqual(again.events, [])
       }
     }),
   )
@@ -131,29 +120,27 @@ test('invariant: repeating any command at once adds no event or is refused', () 
 const dayMs = 86_400_000
 
 /** An account with one key that was issued at 0. */
-const withKey = (over: Partial<KeyIssue>): AccountState => {
-  const { after } = step(step(null, create).after, (state) => decideIssue(state, keyOf('old', over), 0))
-  return after
-}
-const rolled = (state: AccountState, atMs: number, overlapMs: number, over: { expiresAtMs?: number } = {}) =>
-  decideRoll(
-    state,
-    {
-      keyId: 'old' as KeyId,
-      overlapMs,
-      next: { ...over, keyId: 'new' as KeyId, displayPrefix: 'fbx_next', commitment: 'cd'.repeat(32) },
-    },
-    atMs,
-  )
+const withKey = (over: Partial<KeyIssue>) =>
+  created.given((state) => decideIssue(state, keyOf('old', over), 0))
+const roll =
+  (overlapMs: number, over: { expiresAtMs?: number } = {}) =>
+  (state: AccountState, nowMs: number) =>
+    decideRoll(
+      state,
+      {
+        keyId: 'old' as KeyId,
+        overlapMs,
+        next: { ...over, keyId: 'new' as KeyId, displayPrefix: 'fbx_next', commitment: 'cd'.repeat(32) },
+      },
+      nowMs,
+    )
 
 test('a rotated key has the name, scopes, cap and networks of its predecessor, which ends after the overlap', () => {
-  const held = { name: 'shop', dailyCapCents: 500, networks: ['203.0.113.0/24'] }
-  const { decision, after } = step(withKey(held), (state) => rolled(state, dayMs, 3_600_000))
-  assert.equal(decision.outcome, 'decided')
-  const former = after!.keys.get('old' as KeyId)!
-  const next = after!.keys.get('new' as KeyId)!
+  const held = withKey({ name: 'shop', dailyCapCents: 500, networks: ['203.0.113.0/24'] })
+  const rolled = held.at(dayMs).given(roll(3_600_000))
+  const former = keyIn(rolled, 'old')
   assert.equal(former.expiresAtMs, dayMs + 3_600_000)
-  assert.deepEqual(next, {
+  assert.deepEqual(keyIn(rolled, 'new'), {
     ...former,
     commitment: 'cd'.repeat(32),
     displayPrefix: 'fbx_next',
@@ -163,30 +150,32 @@ test('a rotated key has the name, scopes, cap and networks of its predecessor, w
 })
 
 test('the successor of an expiring key has the same lifetime, unless another expiry is given', () => {
-  const state = withKey({ expiresAtMs: 90 * dayMs })
-  const next = (over: { expiresAtMs?: number } = {}) =>
-    step(state, (before) => rolled(before, 80 * dayMs, 7 * dayMs, over)).after!.keys
-  assert.equal(next().get('new' as KeyId)!.expiresAtMs, 170 * dayMs)
-  assert.equal(next({ expiresAtMs: 100 * dayMs }).get('new' as KeyId)!.expiresAtMs, 100 * dayMs)
-  assert.equal(next().get('old' as KeyId)!.expiresAtMs, 87 * dayMs)
-  const late = step(state, (before) => rolled(before, 89 * dayMs, 7 * dayMs)).after!
-  assert.equal(late.keys.get('old' as KeyId)!.expiresAtMs, 90 * dayMs, 'an overlap gives no longer life')
+  const held = withKey({ expiresAtMs: 90 * dayMs })
+  const rolled = held.at(80 * dayMs).given(roll(7 * dayMs))
+  assert.equal(keyIn(rolled, 'new').expiresAtMs, 170 * dayMs)
+  assert.equal(keyIn(rolled, 'old').expiresAtMs, 87 * dayMs)
+  const shorter = held.at(80 * dayMs).given(roll(7 * dayMs, { expiresAtMs: 100 * dayMs }))
+  assert.equal(keyIn(shorter, 'new').expiresAtMs, 100 * dayMs)
+  const late = held.at(89 * dayMs).given(roll(7 * dayMs))
+  assert.equal(keyIn(late, 'old').expiresAtMs, 90 * dayMs, 'an overlap gives no longer life')
 })
 
 test('an inactive key cannot be rotated, and a past expiry is refused', () => {
-  const codeOf = (decision: AccountDecision) => decision.outcome === 'refused' && decision.refusal.code
-  const gone = step(withKey({}), revoke('old')).after
-  assert.equal(codeOf(rolled(gone, dayMs, dayMs)), 'key_revoked')
-  assert.equal(codeOf(rolled(withKey({ expiresAtMs: dayMs }), dayMs, dayMs)), 'key_expired')
-  assert.equal(codeOf(rolled(withKey({}), dayMs, dayMs, { expiresAtMs: dayMs })), 'expiry_passed')
-  assert.equal(codeOf(rolled(step(null, create).after, dayMs, dayMs)), 'unknown_key')
-  assert.equal(codeOf(decideIssue(withKey({}), keyOf('k', { expiresAtMs: 5 }), 5)), 'expiry_passed')
+  const held = withKey({}).at(dayMs)
+  held.given(revoke('old')).when(roll(dayMs)).thenRefused('key_revoked')
+  withKey({ expiresAtMs: dayMs }).at(dayMs).when(roll(dayMs)).thenRefused('key_expired')
+  held.when(roll(dayMs, { expiresAtMs: dayMs })).thenRefused('expiry_passed')
+  created.at(dayMs).when(roll(dayMs)).thenRefused('unknown_key')
+  held.when((state) => decideIssue(state, keyOf('k', { expiresAtMs: 5 }), 5)).thenRefused('expiry_passed')
 })
 
 test('expired keys do not count towards the limit of keys', () => {
-  let state = step(null, create).after
-  for (let n = 0; n < maxActiveKeys; n += 1)
-    state = step(state, (before) => decideIssue(before, keyOf(`k${n}`, { expiresAtMs: dayMs }), 0)).after
-  assert.equal(decideIssue(state, keyOf('more'), dayMs - 1).outcome, 'refused')
-  assert.equal(decideIssue(state, keyOf('more'), dayMs).outcome, 'decided')
+  const issueAt = (keyId: string, expiresAtMs: number | null) => (state: AccountState, nowMs: number) =>
+    decideIssue(state, keyOf(keyId, { expiresAtMs }), nowMs)
+  const full = created.given(...Array.from({ length: maxActiveKeys }, (_, n) => issueAt(`k${n}`, dayMs)))
+  full
+    .at(dayMs - 1)
+    .when(issueAt('more', null))
+    .thenRefused('too_many_keys')
+  full.at(dayMs).when(issueAt('more', null)).thenEvents('KeyIssued')
 })

@@ -3,36 +3,50 @@ import { test } from 'node:test'
 import { createCatalog, orderable, productOfOrder, quotable } from '../../../src/domain/catalog/catalog.ts'
 import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { problemText } from '../../../src/domain/catalog/catalog-rules.ts'
-import { decideImport, decideState, maxCatalogBytes } from '../../../src/domain/catalog/decide.ts'
-import { evolveCatalog } from '../../../src/domain/catalog/fold.ts'
-import { factsOf } from '../../support/decisions.ts'
-import { demoJson, demoText, imported, importedAtMs } from './samples.ts'
+import {
+  type CatalogDecision,
+  decideImport,
+  decideState,
+  maxCatalogBytes,
+} from '../../../src/domain/catalog/decide.ts'
+import { catalogFold } from '../../../src/domain/catalog/fold.ts'
+import type { CatalogState, ProductState } from '../../../src/domain/catalog/product.ts'
+import { decider } from '../../support/decider.ts'
+import { demoJson, importedAtMs } from './samples.ts'
 
-const before = imported(demoText)
 const later = importedAtMs + 60_000
-
-const importOver = (file: unknown) => {
-  const parsed = parseCatalog(JSON.stringify(file))
+const fileOf = (text: string) => {
+  const parsed = parseCatalog(text)
   assert.ok(parsed.ok, JSON.stringify(parsed))
-  return decideImport(before, parsed.file, later)
+  return parsed.file
 }
-const refusedText = (file: unknown): string => {
-  const decision = importOver(file)
-  assert.ok(decision.outcome === 'refused')
-  return decision.refusal.map(problemText).join('\n')
+const importing =
+  (file: unknown, neverOrderedIds?: ReadonlySet<string>) => (state: CatalogState, nowMs: number) =>
+    decideImport(state, fileOf(JSON.stringify(file)), nowMs, neverOrderedIds)
+const setting =
+  (productId: string, to: ProductState, successorId: string | null = null) =>
+  (state: CatalogState, nowMs: number) =>
+    decideState(state, { productId, state: to, successorId }, nowMs)
+const imported = decider(catalogFold).at(importedAtMs).given(importing(demoJson())).at(later)
+const before = imported.state
+const problemsOf = (decide: (state: CatalogState, nowMs: number) => CatalogDecision<unknown>): string => {
+  const { result } = imported.when(decide)
+  assert.ok(result.outcome === 'refused')
+  return result.refusal.map(problemText).join('\n')
 }
+const refusedText = (file: unknown): string => problemsOf(importing(file))
 
 test('importing the same catalogue again adds no event', () => {
   const { digest, products } = before
   const again = { outcome: 'decided', events: [], digest, products: products.length }
-  assert.deepEqual(importOver(demoJson()), again)
+  assert.deepEqual(imported.when(importing(demoJson())).result, again)
 })
 
 test('an import replaces the whole catalogue, and an unchanged state keeps its date', () => {
   const file = demoJson()
   file.products[0].tiers[0].unitPriceMicros = 5_400_000
   file.products[1].state = 'parked'
-  const after = factsOf(importOver(file)).reduce(evolveCatalog, before)
+  const after = imported.given(importing(file)).state
   assert.notEqual(after.digest, before.digest)
   assert.equal(after.products[0]!.since, '2026-11-21T02:30:00.000Z')
   assert.equal(after.products[1]!.since, '2026-11-21T02:31:00.000Z')
@@ -53,11 +67,8 @@ test('a product without orders can be left out, with its old ids', () => {
   file.products = file.products.filter((product: unknown) => product !== gone)
   assert.match(refusedText(file), /product ipv4-datacenter to stay: what was ordered never vanishes/)
   file.products.find(({ id }: { id: string }) => id === 'isp-static').aliases.push(...gone.aliases)
-  const parsed = parseCatalog(JSON.stringify(file))
-  assert.ok(parsed.ok, JSON.stringify(parsed))
-  const without = (never: string) => decideImport(before, parsed.file, later, new Set([never]))
-  assert.equal(factsOf(without('ipv4-datacenter')).length, 1)
-  assert.equal(without('isp-static').outcome, 'refused')
+  imported.when(importing(file, new Set(['ipv4-datacenter']))).thenEvents('CatalogImported')
+  assert.match(problemsOf(importing(file, new Set(['isp-static']))), /product ipv4-datacenter to stay/)
 })
 
 test('an old id cannot be left out', () => {
@@ -89,7 +100,7 @@ test('a product can get more old ids, and a retired one keeps its own with its s
   const [first, second] = file.products
   first.aliases.unshift('resi-first')
   Object.assign(first, { state: 'retired', successorId: second.id })
-  const catalog = createCatalog(factsOf(importOver(file)).reduce(evolveCatalog, before))
+  const catalog = createCatalog(imported.given(importing(file)).state)
   for (const name of ['resi-first', 'resi-premium', first.id]) {
     assert.equal(catalog.resolve(name)?.id, first.id)
     const ordered = productOfOrder(catalog, name)
@@ -151,60 +162,40 @@ test('a parked product has quotes but no orders; a retired one has neither, and 
 })
 
 test('a product is parked, retired and reactivated between imports; the digest stays the same', () => {
-  const park = decideState(before, { productId: 'isp-static', state: 'parked', successorId: null }, later)
-  const parked = factsOf(park).reduce(evolveCatalog, before)
-  assert.equal(parked.digest, before.digest)
-  const standing = (state: typeof before) => {
-    const product = state.products.find(({ id }) => id === 'isp-static')!
+  const park = setting('isp-static', 'parked')
+  const parked = imported.given(park)
+  assert.equal(parked.state.digest, before.digest)
+  const standing = ({ products }: CatalogState) => {
+    const product = products.find(({ id }) => id === 'isp-static')!
     return [product.state, product.successorId, product.since]
   }
-  assert.deepEqual(standing(parked), ['parked', null, '2026-11-21T02:31:00.000Z'])
-  const again = decideState(
-    parked,
-    { productId: 'isp-static', state: 'parked', successorId: null },
-    later + 1,
-  )
-  assert.deepEqual(factsOf(again), [])
-  const retire = { productId: 'isp-static', state: 'retired', successorId: 'ipv4-datacenter' } as const
-  const retired = factsOf(decideState(parked, retire, later + 1)).reduce(evolveCatalog, parked)
-  assert.deepEqual(standing(retired), ['retired', 'ipv4-datacenter', '2026-11-21T02:31:00.001Z'])
+  assert.deepEqual(standing(parked.state), ['parked', null, '2026-11-21T02:31:00.000Z'])
+  const next = parked.at(later + 1)
+  next.when(park).thenEvents()
+  const retired = next.given(setting('isp-static', 'retired', 'ipv4-datacenter'))
+  assert.deepEqual(standing(retired.state), ['retired', 'ipv4-datacenter', '2026-11-21T02:31:00.001Z'])
   // The file that was imported last is no news, so a state that was set by hand stays.
-  const parsed = parseCatalog(demoText)
-  assert.ok(parsed.ok)
-  assert.deepEqual(factsOf(decideImport(parked, parsed.file, later)), [])
+  parked.when(importing(demoJson())).thenEvents()
 })
 
 test('a reactivated product has no expected date of return', () => {
-  const back = decideState(before, { productId: 'isp-gateway', state: 'active', successorId: null }, later)
-  const after = factsOf(back).reduce(evolveCatalog, before)
-  assert.equal(after.products.find(({ id }) => id === 'isp-gateway')!.parkedUntil, null)
+  const { products } = imported.given(setting('isp-gateway', 'active')).state
+  assert.equal(products.find(({ id }) => id === 'isp-gateway')!.parkedUntil, null)
 })
 
-for (const [name, change, expected] of [
-  ['an unknown product', { productId: 'x', state: 'parked', successorId: null }, /the id of a product/],
-  [
-    'a retirement without a successor',
-    { productId: 'isp-static', state: 'retired', successorId: null },
-    /the product to buy instead/,
-  ],
-  [
-    'a retirement in favour of itself',
-    { productId: 'isp-static', state: 'retired', successorId: 'isp-static' },
-    /does not lead back/,
-  ],
+for (const [name, decide, expected] of [
+  ['an unknown product', setting('x', 'parked'), /the id of a product/],
+  ['a retirement without a successor', setting('isp-static', 'retired'), /the product to buy instead/],
+  ['a retirement in favour of itself', setting('isp-static', 'retired', 'isp-static'), /does not lead back/],
   [
     'a retirement that leads back through another',
-    { productId: 'residential-basic', state: 'retired', successorId: 'residential-classic' },
+    setting('residential-basic', 'retired', 'residential-classic'),
     /does not lead back/,
   ],
   [
     'a successor of a parked product',
-    { productId: 'isp-static', state: 'parked', successorId: 'ipv4-datacenter' },
+    setting('isp-static', 'parked', 'ipv4-datacenter'),
     /only a retired product has one/,
   ],
 ] as const)
-  test(`a change of state is refused: ${name}`, () => {
-    const decision = decideState(before, change, later)
-    assert.ok(decision.outcome === 'refused')
-    assert.match(decision.refusal.map(problemText).join(), expected)
-  })
+  test(`a change of state is refused: ${name}`, () => assert.match(problemsOf(decide), expected))

@@ -4,7 +4,7 @@ import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
 import { decideImport } from '../../../src/domain/catalog/decide.ts'
 import { emptyCatalog, evolveCatalog } from '../../../src/domain/catalog/fold.ts'
 import type { CatalogState, Product } from '../../../src/domain/catalog/product.ts'
-import { factsOf } from '../../support/decisions.ts'
+import { eventsOf } from '../../support/decider.ts'
 
 export const demoText = readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8')
 
@@ -18,7 +18,7 @@ export const importedAtMs = Date.parse('2026-11-21T02:30:00.000Z')
 export const imported = (text: string, before: CatalogState = emptyCatalog, nowMs = importedAtMs) => {
   const parsed = parseCatalog(text)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  return factsOf(decideImport(before, parsed.file, nowMs)).reduce(evolveCatalog, before)
+  return eventsOf(decideImport(before, parsed.file, nowMs)).reduce(evolveCatalog, before)
 }
 
 export const demoCatalog = createCatalog(imported(demoText))

@@ -9,10 +9,11 @@ import {
   decideRelease,
 } from '../../../src/domain/ledger/decide.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
-import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
+import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import type { OrderId } from '../../../src/kernel/ids.ts'
+import { decider, eventsOf } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
-import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
+import { credited, orderOf, play, startMs, steps } from './support.ts'
 
 const deposit = (reference: string, amountMicros: number) => ({
   source: 'deposit' as const,
@@ -29,50 +30,43 @@ const chargeback = (reference: string, amountMicros: number) => ({
   gateway: 'stripe',
   amountMicros,
 })
-const eventOf = (decision: { outcome: string; events?: readonly LedgerEvent[] }): LedgerEvent => {
-  assert.equal(decision.outcome, 'decided')
-  return decision.events![0]!
-}
-const refusalOf = <Refusal>(
-  decision: { readonly outcome: 'decided' } | { readonly outcome: 'refused'; readonly refusal: Refusal },
-): Refusal => {
-  if (decision.outcome !== 'refused') throw new assert.AssertionError({ message: 'it was not refused' })
-  return decision.refusal
-}
+const debit =
+  (amountCents: number, over: { orderId?: string; capCents?: number } = {}) =>
+  (state: LedgerState, nowMs: number) => {
+    const { orderId = 'ord_1', capCents = null } = over
+    return decideDebit(
+      state,
+      { order: orderOf({ orderId: orderId as OrderId, amountCents }), capCents },
+      nowMs,
+    )
+  }
+const credit = (payment: ReturnType<typeof deposit>) => (state: LedgerState) => decideCredit(state, payment)
+const adjust = (adjustment: Parameters<typeof decideAdjustment>[1]) => (state: LedgerState) =>
+  decideAdjustment(state, adjustment)
+const ledger = decider(ledgerFold).at(startMs)
+const wallet = (micros: number) => ledger.given(credited(micros))
 
 test('an order is paid from the wallet and leaves the remaining balance', () => {
-  const event = eventOf(
-    decideDebit(
-      ledgerAfter(credited(10_000_000)),
-      { order: orderOf({ amountCents: 250 }), capCents: null },
-      startMs,
-    ),
-  )
-  assert.deepEqual(
-    { type: event.type, amountMicros: event.data.amountMicros, left: event.data.availableAfterMicros },
-    { type: 'WalletDebited', amountMicros: 2_500_000, left: 7_500_000 },
-  )
+  const { result } = wallet(10_000_000).when(debit(250))
+  const [event] = eventsOf<LedgerEvent>(result)
+  assert.ok(event?.type === 'WalletDebited')
+  assert.deepEqual([event.data.amountMicros, event.data.availableAfterMicros], [2_500_000, 7_500_000])
 })
 
 test('a refusal for a short wallet has its balance, the amount and the shortfall in whole cents', () => {
-  const state = ledgerAfter(credited(1_005_000))
-  assert.deepEqual(
-    refusalOf(decideDebit(state, { order: orderOf({ amountCents: 250 }), capCents: null }, startMs)),
-    { code: 'insufficient_balance', balanceCents: 100, amountCents: 250, shortfallCents: 150 },
-  )
+  const short = { balanceCents: 100, amountCents: 250, shortfallCents: 150 }
+  wallet(1_005_000)
+    .when(debit(250))
+    .thenRefused({ code: 'insufficient_balance', ...short })
 })
 
 test('the whole balance can be spent', () => {
-  const state = ledgerAfter(credited(2_500_000))
-  const event = eventOf(decideDebit(state, { order: orderOf({ amountCents: 250 }), capCents: null }, startMs))
-  assert.equal(event.data.availableAfterMicros, 0)
+  const spent = wallet(2_500_000).when(debit(250)).thenEvents('WalletDebited')
+  assert.equal(spent.state.availableMicros, 0)
 })
 
 test('a debited order is not debited again and the existing debit is returned', () => {
-  const order = orderOf({ amountCents: 250 })
-  const paid = eventOf(decideDebit(ledgerAfter(credited(10_000_000)), { order, capCents: null }, startMs))
-  const state = ledgerAfter(credited(10_000_000), paid)
-  assert.deepEqual(refusalOf(decideDebit(state, { order, capCents: null }, startMs)), {
+  wallet(10_000_000).given(debit(250)).when(debit(250)).thenRefused({
     code: 'already_debited',
     amountMicros: 2_500_000,
     availableAfterMicros: 7_500_000,
@@ -81,110 +75,88 @@ test('a debited order is not debited again and the existing debit is returned', 
 })
 
 test('reaching the cap exactly is accepted and one cent more is refused', () => {
-  const first = orderOf({ orderId: 'ord_a' as OrderId, amountCents: 600 })
-  const rich = credited(100_000_000)
-  const paid = eventOf(decideDebit(ledgerAfter(rich), { order: first, capCents: 1_000 }, startMs))
-  const state = ledgerAfter(rich, paid)
-  const next = (amountCents: number) =>
-    decideDebit(
-      state,
-      { order: orderOf({ orderId: 'ord_b' as OrderId, amountCents }), capCents: 1_000 },
-      startMs,
-    )
-  assert.equal(next(400).outcome, 'decided')
-  assert.deepEqual(refusalOf(next(401)), {
-    code: 'spend_cap_reached',
-    capCents: 1_000,
-    spentCents: 600,
-    amountCents: 401,
-  })
+  const capCents = 1_000
+  const spent = wallet(100_000_000).given(debit(600, { orderId: 'ord_a', capCents }))
+  spent.when(debit(400, { orderId: 'ord_b', capCents })).thenEvents('WalletDebited')
+  spent
+    .when(debit(401, { orderId: 'ord_b', capCents }))
+    .thenRefused({ code: 'spend_cap_reached', capCents, spentCents: 600, amountCents: 401 })
 })
 
 test('the cap is checked before the balance', () => {
-  const order = orderOf({ amountCents: 5_000 })
-  const refusal = refusalOf(decideDebit(ledgerFold.initial, { order, capCents: 100 }, startMs))
-  assert.equal(refusal.code, 'spend_cap_reached')
+  ledger.when(debit(5_000, { capCents: 100 })).thenRefused('spend_cap_reached')
 })
 
 test('a payment is credited once, and another provider may use the same payment id', () => {
-  const first = eventOf(decideCredit(ledgerFold.initial, deposit('pi_1', 5_000_000)))
-  const state = ledgerAfter(first)
-  assert.deepEqual(refusalOf(decideCredit(state, deposit('pi_1', 9_000_000))), {
+  const paid = ledger.given(credit(deposit('pi_1', 5_000_000)))
+  paid.when(credit(deposit('pi_1', 9_000_000))).thenRefused({
     code: 'already_applied',
     amountMicros: 5_000_000,
     availableAfterMicros: 5_000_000,
     revision: 0,
   })
-  assert.equal(decideCredit(state, { ...deposit('pi_1', 1), gateway: 'btcpay' }).outcome, 'decided')
+  paid.when(credit({ ...deposit('pi_1', 1), gateway: 'btcpay' })).thenEvents('WalletCredited')
 })
 
 test('a chargeback takes the balance, the rest becomes a debt, and the next credit pays the debt first', () => {
-  const taken = eventOf(decideAdjustment(ledgerAfter(credited(3_000_000)), chargeback('cb_1', -5_000_000)))
-  const owing = ledgerAfter(credited(3_000_000), taken)
-  assert.deepEqual(
-    { available: owing.availableMicros, owed: owing.receivableMicros },
-    { available: 0, owed: 2_000_000 },
-  )
-  const paid = eventOf(decideCredit(owing, deposit('pi_2', 2_500_000)))
-  assert.ok(paid.type === 'WalletCredited')
+  const owing = wallet(3_000_000).given(adjust(chargeback('cb_1', -5_000_000)))
+  assert.deepEqual([owing.state.availableMicros, owing.state.receivableMicros], [0, 2_000_000])
+  const [paid] = eventsOf<LedgerEvent>(owing.when(credit(deposit('pi_2', 2_500_000))).result)
+  assert.ok(paid?.type === 'WalletCredited')
   assert.deepEqual([paid.data.debtChangeMicros, paid.data.availableAfterMicros], [-2_000_000, 500_000])
 })
 
 test('an upward adjustment also pays the debt first', () => {
-  const taken = eventOf(decideAdjustment(ledgerFold.initial, chargeback('cb_1', -5_000_000)))
-  const given = eventOf(decideAdjustment(ledgerAfter(taken), chargeback('cb_1 won', 6_000_000)))
-  const state = ledgerAfter(taken, given)
+  const { state } = ledger.given(
+    adjust(chargeback('cb_1', -5_000_000)),
+    adjust(chargeback('cb_1 won', 6_000_000)),
+  )
   assert.deepEqual([state.availableMicros, state.receivableMicros], [1_000_000, 0])
 })
 
 test('a correction never takes more than the balance', () => {
-  const state = ledgerAfter(credited(1_000_000))
-  const adjustment = {
+  const correction = {
     reference: 'fix',
-    reason: 'correction' as const,
+    reason: 'correction',
     gateway: null,
     amountMicros: -1_500_000,
-  }
-  assert.deepEqual(refusalOf(decideAdjustment(state, adjustment)), {
-    code: 'insufficient_balance',
-    balanceCents: 100,
-    amountCents: 150,
-    shortfallCents: 50,
-  })
+  } as const
+  const short = { balanceCents: 100, amountCents: 150, shortfallCents: 50 }
+  wallet(1_000_000)
+    .when(adjust(correction))
+    .thenRefused({ code: 'insufficient_balance', ...short })
 })
 
+const hold =
+  (holdId: string, amountMicros = 30_000) =>
+  (state: LedgerState) =>
+    decideHold(state, { holdId, keyId: 'key_1', platform: 'tiktok', amountMicros })
+const release = (holdId: string) => (state: LedgerState) => decideRelease(state, { holdId })
+const capture = (holdId: string) => (state: LedgerState) => decideCapture(state, { holdId })
+
 test('a hold reserves its money until it is released', () => {
-  const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok', amountMicros: 30_000 }
-  const rich = credited(30_000)
-  const held = eventOf(decideHold(ledgerAfter(rich), hold))
-  const holding = ledgerAfter(rich, held)
-  assert.equal(refusalOf(decideHold(holding, { ...hold, holdId: 'h2' })).code, 'insufficient_balance')
-  const released = eventOf(decideRelease(holding, { holdId: 'h1' }))
-  assert.equal(ledgerAfter(rich, held, released).availableMicros, 30_000)
+  const held = wallet(30_000).given(hold('h1'))
+  held.when(hold('h2')).thenRefused('insufficient_balance')
+  assert.equal(held.given(release('h1')).state.availableMicros, 30_000)
 })
 
 test('a hold of zero or less is a bug', () => {
-  const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok' }
   for (const amountMicros of [0, -1])
-    assert.throws(() => decideHold(ledgerAfter(credited(100)), { ...hold, amountMicros }), RangeError)
+    assert.throws(() => wallet(100).when(hold('h1', amountMicros)), RangeError)
 })
 
 test('a hold is resolved once: a captured one is never released and its id cannot be reused', () => {
-  const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok', amountMicros: 30_000 }
-  const rich = credited(90_000)
-  const held = eventOf(decideHold(ledgerAfter(rich), hold))
-  const captured = eventOf(decideCapture(ledgerAfter(rich, held), { holdId: 'h1' }))
-  const state = ledgerAfter(rich, held, captured)
-  const resolved = { code: 'hold_resolved', resolution: 'captured' }
-  assert.deepEqual(refusalOf(decideRelease(state, { holdId: 'h1' })), resolved)
-  assert.deepEqual(refusalOf(decideCapture(state, { holdId: 'h1' })), resolved)
-  assert.deepEqual(refusalOf(decideHold(state, hold)), resolved)
-  assert.deepEqual(refusalOf(decideRelease(state, { holdId: 'h9' })), { code: 'unknown_hold' })
+  const captured = wallet(90_000).given(hold('h1'), capture('h1'))
+  for (const decide of [release('h1'), capture('h1'), hold('h1')])
+    captured
+      .when<ReturnType<typeof decide>>(decide)
+      .thenRefused({ code: 'hold_resolved', resolution: 'captured' })
+  captured.when(release('h9')).thenRefused({ code: 'unknown_hold' })
 })
 
 test('a zero amount is a bug', () => {
   for (const amountMicros of [0, -1, 0.5, Number.NaN])
-    assert.throws(() => decideCredit(ledgerFold.initial, deposit('pi', amountMicros)), RangeError)
+    assert.throws(() => ledger.when(credit(deposit('pi', amountMicros))), RangeError)
 })
 
 test('invariant: for any commands in any order no balance is below zero and money is conserved', () => {

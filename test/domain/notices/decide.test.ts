@@ -10,6 +10,7 @@ import {
 } from '../../../src/domain/notices/decide.ts'
 import { audiencesOf, belongsTo } from '../../../src/domain/notices/events.ts'
 import { namesDate } from '../../../src/domain/notices/notice-dates.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 
 const now = Date.parse('2026-11-21T10:00:00.000Z')
@@ -24,31 +25,26 @@ const draft: NoticeDraft = {
   linkLabel: null,
 }
 
-const publish = (over: Partial<NoticeDraft> = {}, state: NoticeState = null) =>
-  decidePublication(state, { ...draft, ...over }, now)
+const notice = decider(noticeFold).at(now)
+const publish =
+  (over: Partial<NoticeDraft> = {}) =>
+  (state: NoticeState, nowMs: number) =>
+    decidePublication(state, { ...draft, ...over }, nowMs)
 const problemsOf = (over: Partial<NoticeDraft>): string => {
-  const decision = publish(over)
-  if (decision.outcome === 'decided' || decision.refusal.code !== 'invalid_notice')
+  const { result } = notice.when(publish(over))
+  if (result.outcome === 'decided' || result.refusal.code !== 'invalid_notice')
     return assert.fail('it was not refused as invalid')
-  return decision.refusal.problems.join('; ')
+  return result.refusal.problems.join('; ')
 }
-const after = (state: NoticeState, decision: ReturnType<typeof publish>): NoticeState =>
-  decision.outcome === 'decided'
-    ? decision.events.reduce<NoticeState>(
-        (known, event) => noticeFold.evolve(known, { ...event, revision: 0, recordedAtMs: now }),
-        state,
-      )
-    : state
 
 describe('a notice', () => {
   test('is published once, and the same notice again adds no event', () => {
-    const first = publish()
-    assert.equal(first.outcome === 'decided' && first.events.length, 1)
-    const state = after(null, first)
-    const again = decidePublication(state, draft, now + 1)
-    assert.equal(again.outcome === 'decided' && again.events.length, 0)
-    const other = decidePublication(state, { ...draft, title: 'Other' }, now + 1)
-    assert.deepEqual(other, { outcome: 'refused', refusal: { code: 'already_published' } })
+    const published = notice
+      .when(publish())
+      .thenEvents('NoticePublished')
+      .at(now + 1)
+    published.when(publish()).thenEvents()
+    published.when(publish({ title: 'Other' })).thenRefused({ code: 'already_published' })
   })
 
   test('that requires action is refused without a date in its body', () => {
@@ -63,8 +59,9 @@ describe('a notice', () => {
       'Dec. 1, 2026',
       'December 1st, 2026!',
     ])
-      assert.equal(publish({ ...action, body }).outcome, 'decided', body)
-    assert.equal(publish({ body: 'no date' }).outcome, 'decided', 'other kinds need none')
+      notice.when(publish({ ...action, body })).thenEvents('NoticePublished')
+    // Other kinds need none.
+    notice.when(publish({ body: 'no date' })).thenEvents('NoticePublished')
   })
 
   test('with wrong fields is refused with each field and its accepted values', () => {
@@ -86,19 +83,18 @@ describe('a notice', () => {
     ] as const)
       assert.match(problemsOf(over), expected, JSON.stringify(over))
     for (const linkHref of ['/docs', 'https://example.com/x'])
-      assert.equal(publish({ linkHref, linkLabel: 'Read' }).outcome, 'decided')
+      notice.when(publish({ linkHref, linkLabel: 'Read' })).thenEvents('NoticePublished')
   })
 
   test('expires once, manually or automatically, and an unknown one is not found', () => {
-    const state = after(null, publish())
-    const expired = decideExpiration(state, now + 5)
-    assert.equal(expired.outcome === 'decided' && expired.events.length, 1)
-    const again = decideExpiration(after(state, expired), now + 9)
-    assert.equal(again.outcome === 'decided' && again.events.length, 0)
-    const timed = after(null, publish({ expiresAt: '2026-11-21T11:00:00.000Z' }))
-    const late = decideExpiration(timed, now + 3_600_000)
-    assert.equal(late.outcome === 'decided' && late.events.length, 0)
-    assert.deepEqual(decideExpiration(null, now), { outcome: 'refused', refusal: { code: 'not_found' } })
+    const published = notice.given(publish()).at(now + 5)
+    published.when(decideExpiration).thenEvents('NoticeExpired').when(decideExpiration).thenEvents()
+    const timed = notice.given(publish({ expiresAt: '2026-11-21T11:00:00.000Z' }))
+    timed
+      .at(now + 3_600_000)
+      .when(decideExpiration)
+      .thenEvents()
+    notice.when(decideExpiration).thenRefused({ code: 'not_found' })
   })
 })
 

@@ -11,7 +11,8 @@ import {
 import type { PlanEvent } from '../../../src/domain/plans/events.ts'
 import { isLow, type PlanState, planFold } from '../../../src/domain/plans/fold.ts'
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
-import type { FoldedEvent } from '../../../src/kernel/decider.ts'
+import { applyDecided } from '../../../src/kernel/decider.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 import { planOrder } from '../../support/world.ts'
 
@@ -19,45 +20,46 @@ const dayMs = 24 * 60 * 60 * 1000
 const start = 1_800_000_000_000
 const gb = 1_000_000_000
 
-const after = (state: PlanState, events: readonly PlanEvent[], atMs = start): PlanState =>
-  events.reduce(
-    (now, event) =>
-      planFold.evolve(now, { ...event, revision: 0, recordedAtMs: atMs } as FoldedEvent<PlanEvent>),
-    state,
-  )
-const ordered = (state: PlanState, order: OrderDetails, atMs = start) =>
-  after(state, decidePlanOrder(state, order, atMs).events, atMs)
-/** The fewest used bytes at which a plan of this total is low, by its alarm. */
-const lowFrom = (total: number): number =>
-  alarmsOf(ordered(planFold.initial, onePlan('ord_1', { bytes: total })), start).bytes ?? 0
 const onePlan = (orderId: string, over: Partial<OrderDetails> = {}) =>
   planOrder(orderId, { planId: planOrder('ord_held').planId, ...over })
+
+const order =
+  (id: string, over: Partial<OrderDetails> = {}) =>
+  (state: PlanState, nowMs: number) =>
+    decidePlanOrder(state, onePlan(id, over), nowMs)
+const meter =
+  (usedBytes: number, anyway = false) =>
+  (state: PlanState, nowMs: number) =>
+    decideMetering(state, { usedBytes, anyway }, nowMs)
+const withdraw =
+  (id: string, bytes: number | null = 5 * gb) =>
+  (state: PlanState, nowMs: number) =>
+    decideWithdrawal(state, { order: onePlan(id, { bytes }), refundId: `ref_${id}` }, nowMs)
+const plan = decider(planFold).at(start)
+const bought = plan.given(order('ord_1'))
+const timed = { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 } as const
+const restarted = (state: PlanState): PlanState =>
+  planFold.snapshot!.fromText(planFold.snapshot!.toText(state))
 
 /** The log of a plan with its time, as its counter and its orders write it. */
 const life = () => {
   let state: PlanState = planFold.initial
   let nowMs = start
-  const types: string[] = []
   const write = (events: readonly PlanEvent[]): readonly PlanEvent[] => {
-    state = after(state, events, nowMs)
-    types.push(...events.map(({ type }) => type))
+    state = applyDecided(planFold, state, events, nowMs)
     return events
   }
   return {
-    state: () => state,
     plan: () => state.plan!,
-    types,
     wait: (ms: number) => {
       nowMs += ms
     },
-    order: (id: string, over: Partial<OrderDetails> = {}) =>
-      write(decidePlanOrder(state, onePlan(id, over), nowMs).events),
-    meter: (usedBytes: number, anyway = false) => write(decideMetering(state, { usedBytes, anyway }, nowMs)),
-    withdraw: (id: string, bytes: number) =>
-      write(decideWithdrawal(state, { order: onePlan(id, { bytes }), refundId: `ref_${id}` }, nowMs)),
+    order: (...of: Parameters<typeof order>) => write(order(...of)(state, nowMs).events),
+    meter: (...used: Parameters<typeof meter>) => write(meter(...used)(state, nowMs)),
+    withdraw: (id: string, bytes: number) => write(withdraw(id, bytes)(state, nowMs)),
     alarms: () => alarmsOf(state, nowMs),
     restart: () => {
-      state = planFold.snapshot!.fromText(planFold.snapshot!.toText(state))
+      state = restarted(state)
     },
   }
 }
@@ -150,85 +152,79 @@ describe('a plan', () => {
   })
 
   test('that drops from half to zero reports low once, with its used bytes', () => {
-    const one = life()
-    one.order('ord_1')
-    one.meter(2.5 * gb)
-    assert.deepEqual(
-      one.meter(6 * gb).map(({ type }) => type),
-      ['TrafficMetered', 'PlanExhausted', 'PlanRanLow'],
-    )
-    assert.deepEqual(one.meter(7 * gb), [], 'nothing more is due before five minutes')
-    one.wait(meteringIntervalMs)
-    assert.deepEqual(
-      one.meter(7 * gb).map(({ type }) => type),
-      ['TrafficMetered'],
-    )
+    const used = bought
+      .given(meter(2.5 * gb))
+      .when(meter(6 * gb))
+      .thenEvents('TrafficMetered', 'PlanExhausted', 'PlanRanLow')
+    // Nothing more is due before five minutes.
+    used.when(meter(7 * gb)).thenEvents()
+    used
+      .at(start + meteringIntervalMs)
+      .when(meter(7 * gb))
+      .thenEvents('TrafficMetered')
   })
 
   test('is exhausted with its last byte, and not before', () => {
-    const one = life()
-    one.order('ord_1')
-    one.meter(5 * gb - 1)
-    assert.deepEqual(one.types, ['PlanActivated', 'TrafficMetered', 'PlanRanLow'])
-    assert.deepEqual(
-      one.meter(5 * gb).map(({ type }) => type),
-      ['TrafficMetered', 'PlanExhausted'],
-    )
+    plan
+      .when(order('ord_1'))
+      .thenEvents('PlanActivated')
+      .when(meter(5 * gb - 1))
+      .thenEvents('TrafficMetered', 'PlanRanLow')
+      .when(meter(5 * gb))
+      .thenEvents('TrafficMetered', 'PlanExhausted')
   })
 
   test('has its counter checked when it becomes low, when it is used up, and when its time is over', () => {
-    const one = life()
-    assert.deepEqual(one.alarms(), { bytes: null, atMs: null }, 'before it is bought')
-    one.order('ord_1')
-    const alarms = [0, 4.5 * gb - 1, 4.5 * gb, 5 * gb - 1, 5 * gb].map((usedBytes) => {
-      one.meter(usedBytes, true)
-      return one.alarms()
-    })
-    assert.deepEqual(
-      alarms,
-      [4.5 * gb, 4.5 * gb, 5 * gb, 5 * gb, null].map((bytes) => ({ bytes, atMs: null })),
-    )
-    const timed = life()
-    timed.order('ord_1', { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 })
-    assert.deepEqual(timed.alarms(), { bytes: null, atMs: start + 30 * dayMs })
-    timed.wait(30 * dayMs)
-    assert.deepEqual(timed.alarms(), { bytes: null, atMs: null })
+    assert.deepEqual(alarmsOf(plan.state, start), { bytes: null, atMs: null }, 'before it is bought')
+    let one = bought
+    for (const [usedBytes, bytes] of [
+      [0, 4.5 * gb],
+      [4.5 * gb - 1, 4.5 * gb],
+      [4.5 * gb, 5 * gb],
+      [5 * gb - 1, 5 * gb],
+      [5 * gb, null],
+    ] as const) {
+      one = one.given(meter(usedBytes, true))
+      assert.deepEqual(alarmsOf(one.state, start), { bytes, atMs: null })
+    }
+    const { state } = plan.given(order('ord_1', timed))
+    assert.deepEqual(alarmsOf(state, start), { bytes: null, atMs: start + 30 * dayMs })
+    assert.deepEqual(alarmsOf(state, start + 30 * dayMs), { bytes: null, atMs: null })
   })
 
   test('reports its total and used bytes together with low', () => {
-    const one = life()
-    one.order('ord_1')
-    const low = one.meter(4.6 * gb).find(({ type }) => type === 'PlanRanLow')
     const { planId, accountId, customerId, productId } = onePlan('ord_1')
-    assert.deepEqual(low?.data, {
-      ...{ planId, accountId, customerId, productId },
-      ...{ totalBytes: 5 * gb, usedBytes: 4.6 * gb, expiresAt: null },
+    const terms = { planId, accountId, customerId, productId, expiresAt: null }
+    bought.when(meter(4.6 * gb)).thenEvents('TrafficMetered', {
+      type: 'PlanRanLow',
+      data: { ...terms, totalBytes: 5 * gb, usedBytes: 4.6 * gb },
     })
   })
 
   test('is metered before five minutes have passed only on request', () => {
-    const one = life()
-    one.order('ord_1')
-    one.meter(gb)
-    assert.deepEqual(decideMetering(one.state(), { usedBytes: 2 * gb }, start), [])
-    assert.equal(decideMetering(one.state(), { usedBytes: 2 * gb, anyway: true }, start).length, 1)
-    assert.deepEqual(decideMetering(one.state(), { usedBytes: gb, anyway: true }, start + dayMs), [])
+    const used = bought.given(meter(gb))
+    used.when(meter(2 * gb)).thenEvents()
+    used.when(meter(2 * gb, true)).thenEvents('TrafficMetered')
+    used
+      .at(start + dayMs)
+      .when(meter(gb, true))
+      .thenEvents()
   })
 
   test('has as many units of speed as were bought if it is sold by time, else none', () => {
-    const timed = { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 } as const
     for (const [over, speedUnits] of [
       [{ ...timed, quantity: 3 }, 3],
       [{ quantity: 3 }, null],
     ] as const) {
-      const [event] = decidePlanOrder(planFold.initial, onePlan('ord_1', over), start).events
+      const [event] = plan.when(order('ord_1', over)).result.events
       assert.equal(event?.type === 'PlanActivated' && event.data.speedUnits, speedUnits)
     }
   })
 
   test('is low from the byte at which 10 % remain, and not before', () => {
     for (const total of [1, 9, 10, 11, 99, 5 * gb, 5 * gb + 1]) {
-      const from = lowFrom(total)
+      // The fewest used bytes at which a plan of this total is low, by its alarm.
+      const from = alarmsOf(plan.given(order('ord_1', { bytes: total })).state, start).bytes ?? 0
       assert.ok(isLow(total, from), `${total}`)
       assert.ok(from === 0 || !isLow(total, from - 1), `${total}`)
     }
@@ -237,91 +233,69 @@ describe('a plan', () => {
   })
 
   test('is low again after a top-up ended it, and stays low when the top-up was too small', () => {
-    const one = life()
-    one.order('ord_1', { bytes: 10 * gb })
-    one.meter(9.5 * gb)
-    one.order('ord_2', { bytes: 100_000_000 })
-    assert.ok(one.plan().low)
-    one.order('ord_3', { bytes: 10 * gb })
-    assert.ok(!one.plan().low)
-    assert.ok(one.meter(19 * gb).some(({ type }) => type === 'PlanRanLow'))
-    assert.equal(one.types.filter((type) => type === 'PlanRanLow').length, 2)
+    const low = plan
+      .given(order('ord_1', { bytes: 10 * gb }))
+      .when(meter(9.5 * gb))
+      .thenEvents('TrafficMetered', 'PlanRanLow')
+    const stillLow = low.given(order('ord_2', { bytes: 100_000_000 }))
+    assert.ok(stillLow.state.plan!.low)
+    const full = stillLow.given(order('ord_3', { bytes: 10 * gb }))
+    assert.ok(!full.state.plan!.low)
+    full.when(meter(19 * gb)).thenEvents('TrafficMetered', 'PlanRanLow')
   })
 
   test('that a refund leaves with little is low with the refund', () => {
-    const one = life()
-    one.order('ord_1')
-    one.order('ord_2')
-    one.meter(4.6 * gb, true)
-    assert.deepEqual(
-      one.withdraw('ord_2', 5 * gb).map(({ type }) => type),
-      ['PlanUnitsWithdrawn', 'PlanRanLow'],
-    )
-    const unused = life()
-    unused.order('ord_1')
-    assert.deepEqual(
-      unused.withdraw('ord_1', 5 * gb).map(({ type }) => type),
-      ['PlanUnitsWithdrawn'],
-      'a plan that nothing is left of is not low',
-    )
+    bought
+      .given(order('ord_2'), meter(4.6 * gb, true))
+      .when(withdraw('ord_2'))
+      .thenEvents('PlanUnitsWithdrawn', 'PlanRanLow')
+    // A plan that nothing is left of is not low.
+    bought.when(withdraw('ord_1')).thenEvents('PlanUnitsWithdrawn')
   })
 
   test('that is sold by time is metered once, when it ends', () => {
-    const one = life()
-    one.order('ord_1', { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 })
-    one.meter(gb)
-    one.wait(30 * dayMs - 1)
-    one.meter(2 * gb)
-    assert.deepEqual(one.meter(3 * gb), [])
-    one.wait(1)
-    assert.deepEqual(
-      one.meter(3 * gb).map(({ type }) => type),
-      ['TrafficMetered'],
-    )
-    assert.deepEqual(one.meter(4 * gb), [], 'what is late waits its five minutes')
+    const used = plan.given(order('ord_1', timed), meter(gb)).at(start + 30 * dayMs - 1)
+    const late = used.given(meter(2 * gb))
+    late.when(meter(3 * gb)).thenEvents()
+    late
+      .at(start + 30 * dayMs)
+      .when(meter(3 * gb))
+      .thenEvents('TrafficMetered')
+      // What is late waits its five minutes.
+      .when(meter(4 * gb))
+      .thenEvents()
   })
 
   test('that is sold by time ends with its period and accepts no later order', () => {
-    const timed = onePlan('ord_1', {
-      shape: 'gateway_time',
-      renewal: 'repurchase',
-      bytes: null,
-      periodDays: 30,
-      quantity: 2,
-    })
-    const state = ordered(planFold.initial, timed)
-    assert.equal(state.plan?.expiresAtMs, start + 30 * dayMs)
-    const late = decidePlanOrder(state, onePlan('ord_2'), start + 30 * dayMs)
-    assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'plan_expired' } })
+    const held = plan.given(order('ord_1', { ...timed, quantity: 2 }))
+    assert.equal(held.state.plan?.expiresAtMs, start + 30 * dayMs)
+    held
+      .at(start + 30 * dayMs)
+      .when(order('ord_2'))
+      .thenRefused({ reason: 'plan_expired' })
   })
 
   test('returns the unused part of a refunded order, once for each refund', () => {
-    let state = ordered(planFold.initial, onePlan('ord_1'))
-    state = after(state, decideMetering(state, { usedBytes: 3 * gb }, start))
-    const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
-    const events = decideWithdrawal(state, withdrawal, start)
-    assert.deepEqual(events[0], {
-      type: 'PlanUnitsWithdrawn',
-      data: { orderId: 'ord_1', refundId: 'ref_1', bytes: 2 * gb },
-    })
-    assert.equal(events[1]?.type, 'PlanRanLow', 'nothing of what is left is unused')
-    assert.deepEqual(decideWithdrawal(after(state, events), withdrawal, start), [])
+    const withdrawn = { orderId: 'ord_1', refundId: 'ref_ord_1', bytes: 2 * gb }
+    bought
+      .given(meter(3 * gb))
+      .when(withdraw('ord_1'))
+      // Nothing of what is left is unused.
+      .thenEvents({ type: 'PlanUnitsWithdrawn', data: withdrawn }, 'PlanRanLow')
+      .when(withdraw('ord_1'))
+      .thenEvents()
   })
 
   test('returns nothing twice for one refund, and nothing for an unknown order', () => {
-    let state = ordered(ordered(planFold.initial, onePlan('ord_1')), onePlan('ord_2'))
-    const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
-    state = after(state, decideWithdrawal(state, withdrawal, start))
-    assert.equal(remainingBytes(state.plan!), 5 * gb)
-    const restored = planFold.snapshot!.fromText(planFold.snapshot!.toText(state))
-    for (const known of [state, restored]) assert.deepEqual(decideWithdrawal(known, withdrawal, start), [])
-    const bare = { order: onePlan('ord_2', { bytes: null }), refundId: 'ref_2' }
-    assert.deepEqual(decideWithdrawal(state, bare, start), [])
-    assert.deepEqual(decideWithdrawal(planFold.initial, withdrawal, start), [])
+    const refunded = bought.given(order('ord_2'), withdraw('ord_1'))
+    assert.equal(remainingBytes(refunded.state.plan!), 5 * gb)
+    refunded.when(withdraw('ord_1')).thenEvents()
+    assert.deepEqual(withdraw('ord_1')(restarted(refunded.state), start), [])
+    refunded.when(withdraw('ord_2', null)).thenEvents()
+    plan.when(withdraw('ord_1')).thenEvents()
   })
 
   test("is never topped up by another account's order", () => {
-    const state = ordered(planFold.initial, onePlan('ord_1'))
-    assert.throws(() => decidePlanOrder(state, onePlan('ord_2', { accountId: 'acc_other' as never }), start))
+    assert.throws(() => bought.when(order('ord_2', { accountId: 'acc_other' as never })))
   })
 })

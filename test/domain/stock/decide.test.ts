@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
 import {
   cooldownMs,
   decideAllocation,
@@ -15,23 +16,51 @@ import {
 } from '../../../src/domain/stock/decide.ts'
 import type { StockEvent } from '../../../src/domain/stock/events.ts'
 import { type StockState, stockFold } from '../../../src/domain/stock/fold.ts'
-import type { FoldedEvent } from '../../../src/kernel/decider.ts'
-import type { OrderId, ProxyId } from '../../../src/kernel/ids.ts'
+import { applyDecided } from '../../../src/kernel/decider.ts'
+import type { ProxyId } from '../../../src/kernel/ids.ts'
+import { decider, eventsOf } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const start = 1_800_000_000_000
 
-const after = (state: StockState, events: readonly StockEvent[], atMs: number): StockState =>
-  events.reduce(
-    (now, event) =>
-      stockFold.evolve(now, { ...event, revision: 0, recordedAtMs: atMs } as FoldedEvent<StockEvent>),
-    state,
-  )
-
-const stocked = (ips: readonly string[]): StockState =>
-  after(stockFold.initial, [addressesStocked(ips)], start)
+const empty = decider(stockFold).at(start)
+type Stock = typeof empty
+const stocked = (...ips: readonly string[]): Stock => empty.given(addressesStocked(ips))
+const allocate =
+  (orderId: string, over: Partial<OrderDetails> = { quantity: 1 }) =>
+  (state: StockState, nowMs: number) =>
+    decideAllocation(state, addressOrder(orderId, over), nowMs)
+const extend =
+  (orderId: string, proxyIds: readonly ProxyId[], over: Partial<OrderDetails> = {}) =>
+  (state: StockState, nowMs: number) =>
+    decideExtension(
+      state,
+      addressOrder(orderId, { kind: 'extension', quantity: 1, proxyIds, ...over }),
+      nowMs,
+    )
+const release = (proxyIds: readonly string[]) => (state: StockState, nowMs: number) =>
+  decideRelease(state, proxyIds, 'refunded', nowMs)
+const replace =
+  (proxyId: string, requestId: string | null = null) =>
+  (state: StockState, nowMs: number) => {
+    const { accountId } = addressOrder('ord_any')
+    return decideReplacement(state, { proxyId, accountId, reason: 'not_working', requestId }, nowMs)
+  }
+/** The rentals of an order, in the order of its answer. */
+const rent = (stock: Stock, orderId = 'ord_1', over: Partial<OrderDetails> = { quantity: 1 }) => {
+  const rented = stock.given(allocate(orderId, over))
+  const { answer } = rented.when(allocate(orderId, over)).result
+  assert.ok(answer.outcome === 'fulfilled')
+  return { rented, proxyIds: answer.proxyIds }
+}
+/** The addresses that an order gets. */
+const soldTo = (stock: Stock, orderId: string, over?: Partial<OrderDetails>) => {
+  const [event] = eventsOf<StockEvent>(stock.when(allocate(orderId, over)).result)
+  assert.ok(event?.type === 'AddressesAllocated')
+  return event.data.allocations.map(({ ip }) => ip)
+}
 
 const asJson = (state: StockState) => stockFold.snapshot!.toText(state)
 
@@ -67,7 +96,7 @@ describe('stock', () => {
         fc.array(step, { maxLength: 40, size: 'max' }),
         (size, steps) => {
           const all = Array.from({ length: size }, (_, n) => `198.18.${n % 2}.${n + 1}`)
-          let state = stocked(all)
+          let { state } = stocked(...all)
           let now = start
           // The test's own book: who holds what, and until when a free address rests.
           const held = new Map<string, string>()
@@ -154,7 +183,7 @@ describe('stock', () => {
                   restsUntil.set(ip, now + cooldownMs)
                 }
             }
-            state = after(state, events, now)
+            state = applyDecided(stockFold, state, events, now)
             if (current.do === 'expire')
               for (const ip of held.keys()) assert.ok(endsAt.get(ip)! > now, `${ip} did not end`)
             const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
@@ -172,215 +201,143 @@ describe('stock', () => {
 
   test('replaces an address once a day and three times in 30 days, and once for each request', () => {
     const ips = Array.from({ length: 9 }, (_, n) => `198.18.0.${n + 1}`)
-    const order = addressOrder('ord_1', { quantity: 1 })
-    let state = after(stocked(ips), decideAllocation(stocked(ips), order, start).events, start)
-    const [proxyId = ''] = state.rentals.keys()
-    const replace = (atMs: number, requestId: string | null = null) => {
-      const request = { proxyId, accountId: order.accountId, reason: 'not_working', requestId } as const
-      const decision = decideReplacement(state, request, atMs)
-      if (decision.outcome === 'refused') return decision.refusal
-      state = after(state, decision.events, atMs)
-      return decision.replacedAt === null ? 'replayed' : decision.address.ip
+    let { rented: stock, proxyIds } = rent(stocked(...ips))
+    const [proxyId = ''] = proxyIds
+    const replaced = (atMs: number, requestId: string | null = null) => {
+      stock = stock.at(atMs)
+      const { result } = stock.when(replace(proxyId, requestId))
+      if (result.outcome === 'refused') return result.refusal
+      stock = stock.given(...result.events)
+      return result.replacedAt === null ? 'replayed' : result.address.ip
     }
-    assert.equal(replace(start, 'once'), '198.18.0.2')
-    assert.equal(replace(start + 1, 'once'), 'replayed')
-    assert.deepEqual(replace(start + 1, 'again'), { code: 'too_often', retryAtMs: start + dayMs })
-    assert.equal(replace(start + dayMs), '198.18.0.3')
-    assert.equal(replace(start + 2 * dayMs), '198.18.0.4')
-    assert.deepEqual(replace(start + 3 * dayMs), { code: 'too_often', retryAtMs: start + 30 * dayMs })
-    assert.deepEqual(replace(start + 30 * dayMs), { code: 'rental_ended' })
-    assert.equal(replace(start + 4 * dayMs, 'once'), 'replayed')
+    assert.equal(replaced(start, 'once'), '198.18.0.2')
+    assert.equal(replaced(start + 1, 'once'), 'replayed')
+    assert.deepEqual(replaced(start + 1, 'again'), { code: 'too_often', retryAtMs: start + dayMs })
+    assert.equal(replaced(start + dayMs), '198.18.0.3')
+    assert.equal(replaced(start + 2 * dayMs), '198.18.0.4')
+    assert.deepEqual(replaced(start + 3 * dayMs), { code: 'too_often', retryAtMs: start + 30 * dayMs })
+    assert.deepEqual(replaced(start + 30 * dayMs), { code: 'rental_ended' })
+    assert.equal(replaced(start + 4 * dayMs, 'once'), 'replayed')
   })
 
   test('gives the same answer to a repeated order, without a second event', () => {
-    const order = addressOrder('ord_1', { quantity: 1 })
-    const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), order, start)
-    const state = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
-    assert.deepEqual(decideAllocation(state, order, start + dayMs), { events: [], answer: first.answer })
+    const first = stocked('198.18.0.1', '198.18.0.2').when(allocate('ord_1'))
+    const again = first
+      .thenEvents('AddressesAllocated')
+      .at(start + dayMs)
+      .when(allocate('ord_1'))
+    assert.deepEqual(again.result, { events: [], answer: first.result.answer })
   })
 
   test('refuses more than is free with the free count, without an event', () => {
-    const decision = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1'), start)
-    const answer = { outcome: 'refused', reason: 'out_of_stock', free: 1 }
-    assert.deepEqual(decision, { events: [], answer })
+    stocked('198.18.0.1').when(allocate('ord_1', {})).thenRefused({ reason: 'out_of_stock', free: 1 })
   })
 
   test('keeps a recorded refusal when addresses return', () => {
-    const order = addressOrder('ord_1', { quantity: 1 })
-    const state = after(stocked(['198.18.0.1']), [recordRefusal('ord_1', 'out_of_stock')], start)
-    assert.equal(decideAllocation(state, order, start).answer.outcome, 'refused')
+    const refused = stocked('198.18.0.1').given(recordRefusal('ord_1', 'out_of_stock'))
+    refused.when(allocate('ord_1')).thenRefused('out_of_stock')
   })
 
   test('sells addresses in the order in which they were stocked', () => {
-    const decision = decideAllocation(
-      stocked(['198.18.0.9', '198.18.0.1']),
-      addressOrder('ord_1', { quantity: 1 }),
-      start,
-    )
-    const [event] = decision.events
-    assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.9')
+    assert.deepEqual(soldTo(stocked('198.18.0.9', '198.18.0.1'), 'ord_1'), ['198.18.0.9'])
   })
 
   test('lets a released address rest for exactly 15 minutes, then sells it', () => {
-    const [first, next] = ['ord_1', 'ord_2'].map((orderId) => addressOrder(orderId, { quantity: 1 }))
-    const sold = decideAllocation(stocked(['198.18.0.1']), first!, start)
-    const rented = after(stocked(['198.18.0.1']), sold.events, start)
-    const proxyIds = sold.answer.outcome === 'fulfilled' ? sold.answer.proxyIds : []
-    const released = after(rented, decideRelease(rented, proxyIds, 'refunded', start + dayMs), start + dayMs)
+    const { rented, proxyIds } = rent(stocked('198.18.0.1'))
+    const released = rented.at(start + dayMs).given(release(proxyIds))
     const restedAt = start + dayMs + 15 * 60_000
     for (const tooEarly of [start + dayMs, restedAt - 1_000, restedAt - 1])
-      assert.deepEqual(decideAllocation(released, next!, tooEarly), {
-        events: [],
-        answer: { outcome: 'refused', reason: 'out_of_stock', free: 0 },
-      })
-    const [event] = decideAllocation(released, next!, restedAt).events
-    assert.deepEqual(event?.type === 'AddressesAllocated' && event.data.allocations.map(({ ip }) => ip), [
-      '198.18.0.1',
-    ])
+      released.at(tooEarly).when(allocate('ord_2')).thenRefused({ reason: 'out_of_stock', free: 0 })
+    assert.deepEqual(soldTo(released.at(restedAt), 'ord_2'), ['198.18.0.1'])
   })
 
   test('sells a returned address before one that was replaced earlier and rests longer', () => {
-    const ips = ['198.18.0.1', '198.18.0.2', '198.18.0.3']
-    const orders = ['ord_1', 'ord_2', 'ord_3'].map((id) => addressOrder(id, { quantity: 1 }))
-    let state = stocked(ips)
-    for (const order of orders.slice(0, 2))
-      state = after(state, decideAllocation(state, order, start).events, start)
-    const [one = '', two = ''] = state.rentals.keys()
-    const request = {
-      proxyId: one,
-      accountId: orders[0]!.accountId,
-      reason: 'low_speed',
-      requestId: null,
-    } as const
-    const replaced = decideReplacement(state, request, start)
-    assert.ok(replaced.outcome === 'decided')
-    state = after(state, replaced.events, start)
-    state = after(state, decideRelease(state, [two], 'refunded', start + 1), start + 1)
-    const [event] = decideAllocation(state, orders[2]!, start + 1 + cooldownMs).events
-    assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.2')
+    const first = rent(stocked('198.18.0.1', '198.18.0.2', '198.18.0.3'))
+    const second = rent(first.rented, 'ord_2')
+    const stock = second.rented
+      .given(replace(first.proxyIds[0]!))
+      .at(start + 1)
+      .given(release(second.proxyIds))
+    assert.deepEqual(soldTo(stock.at(start + 1 + cooldownMs), 'ord_3'), ['198.18.0.2'])
   })
 
   test('sells rested addresses, keeps the resting ones, and sells none of an order that is too large', () => {
-    const ips = ['198.18.0.1', '198.18.0.2']
-    const orderOf = (orderId: string, quantity: number) => addressOrder(orderId, { quantity })
-    const sold = decideAllocation(stocked(ips), orderOf('ord_1', 2), start)
-    const proxyIds = sold.answer.outcome === 'fulfilled' ? sold.answer.proxyIds : []
-    let state = after(stocked(ips), sold.events, start)
-    for (const [at, proxyId] of proxyIds.entries()) {
-      const releasedAt = start + at * 60_000
-      state = after(state, decideRelease(state, [proxyId], 'refunded', releasedAt), releasedAt)
-    }
-    const between = start + cooldownMs + 59_999
-    assert.equal(decideAllocation(state, orderOf('ord_2', 2), between).answer.outcome, 'refused')
-    assert.equal(decideAllocation(state, orderOf('ord_2', 1), between).answer.outcome, 'fulfilled')
-    assert.equal(decideAllocation(state, orderOf('ord_2', 2), between + 1).answer.outcome, 'fulfilled')
+    const { rented, proxyIds } = rent(stocked('198.18.0.1', '198.18.0.2'), 'ord_1', { quantity: 2 })
+    const [first = '', second = ''] = proxyIds
+    const released = rented
+      .given(release([first]))
+      .at(start + 60_000)
+      .given(release([second]))
+    const between = released.at(start + cooldownMs + 59_999)
+    between.when(allocate('ord_2', { quantity: 2 })).thenRefused('out_of_stock')
+    assert.equal(soldTo(between, 'ord_2').length, 1)
+    assert.equal(soldTo(released.at(start + cooldownMs + 60_000), 'ord_2', { quantity: 2 }).length, 2)
   })
 
   test('extends a rental from its own end, and refuses one that has ended', () => {
-    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
-    const state = after(stocked(['198.18.0.1']), first.events, start)
-    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
-    const extension = addressOrder('ord_2', { kind: 'extension', quantity: 1, proxyIds })
-    const [event] = decideExtension(state, extension, start + dayMs).events
-    assert.equal(
-      event?.type === 'AddressesExtended' && event.data.extensions[0]?.expiresAt,
-      new Date(start + 60 * dayMs).toISOString(),
-    )
-    const late = decideExtension(state, extension, start + 30 * dayMs)
-    assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'rental_ended' } })
+    const { rented, proxyIds } = rent(stocked('198.18.0.1'))
+    const { result } = rented.at(start + dayMs).when(extend('ord_2', proxyIds))
+    const [event] = eventsOf<StockEvent>(result)
+    assert.ok(event?.type === 'AddressesExtended')
+    assert.equal(event.data.extensions[0]?.expiresAt, new Date(start + 60 * dayMs).toISOString())
+    rented
+      .at(start + 30 * dayMs)
+      .when(extend('ord_2', proxyIds))
+      .thenRefused({ reason: 'rental_ended' })
   })
 
   test('extends no rental beyond ten years from now, after any earlier extensions', () => {
-    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
-    let state = after(stocked(['198.18.0.1']), first.events, start)
-    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
-    const extension = (orderId: string) => addressOrder(orderId, { kind: 'extension', quantity: 1, proxyIds })
-    let periods = 1
-    for (; ; periods += 1) {
-      const { events, answer } = decideExtension(state, extension(`ord_ext_${periods}`), start)
-      if (answer.outcome === 'refused') break
-      state = after(state, events, start)
-    }
-    assert.equal(periods, Math.floor(maxDaysAhead / 30))
-    const further = extension(`ord_ext_${periods}`)
-    assert.deepEqual(decideExtension(state, further, start), {
-      events: [],
-      answer: { outcome: 'refused', reason: 'too_far_ahead' },
-    })
-    const refused = after(state, [recordRefusal(further.orderId, 'too_far_ahead')], start)
-    assert.equal(decideExtension(refused, further, start + 30 * dayMs).answer.outcome, 'refused')
-    assert.equal(decideExtension(state, further, start + 30 * dayMs).answer.outcome, 'fulfilled')
+    let { rented: stock, proxyIds } = rent(stocked('198.18.0.1'))
+    for (let periods = 1; periods < Math.floor(maxDaysAhead / 30); periods += 1)
+      stock = stock.when(extend(`ord_ext_${periods}`, proxyIds)).thenEvents('AddressesExtended')
+    const further = extend('ord_ext_further', proxyIds)
+    stock.when(further).thenRefused({ reason: 'too_far_ahead' })
+    const later = start + 30 * dayMs
+    const refused = stock.given(recordRefusal('ord_ext_further', 'too_far_ahead'))
+    refused.at(later).when(further).thenRefused('too_far_ahead')
+    stock.at(later).when(further).thenEvents('AddressesExtended')
   })
 
   test('lists the orders that extended a rental for as long as it runs', () => {
-    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
-    const rented = after(stocked(['198.18.0.1']), first.events, start)
-    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
-    assert.equal(extensionsOf(rented, proxyIds, start).size, 0)
-    const extension = addressOrder('ord_2', { kind: 'extension', quantity: 1, proxyIds })
-    const longer = after(rented, decideExtension(rented, extension, start).events, start)
-    assert.deepEqual([...extensionsOf(longer, proxyIds, start + 60 * dayMs - 1)], [[proxyIds[0], ['ord_2']]])
-    assert.equal(extensionsOf(longer, proxyIds, start + 60 * dayMs).size, 0)
+    const { rented, proxyIds } = rent(stocked('198.18.0.1'))
+    assert.equal(extensionsOf(rented.state, proxyIds, start).size, 0)
+    const { state } = rented.given(extend('ord_2', proxyIds))
+    assert.deepEqual([...extensionsOf(state, proxyIds, start + 60 * dayMs - 1)], [[proxyIds[0], ['ord_2']]])
+    assert.equal(extensionsOf(state, proxyIds, start + 60 * dayMs).size, 0)
   })
 
   test("lists as running only rentals that an extension would keep: not ended, released or another account's", () => {
-    const pair = addressOrder('ord_1', { quantity: 2 })
-    const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), pair, start)
-    const rented = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
-    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
-    const { accountId } = pair
-    assert.deepEqual(stillRunning(rented, { accountId, proxyIds }, start + 30 * dayMs - 1), proxyIds)
-    assert.deepEqual(stillRunning(rented, { accountId, proxyIds }, start + 30 * dayMs), [])
-    assert.deepEqual(stillRunning(rented, { accountId: 'acc_other', proxyIds }, start), [])
-    const released = after(rented, decideRelease(rented, proxyIds.slice(0, 1), 'refunded', start), start)
-    assert.deepEqual(stillRunning(released, { accountId, proxyIds }, start), proxyIds.slice(1))
+    const { rented, proxyIds } = rent(stocked('198.18.0.1', '198.18.0.2'), 'ord_1', { quantity: 2 })
+    const { accountId } = addressOrder('ord_1')
+    const running = ({ state }: Stock, atMs: number) => stillRunning(state, { accountId, proxyIds }, atMs)
+    assert.deepEqual(running(rented, start + 30 * dayMs - 1), proxyIds)
+    assert.deepEqual(running(rented, start + 30 * dayMs), [])
+    assert.deepEqual(stillRunning(rented.state, { accountId: 'acc_other', proxyIds }, start), [])
+    assert.deepEqual(running(rented.given(release(proxyIds.slice(0, 1))), start), proxyIds.slice(1))
   })
 
   test("never extends another account's rental", () => {
-    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
-    const state = after(stocked(['198.18.0.1']), first.events, start)
-    const foreign = addressOrder('ord_2', {
-      accountId: 'acc_other' as never,
-      kind: 'extension',
-      proxyIds: first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : [],
-    })
-    assert.equal(decideExtension(state, foreign, start).answer.outcome, 'refused')
+    const { rented, proxyIds } = rent(stocked('198.18.0.1'))
+    rented.when(extend('ord_2', proxyIds, { accountId: 'acc_other' as never })).thenRefused('rental_ended')
   })
 
   test('allocates a mobile order from its own carrier and service only', () => {
-    const address = (ip: string, carrierId: string) => ({
-      ...plainAddress(ip),
+    const [att, verizon] = ['att-us', 'verizon-us'].map((carrierId, n) => ({
+      ...plainAddress(`198.18.0.${n + 1}`),
       carrierId,
       service: 'dedicated' as const,
+    }))
+    const addresses = [att!, verizon!]
+    const stock = empty.given({
+      type: 'AddressesStocked',
+      data: { productId: 'mobile', country: 'USA', addresses },
     })
-    const state = after(
-      stockFold.initial,
-      [
-        {
-          type: 'AddressesStocked',
-          data: {
-            productId: 'mobile',
-            country: 'USA',
-            addresses: [address('198.18.0.1', 'att-us'), address('198.18.0.2', 'verizon-us')],
-          },
-        },
-      ],
-      start,
-    )
-    const order = addressOrder('ord_1' satisfies string as OrderId, {
-      quantity: 1,
-      target: {
-        country: 'USA',
-        periodDays: 30,
-        carrierId: 'verizon-us',
-        service: 'dedicated',
-        rotationMinutes: 10,
-      },
-    })
-    const [event] = decideAllocation(state, order, start).events
+    const line = { carrierId: 'verizon-us', service: 'dedicated', rotationMinutes: 10 } as const
+    const target = { country: 'USA', periodDays: 30, ...line }
+    const [event] = eventsOf<StockEvent>(stock.when(allocate('ord_1', { quantity: 1, target })).result)
+    assert.ok(event?.type === 'AddressesAllocated')
     assert.deepEqual(
-      event?.type === 'AddressesAllocated' &&
-        event.data.allocations.map(({ ip, rotationMinutes }) => [ip, rotationMinutes]),
+      event.data.allocations.map(({ ip, rotationMinutes }) => [ip, rotationMinutes]),
       [['198.18.0.2', 10]],
     )
   })

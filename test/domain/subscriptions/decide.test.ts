@@ -10,13 +10,9 @@ import {
   dueAtMs,
   type PaidOrder,
 } from '../../../src/domain/subscriptions/decide.ts'
-import type { SubscriptionEvent } from '../../../src/domain/subscriptions/events.ts'
-import {
-  type Subscription,
-  type SubscriptionState,
-  subscriptionFold,
-} from '../../../src/domain/subscriptions/fold.ts'
+import { type SubscriptionState, subscriptionFold } from '../../../src/domain/subscriptions/fold.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 import { addressOrder, planOrder } from '../../support/world.ts'
 
@@ -89,78 +85,75 @@ const paid = (orderId: string, periodStart: string | null, over: Partial<OrderDe
     fulfilledAt: start,
   }
 }
-const after = (state: SubscriptionState, events: readonly SubscriptionEvent[]): Subscription =>
-  events.reduce<SubscriptionState>(
-    (now, event) => subscriptionFold.evolve(now, { ...event, revision: 0, recordedAtMs: 0 }),
-    state,
-  )!
-const taken = (state: SubscriptionState, order: PaidOrder): Subscription => {
-  const events = decidePaid(state, order)
-  assert.ok(events, 'the order was turned away')
-  return after(state, events)
+const pay = (...order: Parameters<typeof paid>) => {
+  const taken = paid(...order)
+  return (state: SubscriptionState) => decidePaid(state, taken)
 }
-const startedOne = () => taken(null, paid('ord_first', null))
+const subscription = decider(subscriptionFold)
+const started = subscription.given(pay('ord_first', null))
+const { currentPeriodEnd } = started.state!
+const end = Date.parse(currentPeriodEnd)
+// Only for subscriptions that exist.
+const cancel = (state: SubscriptionState, nowMs: number) => decideCancellation(state!, nowMs)
+const finish = (state: SubscriptionState, nowMs: number) => decideScheduledEnd(state!, nowMs)
 
 describe('a subscription', () => {
   test('starts with its first order and is renewed once by the order of each next period', () => {
-    const one = startedOne()
-    assert.equal(one.currentPeriodEnd, '2026-02-28T10:00:00.000Z')
-    assert.deepEqual(decidePaid(one, paid('ord_first', null)), [])
-    const renewal = paid('ord_second', one.currentPeriodEnd, { amountCents: 1700 })
-    const two = taken(one, renewal)
+    assert.equal(currentPeriodEnd, '2026-02-28T10:00:00.000Z')
+    started.when(pay('ord_first', null)).thenEvents()
+    const renew = pay('ord_second', currentPeriodEnd, { amountCents: 1700 })
+    const renewed = started.given(renew)
+    const two = renewed.state!
     assert.deepEqual(
       [two.currentPeriodStart, two.currentPeriodEnd, two.amountCents, two.periods],
       ['2026-02-28T10:00:00.000Z', '2026-03-31T10:00:00.000Z', 1700, 2],
     )
-    assert.deepEqual(decidePaid(two, renewal), [])
-    assert.deepEqual(decidePaid(two, paid('ord_first', null)), [], 'an old order is known')
+    renewed.when(renew).thenEvents()
+    // An old order is known.
+    renewed.when(pay('ord_first', null)).thenEvents()
   })
 
-  test('rejects an order that it does not wait for', () => {
-    const one = startedOne()
-    assert.equal(decidePaid(one, paid('ord_x', '2026-03-31T10:00:00.000Z')), null, 'a period too far')
-    assert.equal(decidePaid(null, paid('ord_x', one.currentPeriodEnd)), null, 'it never started')
-    const canceled = after(one, decideCancellation(one, Date.parse(start)))
-    assert.equal(decidePaid(canceled, paid('ord_x', one.currentPeriodEnd)), null)
+  test('rejects an order that it does not wait for: a period too far, never started, canceled', () => {
+    started.when(pay('ord_x', '2026-03-31T10:00:00.000Z')).thenRefused(null)
+    subscription.when(pay('ord_x', currentPeriodEnd)).thenRefused(null)
+    started.at(Date.parse(start)).given(cancel).when(pay('ord_x', currentPeriodEnd)).thenRefused(null)
   })
 
   test('is canceled at the end of the paid period, and at once when nothing is paid', () => {
-    const one = startedOne()
-    const end = Date.parse(one.currentPeriodEnd)
-    const scheduled = decideCancellation(one, end - 1)
-    assert.deepEqual(
-      scheduled.map(({ type }) => type),
-      ['SubscriptionCancelScheduled'],
-    )
-    const waiting = after(one, scheduled)
-    assert.deepEqual(decideCancellation(waiting, end - 1), [])
-    assert.deepEqual(decideScheduledEnd(waiting, end - 1), [])
-    const ended = after(waiting, decideScheduledEnd(waiting, end))
-    assert.deepEqual([ended.ended?.status, ended.ended?.reason], ['canceled', 'requested'])
-    assert.deepEqual(decideScheduledEnd(ended, end), [])
-    assert.deepEqual(decideCancellation(ended, end), [])
-    assert.deepEqual(
-      decideCancellation(one, end).map(({ type }) => type),
-      ['SubscriptionCanceled'],
-    )
+    const waiting = started
+      .at(end - 1)
+      .when(cancel)
+      .thenEvents('SubscriptionCancelScheduled')
+    waiting.when(cancel).thenEvents()
+    waiting.when(finish).thenEvents()
+    const ended = waiting.at(end).given(finish)
+    assert.deepEqual([ended.state!.ended?.status, ended.state!.ended?.reason], ['canceled', 'requested'])
+    ended.when(finish).thenEvents()
+    ended.when(cancel).thenEvents()
+    started.at(end).when(cancel).thenEvents('SubscriptionCanceled')
   })
 
   test('expires when it is refused after the grace period, and never when its order exists', () => {
-    const one = startedOne()
-    const end = Date.parse(one.currentPeriodEnd)
-    const refused = { periodStart: one.currentPeriodEnd, reason: 'insufficient_balance', orderExists: false }
-    assert.deepEqual(decideRefused(one, refused, end + graceMs - 1), [])
-    assert.deepEqual(decideRefused(one, { ...refused, orderExists: true }, end + graceMs), [])
-    assert.deepEqual(decideRefused(one, { ...refused, periodStart: start }, end + graceMs), [])
-    const [expired] = decideRefused(one, refused, end + graceMs)
-    assert.deepEqual(expired, {
+    const refused = { periodStart: currentPeriodEnd, reason: 'insufficient_balance', orderExists: false }
+    const refuse =
+      (over: Partial<typeof refused> = {}) =>
+      (state: SubscriptionState, nowMs: number) =>
+        decideRefused(state!, { ...refused, ...over }, nowMs)
+    const over = started.at(end + graceMs)
+    started
+      .at(end + graceMs - 1)
+      .when(refuse())
+      .thenEvents()
+    over.when(refuse({ orderExists: true })).thenEvents()
+    over.when(refuse({ periodStart: start })).thenEvents()
+    over.when(refuse()).thenEvents({
       type: 'SubscriptionExpired',
       data: {
         subscriptionId: 'sub_1',
         accountId: 'acc_buyer',
         productId: 'residential-premium',
         planId: 'pln_1',
-        currentPeriodEnd: one.currentPeriodEnd,
+        currentPeriodEnd,
         status: 'expired',
         reason: 'insufficient_balance',
         expiredAt: isoTime(end + graceMs),
@@ -169,11 +162,11 @@ describe('a subscription', () => {
   })
 
   test('of addresses is due a day before they end, unless it is canceled', () => {
-    const target = addressOrder('ord_a').target
-    const one = taken(null, paid('ord_a', null, { target }))
-    const end = Date.parse(one.currentPeriodEnd)
-    assert.equal(dueAtMs(one), end - dayMs)
-    assert.equal(dueAtMs(after(one, decideCancellation(one, end - 2 * dayMs))), end)
-    assert.equal(dueAtMs(startedOne()), end)
+    const { target } = addressOrder('ord_a')
+    const rented = subscription.given(pay('ord_a', null, { target }))
+    const rentedUntil = Date.parse(rented.state!.currentPeriodEnd)
+    assert.equal(dueAtMs(rented.state!), rentedUntil - dayMs)
+    assert.equal(dueAtMs(rented.at(rentedUntil - 2 * dayMs).given(cancel).state!), rentedUntil)
+    assert.equal(dueAtMs(started.state!), end)
   })
 })

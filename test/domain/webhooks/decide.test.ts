@@ -21,16 +21,12 @@ import {
   type EndpointsState,
   endpointsFold,
 } from '../../../src/domain/webhooks/fold.ts'
+import { applyDecided } from '../../../src/kernel/decider.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 
 const accountId = 'acc_one'
 const place = (n: number) => ({ accountId, endpointId: `whs_${n}` })
-const at = { revision: 0, recordedAtMs: 0 }
-
-const after = (state: EndpointsState, decision: EndpointDecision): EndpointsState =>
-  decision.outcome === 'refused'
-    ? state
-    : decision.events.reduce((before, event) => endpointsFold.evolve(before, { ...event, ...at }), state)
 
 const subscription = fc.option(fc.subarray([...webhookEvents], { minLength: 1 }))
 const step = fc.oneof(
@@ -64,7 +60,7 @@ test('an account never has more than ten active endpoints, for any commands in a
           return decideRotation(state, { ...ref, secretId: `r${made}` }, 0)
         }
         const decision = decide()
-        state = after(state, decision)
+        if (decision.outcome === 'decided') state = applyDecided(endpointsFold, state, decision.events, 0)
         const active = state.count(({ status }) => status === 'active')
         assert.ok(active <= maxActiveEndpoints)
         assert.ok(state.size <= maxEndpoints)
@@ -79,49 +75,37 @@ test('an account never has more than ten active endpoints, for any commands in a
   )
 })
 
+const endpoints = decider(endpointsFold)
+const register = (state: EndpointsState) =>
+  decideRegistration(state, { ...place(1), events: ['ping'], urlId: 'u', secretId: 'old' })
+const registered = endpoints.given(register)
+
 test('an unchanged value adds no event', () => {
-  const values = { urlId: 'u', secretId: 's' }
-  const state = after(
-    endpointsFold.initial,
-    decideRegistration(endpointsFold.initial, { ...place(1), events: ['ping'], ...values }),
-  )
   for (const change of [{}, { events: ['ping'] as WebhookEventName[] }, { status: 'active' as const }])
-    assert.deepEqual(decideChange(state, place(1), change), { outcome: 'decided', events: [] })
-  const disabled = after(state, decideDisabling(state, place(1), { reason: 'gone' }))
-  assert.equal(disabled.get('whs_1')?.status, 'disabled')
-  assert.deepEqual(decideDisabling(disabled, place(1), { reason: 'gone' }), {
-    outcome: 'decided',
-    events: [],
-  })
-  assert.deepEqual(decideDisabling(disabled, place(2), { reason: 'gone' }), {
-    outcome: 'decided',
-    events: [],
-  })
+    registered.when((state) => decideChange(state, place(1), change)).thenEvents()
+  const disable = (n: number) => (state: EndpointsState) =>
+    decideDisabling(state, place(n), { reason: 'gone' })
+  const disabled = registered.given(disable(1))
+  assert.equal(disabled.state.get('whs_1')?.status, 'disabled')
+  disabled.when(disable(1)).thenEvents()
+  disabled.when(disable(2)).thenEvents()
 })
 
 test('a rotation names the former secret and how long it stays valid', () => {
-  const values = { urlId: 'u', secretId: 'old' }
-  const state = after(
-    endpointsFold.initial,
-    decideRegistration(endpointsFold.initial, { ...place(1), events: null, ...values }),
-  )
   const nowMs = Date.parse('2026-11-21T00:00:00.000Z')
-  const decision = decideRotation(state, { ...place(1), secretId: 'new' }, nowMs)
-  assert.deepEqual(decision, {
-    outcome: 'decided',
-    events: [
-      {
-        type: 'SecretRotated',
-        data: {
-          ...place(1),
-          secretId: 'new',
-          previousSecretId: 'old',
-          previousUntil: new Date(nowMs + previousSecretMs).toISOString(),
-        },
+  const rotated = registered
+    .at(nowMs)
+    .when((state, atMs) => decideRotation(state, { ...place(1), secretId: 'new' }, atMs))
+    .thenEvents({
+      type: 'SecretRotated',
+      data: {
+        ...place(1),
+        secretId: 'new',
+        previousSecretId: 'old',
+        previousUntil: new Date(nowMs + previousSecretMs).toISOString(),
       },
-    ],
-  })
-  assert.equal(after(state, decision).get('whs_1')?.secretId, 'new')
+    })
+  assert.equal(rotated.state.get('whs_1')?.secretId, 'new')
 })
 
 test('a delivery is enqueued once, and sent again only after its round is over', () => {
@@ -132,26 +116,19 @@ test('a delivery is enqueued once, and sent again only after its round is over',
     resource: 'ping_1',
     data: { message: 'x' },
   }
-  const fold = (state: DeliveryState, events: readonly DeliveryEvent[]): DeliveryState =>
-    events.reduce((before, event) => deliveryFold.evolve(before, { ...event, ...at }), state)
+  const of = { deliveryId: 'dlv_1', endpointId: 'whs_1' }
   const ends: readonly DeliveryEvent[] = [
-    {
-      type: 'DeliverySucceeded',
-      data: { deliveryId: 'dlv_1', endpointId: 'whs_1', attempts: 1, status: 200 },
-    },
-    {
-      type: 'DeliveryAbandoned',
-      data: { deliveryId: 'dlv_1', endpointId: 'whs_1', attempts: 10, reason: 'gone' },
-    },
+    { type: 'DeliverySucceeded', data: { ...of, attempts: 1, status: 200 } },
+    { type: 'DeliveryAbandoned', data: { ...of, attempts: 10, reason: 'gone' } },
   ]
-  let state = fold(null, decideEnqueue(null, enqueue))
+  const add = (state: DeliveryState) => decideEnqueue(state, enqueue)
+  let delivery = decider(deliveryFold).given(add)
   for (const [index, end] of ends.entries()) {
-    assert.deepEqual(decideEnqueue(state, enqueue), [])
-    assert.deepEqual(decideRedelivery(state), [], 'it is on its way')
-    state = fold(state, [end])
-    const again = decideRedelivery(state)
-    assert.deepEqual(again, [{ type: 'WebhookRequeued', data: { ...enqueue, round: index + 2 } }])
-    state = fold(state, again)
+    delivery.when(add).thenEvents()
+    // It is on its way.
+    delivery.when(decideRedelivery).thenEvents()
+    const requeued = { type: 'WebhookRequeued', data: { ...enqueue, round: index + 2 } } as const
+    delivery = delivery.given(end).when(decideRedelivery).thenEvents(requeued)
   }
   assert.throws(() => decideRedelivery(null))
 })

@@ -1,33 +1,25 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { commands as accountCommands } from '../../../src/features/accounts/commands.ts'
+import { type TestContext, test } from 'node:test'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openTown } from '../orders/store.ts'
-import { cliOf } from '../resellers/cli.ts'
 
 const orders = '/api/v1/orders'
 const hourMs = 3_600_000
 /** $5.50 of traffic. */
 const traffic = { product_id: 'residential-premium', quantity: 1 }
 
-/** The whole service with an operator of its keys. */
-const opened = async (t: Parameters<typeof openTown>[0]) => {
-  const town = await openTown(t)
-  const cli = cliOf(town.farebox, accountCommands)
-  const run = async (...args: readonly string[]) => {
-    const ran = await cli(...args)
-    assert.equal(ran.code, 0, ran.err)
-    return ran.json
-  }
+/** The service, and what it answers to a key. */
+const opened = async (t: TestContext) => {
+  const app = await testApp(t)
   const codeOf = async (key: string) => {
-    const answer = await town.client.get('/api/v1/me', { key })
+    const answer = await app.client.get('/api/v1/me', { key })
     return answer.status === 200 ? 200 : answer.body.code
   }
-  return { ...town, run, codeOf }
+  return { ...app, codeOf }
 }
 
 test('a rotated key works until its overlap ends, its successor works on, and both share one cap', async (t) => {
-  const { client, customer, run, codeOf, ahead, sound } = await opened(t)
+  const { client, customer, run, codeOf, ahead, verified } = await opened(t)
   const { accountId } = await customer({ cents: 10_000 })
   const former = await run(
     ...['keys', 'create', '--account', accountId, '--scopes', 'buy', '--daily-cap-cents', '1650'],
@@ -46,7 +38,7 @@ test('a rotated key works until its overlap ends, its successor works on, and bo
   }
   const last = await run('keys', 'roll', next.keyId, '--overlap', '0m')
   assert.equal(((await buy(last.key, 'four')) as Record<string, unknown>).code, 'spend_cap_reached')
-  await sound()
+  await verified()
 
   await until(async () => (await codeOf(next.key)) === 'unauthorized')
   assert.deepEqual([await codeOf(former.key), await codeOf(last.key)], [200, 200])

@@ -5,13 +5,14 @@ import { claimEmail } from '../../../src/features/accounts/account-vault.ts'
 import { refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createPeople } from '../../../src/features/sign-in/people.ts'
 import { newSessionId } from '../../../src/features/sign-in/sessions.ts'
-import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { RecordedEvent } from '../../../src/kernel/event.ts'
 import { type AccountId, type DepositId, newId, shardOfId, withShard } from '../../../src/kernel/ids.ts'
 import * as streams from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
-import { done, openStage, operator, type Stage } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 
 const { shardKeyOf, streamPrefixes } = streams
@@ -24,14 +25,14 @@ const rental = {
 const traffic = { product_id: 'residential-premium', quantity: 2 }
 
 /** An account that was created in another log: its e-mail is claimed under an id of that home. */
-const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
+const accountIn = async (app: TestApp, home: number, reseller: boolean) => {
   const email = `${randomUUID()}@homes.example`
   const accountId = withShard(newId<AccountId>('acc'), home)
-  await claimEmail(stage.farebox.core.pool, email, accountId)
-  const made = await stage.accounts.create({ email, reseller }, operator)
+  await claimEmail(app.core.pool, email, accountId)
+  const made = await app.accounts.create({ email, reseller }, operator)
   assert.equal(made.outcome === 'done' && made.accountId, accountId)
-  await stage.credit(accountId, 500_000)
-  const issued = await stage.accounts.issueKey(
+  await app.credit(accountId, 500_000)
+  const issued = await app.accounts.issueKey(
     { accountId, scopes: ['buy', 'scrape'], dailyCapCents: null },
     operator,
   )
@@ -45,18 +46,18 @@ const optionsOf = (key: string, more: object = {}) => ({
   headers: { 'Idempotency-Key': randomUUID(), ...more },
 })
 
-const everything = async (stage: Stage): Promise<readonly RecordedEvent[]> => {
-  const { log } = stage.farebox.core
+const everything = async (app: TestApp): Promise<readonly RecordedEvent[]> => {
+  const { log } = app.core
   return (await log.readAll(0, 1_000_000)).map((stored) => decode(stored))
 }
 
 test('an account of another log keeps all its effects in that log; only addresses are shared', async (t) => {
-  const stage = await openStage(t)
-  const { client } = stage
+  const app = await testApp(t)
+  const { client } = app
   const receiver = await startReceiver(t)
-  const own = await accountIn(stage, 5, false)
-  const shop = await accountIn(stage, 0xabc, true)
-  await stage.payCustomer(shop.accountId, 'alice', 100_000)
+  const own = await accountIn(app, 5, false)
+  const shop = await accountIn(app, 0xabc, true)
+  await app.payCustomer(shop.accountId, 'alice', 100_000)
   const shopHeaders = { 'X-Reseller-Customer-Id': 'alice' }
   const ordered = await done(client.post(`${api}/orders`, traffic, optionsOf(own.key)))
   const whitelist = `${api}/plans/${ordered.body.planId}/whitelist`
@@ -79,10 +80,10 @@ test('an account of another log keeps all its effects in that log; only addresse
   for (const { accountId: subjectId } of [own, shop]) {
     const sessionId = newSessionId(subjectId)
     const signIn = { subjectId, sessionId, method: 'cli-link' } as const
-    await createPeople(stage.farebox.core).signIn(signIn, operator)
+    await createPeople(app.core).signIn(signIn, operator)
   }
   const refunded = await refundOrder(
-    { ...stage.farebox.core, settleTraffic: async () => undefined },
+    { ...app.core, settleTraffic: async () => undefined },
     {
       orderId: ordered.body.orderId,
       refundId: newId('ref'),
@@ -92,14 +93,14 @@ test('an account of another log keeps all its effects in that log; only addresse
     },
   )
   assert.equal(refunded?.kind, 'refunded')
-  await limitAlone(stage.farebox.core.log, 1)
+  await limitAlone(app.core.log, 1)
   for (const { accountId } of [own, shop]) {
     const credit = { accountId, amountCents: 1_000, reference: 'a large one' }
-    const proposed = await createWallets(stage.farebox.core).credit(credit, operator)
+    const proposed = await app.wallets.credit(credit, operator)
     assert.equal(proposed.outcome, 'proposed')
   }
 
-  const events = await everything(stage)
+  const events = await everything(app)
   const kinds = new Set<string>()
   for (const { accountId, home } of [own, shop]) {
     const named = events.filter((event) => JSON.stringify([event.stream, event.data]).includes(accountId))

@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commands as approvalCommands } from '../../../src/features/approvals/commands.ts'
-import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
+import { addresses } from '../../support/app-actions.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
-import { orderCommands } from '../../support/order-commands.ts'
+import { commandLineOf } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openTown } from '../orders/store.ts'
-import { cliOf } from '../resellers/cli.ts'
 
 test('on the command line one operator proposes large credits and refunds and another approves them', async (t) => {
-  const town = await openTown(t)
-  const { core } = town.farebox
+  const app = await testApp(t)
+  const { core } = app
   await limitAlone(core.log, 100)
-  const rooms = [...walletCommands, ...orderCommands, ...approvalCommands]
-  const [alice, bob] = ['alice', 'bob'].map((name) =>
-    cliOf(town.farebox, rooms, { kind: 'operator', name }),
-  ) as [ReturnType<typeof cliOf>, ReturnType<typeof cliOf>]
-  const { accountId } = town.demo.buyer
+  const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })
+  const bob = commandLineOf(app.farebox, { kind: 'operator', name: 'bob' })
+  const { accountId } = app.demo.buyer
   const credit = (cents: number, reference: string) =>
     alice('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference)
   const balance = async () =>
-    (await town.client.get('/api/v1/wallet', { key: town.demo.buyer.key })).body.balanceCents
+    (await app.client.get('/api/v1/wallet', { key: app.demo.buyer.key })).body.balanceCents
   const before = await balance()
 
   assert.equal((await credit(100, 'small')).code, 0)
@@ -50,10 +46,7 @@ test('on the command line one operator proposes large credits and refunds and an
   assert.equal((await bob('proposals', 'approve', proposalId)).json.code, 'already_applied')
   assert.equal(await balance(), before + 201)
 
-  const order = await town.order(
-    { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
-    'one',
-  )
+  const order = await app.resellerOf(app.demo.reseller).order(null, addresses(1))
   assert.equal(order.status, 201, JSON.stringify(order.body))
   const { orderId } = order.body
   const refund = (...more: readonly string[]) => alice('orders', 'refund', '--order', orderId, ...more)
@@ -76,5 +69,5 @@ test('on the command line one operator proposes large credits and refunds and an
   assert.equal((await bob('proposals', 'approve', off.json.proposalId)).code, 0)
   const { limitCents, next } = (await alice('four-eyes', 'show')).json
   assert.deepEqual([limitCents, next.limitCents], [100, null])
-  await town.sound()
+  await app.verified()
 })

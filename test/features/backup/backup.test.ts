@@ -10,7 +10,7 @@ import { parsePosition } from '../../../src/kernel/log-position.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
 import { call, dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { scratch } from '../exports/books.ts'
 import { order, startLoad } from './load.ts'
 
@@ -30,8 +30,8 @@ const schemasOf = async (url: string): Promise<number> => {
 }
 
 test('a backup under load restores into a new database, which passes verification and accepts the next order', async (t) => {
-  const service = await startService(t)
-  const { env, baseUrl, demo } = service
+  const app = await testApp(t)
+  const { env, baseUrl, demo } = app
   const { key, accountId } = demo.buyer
   const credit = ['wallet', 'credit', '--account', accountId, '--cents', '90000000', '--reference', 'load']
   assert.equal((await farebox(t, credit, env)).code, 0)
@@ -47,7 +47,7 @@ test('a backup under load restores into a new database, which passes verificatio
   assert.equal((await stat(file)).mode & 0o777, 0o600)
   const { position } = JSON.parse(created.out)
   assert.ok(
-    (parsePosition(position) ?? Infinity) < (await service.farebox.core.log.head()),
+    (parsePosition(position) ?? Infinity) < (await app.core.log.head()),
     'there was load behind the snapshot',
   )
 
@@ -73,7 +73,7 @@ test('a backup under load restores into a new database, which passes verificatio
 })
 
 test('a backup is complete right after a refused append, and the restored log continues', async (t) => {
-  const { env, demo, farebox: running } = await startService(t)
+  const { env, demo, farebox: running } = await testApp(t)
   const stream = ledgerStream(demo.buyer.accountId as AccountId)
   const event = { id: randomUUID(), type: 'Refused', data: '{}', metadata: '{}' }
   const [refused] = await running.core.log.appendAll([
@@ -97,7 +97,7 @@ test('a backup is complete right after a refused append, and the restored log co
 })
 
 test('a file that is not a backup, is truncated, changed, or has other keys is refused, and nothing is written', async (t) => {
-  const { env } = await startService(t)
+  const { env } = await testApp(t)
   const directory = await scratch(t)
   const file = join(directory, 'farebox.backup')
   const created = await farebox(t, ['backup', 'create', '--out', file], env)

@@ -4,7 +4,8 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { atEnd } from '../../support/cleanup.ts'
 import { call, farebox, runToEnd, startFarebox } from '../../support/farebox.ts'
-import { skipWithoutPostgresLog, startService } from '../../support/service.ts'
+import { skipWithoutPostgresLog } from '../../support/service-env.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const body = { product_id: 'residential-premium', quantity: 5 }
@@ -43,7 +44,7 @@ const dumpLog = async (t: TestContext, url: string) => {
 test('a start detects a log restored to an earlier point that has grown past its projections again', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { env, farebox: service, baseUrl, demo } = await startService(t)
+  const { env, farebox: running, baseUrl, demo } = await testApp(t)
   const { key } = demo.buyer
   await place(baseUrl, key)
   await farebox(t, ['ledger', 'seal'], env)
@@ -57,7 +58,7 @@ test('a start detects a log restored to an earlier point that has grown past its
     { everyMs: 100 },
   )
   assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
-  await service.close()
+  await running.close()
   const former = await query('select name, position::int, last_event from engine.checkpoints order by name')
   for (const { last_event } of former) assert.match(String(last_event), /^[0-9a-f-]{36}$/)
 

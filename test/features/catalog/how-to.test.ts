@@ -5,7 +5,7 @@ import type { HowToStep } from '../../../src/features/catalog/how-to.ts'
 import { startRealWorker, through, whoami } from '../../gateway/support/real-worker.ts'
 import { httpTarget } from '../../gateway/support/targets.ts'
 import { ownPort } from '../../support/own-port.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 type Found = Partial<Record<'orderId' | 'planId' | 'proxyId' | 'subscriptionId', string>>
@@ -47,8 +47,8 @@ test('every how-to step of every product can be sent as printed, and its result 
     FAREBOX_GATEWAY_PORT: String(await ownPort()),
     FAREBOX_GATEWAY_LISTEN: '127.0.0.1',
   }
-  const service = await startService(t, settings)
-  await startRealWorker(t, service, settings)
+  const app = await testApp(t, { settings })
+  await startRealWorker(t, app, settings)
   const target = await httpTarget(t, (request, response) => response.end(request.socket.remoteAddress))
   /** IPv6 addresses have no owner: a proxy of the sandbox acts as their supplier. */
   const carries = async ({ ip, host, ports, username, password, rotation }: Rented): Promise<void> => {
@@ -59,7 +59,7 @@ test('every how-to step of every product can be sent as printed, and its result 
     else assert.match(from, /^127\./)
   }
 
-  const { buyer, reseller } = service
+  const { buyer, reseller } = app
   const used = { lines: 0, addresses: 0 }
   for (const api of [buyer, reseller]) {
     const { body } = await api.get('/api/v1/products')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { demoJson } from '../../domain/catalog/samples.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const cliFile = new URL('../../../src/cli.ts', import.meta.url).pathname
@@ -19,7 +19,7 @@ type Printed = {
 
 /** A command in a separate process, while the service runs. */
 const command =
-  ({ env }: Service) =>
+  ({ env }: TestApp) =>
   (...args: string[]): Promise<Printed> =>
     new Promise((resolve, reject) => {
       execFile(
@@ -44,11 +44,11 @@ const scratch = async (t: TestContext) => {
 }
 
 test('a catalogue is checked, imported and changed while a server runs, and takes effect at once', async (t) => {
-  const running = await startService(t)
-  const farebox = command(running)
+  const app = await testApp(t)
+  const farebox = command(app)
   const file = await scratch(t)
   const price = async () => {
-    const { body } = await running.buyer.get('/api/v1/products/residential-premium/price?quantity=1')
+    const { body } = await app.buyer.get('/api/v1/products/residential-premium/price?quantity=1')
     return body.amountCents
   }
   assert.equal(await price(), 550)
@@ -81,18 +81,18 @@ test('a catalogue is checked, imported and changed while a server runs, and take
     fulfillment_meta: { country: 'USA', period_days: 30 },
   }
   await until(async () => {
-    const { body } = await running.buyer.get('/api/v1/products/isp-static')
+    const { body } = await app.buyer.get('/api/v1/products/isp-static')
     return body.state === 'parked'
   })
-  const answer = await running.buyer.post('/api/v1/orders', order)
+  const answer = await app.buyer.post('/api/v1/orders', order)
   assert.deepEqual([answer.status, answer.body.code], [409, 'product_unavailable'])
-  const options = await running.buyer.get('/api/v1/products/isp-static/options')
+  const options = await app.buyer.get('/api/v1/products/isp-static/options')
   assert.deepEqual(options.body.countries, [])
 })
 
 test('stock is added while a server runs and can be sold at once', async (t) => {
-  const running = await startService(t)
-  const farebox = command(running)
+  const app = await testApp(t)
+  const farebox = command(app)
   const file = await scratch(t)
   const path = await file('addresses.txt', '# rack 7\n198.19.250.1\n198.19.250.2\n')
   const inUsa = ['stock', 'add', '--product', 'static-residential', '--country', 'usa']
@@ -136,13 +136,13 @@ test('stock is added while a server runs and can be sold at once', async (t) => 
     },
   ])
   await until(async () => {
-    const { body } = await running.buyer.get('/api/v1/products/isp-static/price?quantity=63')
+    const { body } = await app.buyer.get('/api/v1/products/isp-static/price?quantity=63')
     return body.available
   })
 })
 
 test('a sold-out country leaves the options and the price list at once', async (t) => {
-  const { buyer } = await startService(t)
+  const { buyer } = await testApp(t)
   const ordered = await buyer.post('/api/v1/orders', {
     product_id: 'isp-static',
     quantity: 60,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const products = '/api/v1/products'
 
 test('the catalogue over HTTP', async (t) => {
-  const running = await startService(t)
-  const api = running.buyer
+  const app = await testApp(t)
+  const api = app.buyer
 
   const refused = async (path: string, status: number, code: string, message: RegExp) => {
     const answer = await api.get(path)
@@ -16,8 +16,8 @@ test('the catalogue over HTTP', async (t) => {
   }
 
   await t.test('any key can read it, and a missing key cannot', async () => {
-    assert.equal((await running.scraper.get(products)).status, 200)
-    assert.equal((await fetch(`${running.baseUrl}${products}`)).status, 401)
+    assert.equal((await app.scraper.get(products)).status, 200)
+    assert.equal((await fetch(`${app.baseUrl}${products}`)).status, 401)
   })
 
   await t.test('products are listed by family and id, retired ones only on request', async () => {
@@ -157,11 +157,11 @@ test('the catalogue over HTTP', async (t) => {
   })
 
   await t.test('a reseller key sees cost, customer price and margin everywhere', async () => {
-    const { body: quote } = await running.reseller.get(`${products}/residential-premium/price?quantity=10`)
+    const { body: quote } = await app.reseller.get(`${products}/residential-premium/price?quantity=10`)
     const { amountCents, yourCostCents, marginCents, listCents } = quote
     assert.deepEqual([amountCents, yourCostCents, marginCents, listCents], [4_900, 4_900, 0, 4_900])
     assert.equal(typeof quote.note, 'string')
-    const { body: list } = await running.reseller.get(`${products}/isp-static/price-list?country=USA`)
+    const { body: list } = await app.reseller.get(`${products}/isp-static/price-list?country=USA`)
     assert.deepEqual(list.partner, { discountPct: 0, markup: 1, sellable: true })
     assert.deepEqual(list.lines[1], {
       days: 30,

@@ -15,7 +15,7 @@ import {
   snapshotFrom,
   snapshotsIn,
 } from '../../platform/commands/world.ts'
-import { factsOf } from '../../support/decisions.ts'
+import { eventsOf } from '../../support/decider.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
 
@@ -78,9 +78,9 @@ test('a snapshot after a product was parked has that product parked', () => {
   const nowMs = Date.parse('2026-11-24T00:00:00.000Z')
   const stateAfter = (state: CatalogState, events: readonly CatalogEvent[]) =>
     events.reduce(evolveCatalog, state)
-  const imported = stateAfter(emptyCatalog, factsOf(decideImport(emptyCatalog, parsed.file, nowMs)))
+  const imported = stateAfter(emptyCatalog, eventsOf(decideImport(emptyCatalog, parsed.file, nowMs)))
   const park = { productId: 'isp-static', state: 'parked', successorId: null } as const
-  const [parked] = factsOf(decideState(imported, park, nowMs))
+  const [parked] = eventsOf(decideState(imported, park, nowMs))
   assert.ok(parked)
   assert.equal(agrees(stateAfter(imported, [parked]), parked), true)
   assert.equal(agrees(imported, parked), false)

@@ -10,7 +10,6 @@ import { launchBrowser, openPage, pictureOf, type Visit } from '../../support/br
 import {
   changeSessions,
   consoleOrigin,
-  freshAccount,
   hiddenField,
   letterTo,
   linkIn,
@@ -20,10 +19,9 @@ import {
   staffBrowser,
 } from '../../support/console.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
-import { operate } from '../../support/operator.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { operate, operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { record } from '../free-list/support/recorded.ts'
-import { cause, shopsOf } from '../resellers/shop.ts'
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -46,35 +44,35 @@ const violations = async (page: Page): Promise<readonly string[]> => {
   return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
 }
 
-const signIn = async (service: Service, { page }: Visit, subjectId: string): Promise<void> => {
-  await page.goto(`${consoleOrigin(service)}${await printedLink(service, subjectId)}`)
+const signIn = async (app: TestApp, { page }: Visit, subjectId: string): Promise<void> => {
+  await page.goto(`${consoleOrigin(app)}${await printedLink(app, subjectId)}`)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
 /** A world with content on every page. */
-const filledAccount = async (service: Service) => {
-  const account = await freshAccount(service, 'nora@example.com', { cents: 50_000 })
+const filledAccount = async (app: TestApp) => {
+  const account = await app.customer({ email: 'nora@example.com', cents: 50_000 })
   const order = (body: object, key: string) =>
-    service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
+    app.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
   const plan = await order({ product_id: 'residential-premium', quantity: 5 }, 'one')
   const isp = { country: 'USA', period_days: 30 }
   const rented = await order({ product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, 'two')
   await order({ product_id: 'residential-premium', quantity: 2, method: 'card' }, 'three')
   await operate(
     ['notices', 'publish', '--kind', 'INFO', '--title', 'Maintenance', '--body', 'Ten minutes.'],
-    service.env,
+    app.env,
   )
-  const hook = await service.buyer.post(
+  const hook = await app.buyer.post(
     '/api/v1/webhooks',
     { url: 'https://example.com/hooks' },
     { key: account.key },
   )
-  const subscribed = await service.buyer.post(
+  const subscribed = await app.buyer.post(
     '/api/v1/subscriptions',
     { product_id: 'residential-premium', quantity: 2, interval: 'month' },
     { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
   )
-  await record(service.farebox.core.pool, [{ ip: '8.8.8.8', port: 3128 }])
+  await record(app.core.pool, [{ ip: '8.8.8.8', port: 3128 }])
   return {
     ...account,
     orderId: plan.body.orderId as string,
@@ -83,7 +81,7 @@ const filledAccount = async (service: Service) => {
     rentedId: rented.body.orderId as string,
     webhookId: hook.body.id as string,
     subscriptionId: subscribed.body.subscriptionId as string,
-    batchId: await sendBatch(service, account.accountId, [{ subreddit: 'node' }, { subreddit: 'news' }]),
+    batchId: await sendBatch(app, account.accountId, [{ subreddit: 'node' }, { subreddit: 'news' }]),
   }
 }
 
@@ -211,24 +209,23 @@ const resellerPathsOf = ({ customerId }: { readonly customerId: string }): reado
 ]
 
 /** A reseller who sold something and took a part of it back. */
-const filledReseller = async (service: Service) => {
-  const shops = shopsOf(service)
-  const shop = await shops.open(500_000)
-  const customerId = await shop.credit('alice-17', 50_000)
-  await shop.credit('bob', 20_000)
+const filledReseller = async (app: TestApp) => {
+  const shop = await app.newReseller(500_000)
+  const customerId = await shop.pay('alice-17', 50_000)
+  await shop.pay('bob', 20_000)
   await shop.order('alice-17', { product_id: 'residential-premium', quantity: 3 })
   const { body } = await shop.order('bob', { product_id: 'residential-premium', quantity: 2 })
-  await shops.refund(body.orderId)
-  await shops.resellers.setGateway(shop.accountId, 'card', { provider: 'stripe', sandbox: true }, cause)
-  return { customerId, ...(await signedIn(service, shop.accountId)) }
+  await app.refund(body.orderId)
+  await app.resellers.setGateway(shop.accountId, 'card', { provider: 'stripe', sandbox: true }, operator)
+  return { customerId, ...(await signedIn(app, shop.accountId)) }
 }
 
 /**
  * A credit that waits for a second operator, as its page. From then on more than $100 needs two operators.
  */
-const proposedCredit = async (service: Service, accountId: string): Promise<string> => {
-  await limitAlone(service.farebox.core.log, 10_000)
-  const other = await staffBrowser(service, ['operator'])
+const proposedCredit = async (app: TestApp, accountId: string): Promise<string> => {
+  await limitAlone(app.core.log, 10_000)
+  const other = await staffBrowser(app, ['operator'])
   const path = `/console/operator/accounts/${accountId}/credit`
   const form = hiddenField(await other.get(path), 'form')
   const { to } = await other.post(path, { form, amount: '250', reference: 'goodwill of November' })
@@ -249,17 +246,17 @@ const looks: readonly { readonly name: string; readonly options: BrowserContextO
 ]
 
 test('the console in a browser', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const app = await testApp(t)
   const browser: Browser = await launchBrowser(t)
-  const account = await filledAccount(service)
-  const staff = await staffBrowser(service, ['finance', 'operator'])
-  const reseller = await filledReseller(service)
+  const account = await filledAccount(app)
+  const staff = await staffBrowser(app, ['finance', 'operator'])
+  const reseller = await filledReseller(app)
   for (const command of ['seal', 'verify'])
-    assert.equal((await operate(['ledger', command], service.env)).code, 0)
-  const [verified] = await verificationsAfter(service.farebox.core.pool, { after: null, limit: 1 })
+    assert.equal((await operate(['ledger', command], app.env)).code, 0)
+  const [verified] = await verificationsAfter(app.core.pool, { after: null, limit: 1 })
   const runId = verified?.runId ?? ''
-  const proposal = await proposedCredit(service, account.accountId)
-  const origin = consoleOrigin(service)
+  const proposal = await proposedCredit(app, account.accountId)
+  const origin = consoleOrigin(app)
   const become = async (
     { context }: Visit,
     person: { readonly cookies: ReadonlyMap<string, string> },
@@ -283,7 +280,7 @@ test('the console in a browser', async (t) => {
       await page.goto(`${origin}/console/sign-in`)
       assert.deepEqual(await violations(page), [])
       if (pictures) await writeFile(join(pictures, `sign-in-${name}.png`), await pictureOf(page))
-      await signIn(service, visit, account.accountId)
+      await signIn(app, visit, account.accountId)
       const see = async (paths: readonly string[]): Promise<void> => {
         for (const path of paths) {
           await page.goto(`${origin}${path}`)
@@ -306,7 +303,7 @@ test('the console in a browser', async (t) => {
   await t.test('a quote follows the input, and the order equals the quote', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit
-    await signIn(service, visit, account.accountId)
+    await signIn(app, visit, account.accountId)
     await page.goto(`${origin}/console/catalogue/isp-static?quantity=1`)
     const price = page.locator('#live-quote .figure')
     const first = await price.textContent()
@@ -330,7 +327,7 @@ test('the console in a browser', async (t) => {
     assert.match(page.url(), /\/console\/sign-in\?to=/)
     await page.getByLabel('E-mail').fill(account.email)
     await page.getByRole('button', { name: 'Send me a link' }).click()
-    await page.goto(`${origin}${linkIn(await letterTo(service, account.email))}`)
+    await page.goto(`${origin}${linkIn(await letterTo(app, account.email))}`)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('link', { name: 'API keys' }).click()
     await page.getByRole('link', { name: 'Create API key' }).click()
@@ -341,7 +338,7 @@ test('the console in a browser', async (t) => {
     await page.getByLabel('Name').fill('<b>shop</b>')
     await page.getByRole('button', { name: 'Create API key' }).click()
     const key = (await page.locator('.secret').textContent()) ?? ''
-    const me = await service.buyer.get('/api/v1/me', { key })
+    const me = await app.buyer.get('/api/v1/me', { key })
     assert.equal(me.body.dailySpendCapCents, 5025)
     await page.goto(`${origin}/console/keys`)
     assert.equal((await page.content()).includes(key), false)
@@ -364,7 +361,7 @@ test('the console in a browser', async (t) => {
         assert.equal(await page.locator('main [aria-busy]:visible').count(), 0, path)
       }
     }
-    await signIn(service, visit, account.accountId)
+    await signIn(app, visit, account.accountId)
     await see(pathsOf(account))
     await become(visit, reseller)
     await see(resellerPathsOf(reseller))
@@ -376,7 +373,7 @@ test('the console in a browser', async (t) => {
   await t.test('without script a customer orders, names a plan and tops up, and sees errors', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })
     const { page, context } = visit
-    await signIn(service, visit, account.accountId)
+    await signIn(app, visit, account.accountId)
     await page.goto(`${origin}/console/catalogue/residential-premium`)
     await page.getByLabel('Quantity').fill('4')
     await page.getByRole('button', { name: 'Quote' }).click()
@@ -479,7 +476,7 @@ test('the console in a browser', async (t) => {
           automaticPresenceSimulation: true,
         },
       })
-      await signIn(service, visit, account.accountId)
+      await signIn(app, visit, account.accountId)
       await page.goto(`${origin}/console/passkeys`)
       await page.getByLabel('Name').fill('laptop')
       await page.getByRole('button', { name: 'Add passkey' }).click()
@@ -489,7 +486,7 @@ test('the console in a browser', async (t) => {
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
       await page.waitForURL(`${origin}/console/plans`)
       // The sign-in is too old: the action needs the passkey again.
-      await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
+      await changeSessions(app, [account.accountId], `confirmed_until = now() - interval '1 day'`)
       await page.goto(`${origin}/console/keys/new`)
       assert.match(page.url(), /\/console\/confirm\?/)
       await page.getByRole('button', { name: 'Use a passkey' }).click()
@@ -502,7 +499,7 @@ test('the console in a browser', async (t) => {
   await t.test('staff register a passkey by a link of the command line, and view an account', async () => {
     const granted = await operate(
       ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],
-      service.env,
+      app.env,
     )
     const { url } = JSON.parse(granted.out) as { url: string }
     const { page, context, complaints } = await openPage(browser)

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { createAssets } from '../../../src/platform/ui/assets.ts'
 import { amountText } from '../../../src/platform/ui/text.ts'
-import { type Browser, freshAccount, hiddenField, signedIn } from '../../support/console.ts'
+import { type Browser, hiddenField, signedIn } from '../../support/console.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /** Every page of a list, one after the other, as its links lead. */
@@ -24,12 +24,12 @@ const found = (pages: readonly string[], pattern: RegExp): readonly string[] =>
   pages.flatMap((html) => [...html.matchAll(pattern)].map(([, text = '']) => text))
 
 test('the pages of a customer', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const account = await freshAccount(service, 'una@example.com', { cents: 200_000 })
-  const browser = await signedIn(service, account.accountId)
-  const api = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
+  const app = await testApp(t)
+  const account = await app.customer({ email: 'una@example.com', cents: 200_000 })
+  const browser = await signedIn(app, account.accountId)
+  const api = (path: string) => app.buyer.get(`/api/v1${path}`, { key: account.key })
   const buy = (key: string, body: object) =>
-    service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
+    app.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
   await Promise.all(
     Array.from({ length: 120 }, (_, n) =>
       buy(`order-${n}`, { product_id: 'residential-premium', quantity: 1 }),
@@ -61,7 +61,7 @@ test('the pages of a customer', async (t) => {
   await t.test('the file contains every movement with the figures of the API, and no formula', async () => {
     await operate(
       ['wallet', 'credit', '--account', account.accountId, '--cents', '7', '--reference', '=HYPERLINK("x")'],
-      service.env,
+      app.env,
     )
     const { html: csv, headers } = await browser.get('/console/transactions.csv')
     assert.match(String(headers['content-type']), /^text\/csv/)
@@ -88,7 +88,7 @@ test('the pages of a customer', async (t) => {
     async () => {
       await operate(
         ['notices', 'publish', '--kind', 'INFO', '--title', '<i>News</i>', '--body', 'Line one.\nLine two.'],
-        service.env,
+        app.env,
       )
       // The read table has it a moment after the command.
       const { html } = await until(async () => {
@@ -99,7 +99,7 @@ test('the pages of a customer', async (t) => {
       assert.equal((await api('/announcements')).body.announcements[0].unread, true)
       assert.equal((await browser.post('/console/notices', { read: id })).status, 303)
       assert.equal((await api('/announcements')).body.announcements[0].unread, false)
-      assert.equal((await service.buyer.get('/api/v1/announcements')).body.announcements[0].unread, true)
+      assert.equal((await app.buyer.get('/api/v1/announcements')).body.announcements[0].unread, true)
       assert.doesNotMatch((await browser.get('/console/notices')).html, /Mark as read/)
     },
   )
@@ -126,7 +126,7 @@ test('the pages of a customer', async (t) => {
         networks: '127.0.0.0/8, 2001:db8::/32',
       })
       const key = /<code class="secret">(fbx_\w+)<\/code>/.exec(made.html)?.[1] ?? ''
-      const me = await service.buyer.get('/api/v1/me', { key })
+      const me = await app.buyer.get('/api/v1/me', { key })
       assert.deepEqual([me.body.scopes, me.body.dailySpendCapCents], [['buy', 'scrape'], 100_050])
       const id =
         /<a href="\/console\/keys\/(key_[0-9a-f]+)">till<\/a>/.exec(
@@ -134,18 +134,18 @@ test('the pages of a customer', async (t) => {
         )?.[1] ?? ''
       assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.345' })).status, 400)
       assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.34' })).status, 303)
-      assert.equal((await service.buyer.get('/api/v1/me', { key })).body.dailySpendCapCents, 1_234)
+      assert.equal((await app.buyer.get('/api/v1/me', { key })).body.dailySpendCapCents, 1_234)
       const rollForm = hiddenField(await browser.get(`/console/keys/${id}/roll`), 'form')
       const rolled = await browser.post(`/console/keys/${id}/roll`, { form: rollForm, overlap: '0' })
       const next = /<code class="secret">(fbx_\w+)<\/code>/.exec(rolled.html)?.[1] ?? ''
-      assert.equal((await service.buyer.get('/api/v1/me', { key: next })).status, 200)
+      assert.equal((await app.buyer.get('/api/v1/me', { key: next })).status, 200)
       const nextId =
         /<a href="\/console\/keys\/(key_[0-9a-f]+)">till<\/a>/.exec(
           (await browser.get('/console/keys')).html,
         )?.[1] ?? ''
       assert.equal((await browser.post(`/console/keys/${nextId}/revoke`)).status, 303)
       const events: { type: string; metadata: string }[] = []
-      for await (const event of service.farebox.core.log.readStream(`account-${account.accountId}` as never))
+      for await (const event of app.core.log.readStream(`account-${account.accountId}` as never))
         events.push(event)
       const acts = events.filter(({ metadata }) => JSON.parse(metadata).actor.kind === 'session')
       assert.deepEqual(

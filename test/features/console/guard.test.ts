@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { consolePages } from '../../../src/app/pages.ts'
-import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { claimStaff, createPeople } from '../../../src/features/sign-in/people.ts'
 import { createSessions, newSessionId } from '../../../src/features/sign-in/sessions.ts'
 import { consolePath } from '../../../src/platform/ui/cookies.ts'
@@ -11,15 +10,13 @@ import {
   changeSessions,
   consoleBrowser,
   consoleOrigin,
-  freshAccount,
   hiddenField,
   letterTo,
   signedIn,
   staffBrowser,
 } from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
-
-const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 
 /** Whether a role may see a page, by the page's declaration. */
 const expected = (page: ConsolePage, who: string): boolean => {
@@ -30,17 +27,17 @@ const expected = (page: ConsolePage, who: string): boolean => {
 }
 
 test('pages and their roles', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const pages = consolePages(service.farebox.features)
+  const app = await testApp(t)
+  const pages = consolePages(app.farebox.features)
 
-  const customer = await freshAccount(service, 'olga@example.com')
-  const shop = await freshAccount(service, 'shop@example.com', { reseller: true })
+  const customer = await app.customer({ email: 'olga@example.com', cents: 10_000 })
+  const shop = await app.customer({ email: 'shop@example.com', cents: 10_000, reseller: true })
   const visitors: Readonly<Record<string, Browser>> = {
-    guest: consoleBrowser(service),
-    customer: await signedIn(service, customer.accountId),
-    reseller: await signedIn(service, shop.accountId),
-    finance: await staffBrowser(service, ['finance']),
-    operator: await staffBrowser(service, ['operator']),
+    guest: consoleBrowser(app),
+    customer: await signedIn(app, customer.accountId),
+    reseller: await signedIn(app, shop.accountId),
+    finance: await staffBrowser(app, ['finance']),
+    operator: await staffBrowser(app, ['operator']),
   }
   const pathOf = ({ path }: ConsolePage): string => path.replace(/\{\w+\}/g, `ord_${'0'.repeat(32)}`)
 
@@ -74,10 +71,10 @@ test('pages and their roles', async (t) => {
     const browser = visitors.customer!
     const foreign: readonly Readonly<Record<string, string>>[] = [
       { 'sec-fetch-site': 'cross-site' },
-      { 'sec-fetch-site': 'same-site', origin: consoleOrigin(service) },
+      { 'sec-fetch-site': 'same-site', origin: consoleOrigin(app) },
       { origin: 'https://evil.example' },
       { origin: 'null' },
-      { origin: `${consoleOrigin(service)}.evil.example` },
+      { origin: `${consoleOrigin(app)}.evil.example` },
       {},
     ]
     for (const page of pages.filter(({ act }) => act))
@@ -147,12 +144,12 @@ test('pages and their roles', async (t) => {
   })
 
   await t.test('another name of this machine is redirected, and an unknown host gets no page', async () => {
-    const { port } = new URL(service.baseUrl)
-    const elsewhere = await consoleBrowser(service).get('/console/keys?a=1', {
+    const { port } = new URL(app.baseUrl)
+    const elsewhere = await consoleBrowser(app).get('/console/keys?a=1', {
       headers: { host: `127.0.0.1:${port}` },
     })
     assert.equal(elsewhere.status, 307)
-    assert.equal(elsewhere.headers.location, `${consoleOrigin(service)}/console/keys?a=1`)
+    assert.equal(elsewhere.headers.location, `${consoleOrigin(app)}/console/keys?a=1`)
     for (const host of ['evil.example', `evil.example:${port}`, `localhost.evil.example:${port}`]) {
       assert.equal((await visitors.customer!.get('/console', { headers: { host } })).status, 421)
       assert.equal(
@@ -163,12 +160,12 @@ test('pages and their roles', async (t) => {
   })
 
   await t.test('resources of another account are not found', async () => {
-    const order = await service.buyer.post(
+    const order = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-premium', quantity: 1 },
       { key: customer.key, headers: { 'Idempotency-Key': 'foreign' } },
     )
-    const keys = await createAccounts(service.farebox.core).read(customer.accountId, operator)
+    const keys = await app.accounts.read(customer.accountId, operator)
     const [keyId] = [...keys!.keys.keys()]
     const reseller = visitors.reseller!
     for (const path of [
@@ -182,14 +179,13 @@ test('pages and their roles', async (t) => {
         assert.equal((await reseller.post(path, { cap: '1', overlap: '0', form })).status, 404, path)
       }
     }
-    const after = await createAccounts(service.farebox.core).read(customer.accountId, operator)
+    const after = await app.accounts.read(customer.accountId, operator)
     assert.deepEqual(after!.keys.toJS(), keys!.keys.toJS())
   })
 
   await t.test('a form that is sent twice, also simultaneously, takes effect once', async () => {
     const browser = visitors.customer!
-    const count = async () =>
-      (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.size
+    const count = async () => (await app.accounts.read(customer.accountId, operator))!.keys.size
     const before = await count()
     const form = hiddenField(await browser.get('/console/keys/new'), 'form')
     const sent = { form, scopes: 'buy', name: 'twice' }
@@ -207,9 +203,9 @@ test('pages and their roles', async (t) => {
   await t.test(
     'an action that needs confirmation is refused without it; a recent sign-in is enough',
     async () => {
-      const account = await freshAccount(service, 'pia@example.com', { reseller: true })
-      const browser = await signedIn(service, account.accountId)
-      const staff = await staffBrowser(service, ['finance', 'operator'])
+      const account = await app.customer({ email: 'pia@example.com', cents: 10_000, reseller: true })
+      const browser = await signedIn(app, account.accountId)
+      const staff = await staffBrowser(app, ['finance', 'operator'])
       const confirmed = pages.filter((page) => page.confirmed)
       const whose = (page: ConsolePage): Browser => (expected(page, 'reseller') ? browser : staff)
       assert.ok(confirmed.some((page) => whose(page) === staff))
@@ -219,7 +215,7 @@ test('pages and their roles', async (t) => {
         assert.doesNotMatch(to ?? '', /confirm/, page.path)
       }
       await changeSessions(
-        service,
+        app,
         [account.accountId, staff.staffId],
         `confirmed_until = now() - interval '1 hour'`,
       )
@@ -230,7 +226,7 @@ test('pages and their roles', async (t) => {
       }
       // Confirmed for one act, it holds for that one alone.
       await changeSessions(
-        service,
+        app,
         [account.accountId],
         `confirmed_until = now() + interval '5 minutes', confirmed_act = '/console/keys/new'`,
       )
@@ -240,13 +236,13 @@ test('pages and their roles', async (t) => {
   )
 
   await t.test("a code by mail confirms an action once, and changes the session's secret", async () => {
-    const account = await freshAccount(service, 'quin@example.com')
-    const browser = await signedIn(service, account.accountId)
+    const account = await app.customer({ email: 'quin@example.com', cents: 10_000 })
+    const browser = await signedIn(app, account.accountId)
     const old = browser.cookies.get('__Host-farebox_session')
-    await changeSessions(service, [account.accountId], `confirmed_until = null`)
+    await changeSessions(app, [account.accountId], `confirmed_until = null`)
     const input = { act: '/console/keys/new', to: '/console/keys/new' }
     await browser.post('/console/confirm', { ...input, do: 'mail' })
-    const code = /(\d{4} \d{4})/.exec((await letterTo(service, account.email)).text)?.[1] ?? ''
+    const code = /(\d{4} \d{4})/.exec((await letterTo(app, account.email)).text)?.[1] ?? ''
     assert.equal(
       (await browser.post('/console/confirm', { ...input, act: '/console/passkeys', do: 'code', code }))
         .status,
@@ -262,9 +258,9 @@ test('pages and their roles', async (t) => {
   })
 
   await t.test('a blocked account reads and changes nothing, but can end its keys and sessions', async () => {
-    const account = await freshAccount(service, 'rex@example.com')
-    const browser = await signedIn(service, account.accountId)
-    const accounts = createAccounts(service.farebox.core)
+    const account = await app.customer({ email: 'rex@example.com', cents: 10_000 })
+    const browser = await signedIn(app, account.accountId)
+    const { accounts } = app
     const form = hiddenField(await browser.get('/console/keys/new'), 'form')
     await accounts.block(account.accountId, 'test', operator)
     assert.equal((await browser.get('/console')).status, 200)
@@ -275,7 +271,7 @@ test('pages and their roles', async (t) => {
   })
 
   await t.test('a removed role ends its access, from the next page on', async () => {
-    const { core } = service.farebox
+    const { core } = app
     const member = await claimStaff(core.pool, 'sam@staff.example')
     const { staffId } = member
     const people = createPeople(core)
@@ -283,7 +279,7 @@ test('pages and their roles', async (t) => {
     const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
     await people.signIn(session, operator)
     const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
-    const browser = consoleBrowser(service)
+    const browser = consoleBrowser(app)
     browser.cookies.set('__Host-farebox_session', opened.secret)
     assert.equal((await browser.get('/console/staff')).status, 200)
     await people.revokeRole(staffId, 'operator', operator)
@@ -296,26 +292,19 @@ test('pages and their roles', async (t) => {
     const seen = await browser.get('/console/keys')
     assert.equal(seen.status, 200)
     assert.match(seen.html, /as it sees them/)
-    const before = (await createAccounts(service.farebox.core).read(
-      customer.accountId,
-      operator,
-    ))!.keys.toJS()
+    const before = (await app.accounts.read(customer.accountId, operator))!.keys.toJS()
     for (const page of pages.filter(({ act, ofAccount }) => act && ofAccount)) {
       const answer = await browser.post(pathOf(page), { read: 'all', scopes: 'buy' })
       assert.equal(answer.status, 403, page.path)
     }
-    assert.deepEqual(
-      (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.toJS(),
-      before,
-    )
-    const { pool } = service.farebox.core
+    assert.deepEqual((await app.accounts.read(customer.accountId, operator))!.keys.toJS(), before)
+    const { pool } = app.core
     const { rows } = await pool.query(
       `select viewing_account_id as viewing, subject_id as staff from vault.console_sessions where viewing_account_id is not null`,
     )
     assert.equal(rows.length, 1)
     const events: { type: string; data: string }[] = []
-    for await (const event of service.farebox.core.log.readStream(`console-${rows[0].staff}` as never))
-      events.push(event)
+    for await (const event of app.core.log.readStream(`console-${rows[0].staff}` as never)) events.push(event)
     const viewed = events.filter(({ type }) => type === 'AccountViewed').map(({ data }) => JSON.parse(data))
     assert.deepEqual(
       viewed.map(({ accountId, reason }) => [accountId, reason]),

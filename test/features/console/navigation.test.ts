@@ -5,13 +5,13 @@ import {
   type Browser,
   changeSessions,
   consoleBrowser,
-  freshAccount,
   pressLink,
   printedLink,
   signedIn,
   staffBrowser,
 } from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const navigationOf = async (browser: Browser) => {
   const { html } = await browser.open('/console')
@@ -21,26 +21,25 @@ const navigationOf = async (browser: Browser) => {
 }
 
 test('every entry of the navigation has its own page and its own label, for every role', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const { core } = service.farebox
+  const app = await testApp(t)
+  const { core } = app
   const account = async (email: string, reseller: boolean): Promise<Browser> => {
-    const { accountId } = await freshAccount(service, email, { reseller })
-    const browser = await signedIn(service, accountId)
-    await changeSessions(service, [accountId], `confirmed_until = now() + interval '1 hour'`)
+    const { accountId } = await app.customer({ email, cents: 10_000, reseller })
+    const browser = await signedIn(app, accountId)
+    await changeSessions(app, [accountId], `confirmed_until = now() + interval '1 hour'`)
     return browser
   }
   const withoutPasskey = async (): Promise<Browser> => {
     const member = await claimStaff(core.pool, 'new@staff.example')
-    const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
-    await createPeople(core).grant(member, 'operator', cause)
-    const browser = consoleBrowser(service)
-    await pressLink(browser, await printedLink(service, member.staffId))
-    await changeSessions(service, [member.staffId], `confirmed_until = now() + interval '1 hour'`)
+    await createPeople(core).grant(member, 'operator', operator)
+    const browser = consoleBrowser(app)
+    await pressLink(browser, await printedLink(app, member.staffId))
+    await changeSessions(app, [member.staffId], `confirmed_until = now() + interval '1 hour'`)
     return browser
   }
   const viewing = async (): Promise<Browser> => {
-    const browser = await staffBrowser(service, ['operator'])
-    const { accountId } = await freshAccount(service, 'viewed@example.com', { reseller: true })
+    const browser = await staffBrowser(app, ['operator'])
+    const { accountId } = await app.customer({ email: 'viewed@example.com', cents: 10_000, reseller: true })
     const { status } = await browser.post('/console/staff', { account: accountId, reason: 'a question' })
     assert.equal(status, 303)
     return browser
@@ -48,9 +47,9 @@ test('every entry of the navigation has its own page and its own label, for ever
   const people: Readonly<Record<string, Browser>> = {
     'a customer': await account('customer@example.com', false),
     'a reseller': await account('reseller@example.com', true),
-    finance: await staffBrowser(service, ['finance']),
-    'an operator': await staffBrowser(service, ['operator']),
-    'finance and operator': await staffBrowser(service, ['finance', 'operator']),
+    finance: await staffBrowser(app, ['finance']),
+    'an operator': await staffBrowser(app, ['operator']),
+    'finance and operator': await staffBrowser(app, ['finance', 'operator']),
     'an operator who looks at an account': await viewing(),
     'staff without a passkey': await withoutPasskey(),
   }

@@ -3,16 +3,16 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { disputeQueue } from '../../../src/features/deposits/disputes.ts'
-import { freshAccount, hiddenField, staffBrowser } from '../../support/console.ts'
+import { hiddenField, staffBrowser } from '../../support/console.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
 import { operate } from '../../support/operator.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 type Stored = { readonly type: string; readonly data: Record<string, unknown>; readonly actor: string }
 
 /** The events of a stream with who caused each. */
-const eventsOf = async ({ farebox }: Service, stream: string): Promise<readonly Stored[]> => {
+const eventsOf = async ({ farebox }: TestApp, stream: string): Promise<readonly Stored[]> => {
   const found: Stored[] = []
   for await (const { type, data, metadata } of farebox.core.log.readStream(stream as never)) {
     const { actor } = JSON.parse(metadata)
@@ -22,19 +22,19 @@ const eventsOf = async ({ farebox }: Service, stream: string): Promise<readonly 
 }
 
 test('the pages of an operator', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const account = await freshAccount(service, 'wim@example.com', { cents: 500_000 })
-  const operator = await staffBrowser(service, ['operator'])
+  const app = await testApp(t)
+  const account = await app.customer({ email: 'wim@example.com', cents: 500_000 })
+  const operator = await staffBrowser(app, ['operator'])
   const order = async (key: string, body: object) =>
     (
-      await service.buyer.post('/api/v1/orders', body, {
+      await app.buyer.post('/api/v1/orders', body, {
         key: account.key,
         headers: { 'Idempotency-Key': key },
       })
     ).body
   const isp = { product_id: 'isp-static', fulfillment_meta: { country: 'USA', period_days: 30 } }
   const wallet = async () =>
-    (await service.buyer.get('/api/v1/wallet', { key: account.key })).body.balanceCents as number
+    (await app.buyer.get('/api/v1/wallet', { key: account.key })).body.balanceCents as number
   const here = `/console/operator/accounts/${account.accountId}`
   const find = (q: string) => operator.get(`/console/operator/search?${new URLSearchParams({ q })}`)
 
@@ -47,10 +47,7 @@ test('the pages of an operator', async (t) => {
     const proxy = await operator.open(`/console/operator/search?q=${proxyId}`)
     assert.match(proxy.html, /History of a proxy/)
     assert.match(proxy.html, /AddressesAllocated/)
-    const { rows } = await service.farebox.core.pool.query(
-      'select ip from read.proxies where proxy_id = $1',
-      [proxyId],
-    )
+    const { rows } = await app.core.pool.query('select ip from read.proxies where proxy_id = $1', [proxyId])
     const address = await find(rows[0].ip)
     assert.match(address.html, /In stock of isp-static in USA/)
     assert.match(address.html, new RegExp(`href="${here}"`))
@@ -81,7 +78,7 @@ test('the pages of an operator', async (t) => {
 
   await t.test('accounts page by key, each once', async () => {
     for (let made = 0; made < 55; made += 1)
-      await freshAccount(service, `crowd${made}@example.com`, { cents: 1 })
+      await app.customer({ email: `crowd${made}@example.com`, cents: 1 })
     const seen: string[] = []
     for (let next: string | undefined = '/console/operator/accounts'; next !== undefined; ) {
       const { html } = await operator.get(next)
@@ -90,7 +87,7 @@ test('the pages of an operator', async (t) => {
       )
       next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
     }
-    const listed = await operate(['accounts', 'list', '--limit', '1000', '--json'], service.env)
+    const listed = await operate(['accounts', 'list', '--limit', '1000', '--json'], app.env)
     const { accounts } = JSON.parse(listed.out) as { accounts: { accountId: string }[] }
     assert.deepEqual(
       seen,
@@ -109,7 +106,7 @@ test('the pages of an operator', async (t) => {
     await until(async () => (await order('again', { ...isp, quantity: 1 })).status === 'completed', {
       what: 'an order of the account that was unblocked',
     })
-    const acts = (await eventsOf(service, `account-${account.accountId}`)).filter(({ type }) =>
+    const acts = (await eventsOf(app, `account-${account.accountId}`)).filter(({ type }) =>
       ['AccountBlocked', 'AccountUnblocked'].includes(type),
     )
     assert.deepEqual(
@@ -151,7 +148,7 @@ test('the pages of an operator', async (t) => {
       assert.equal(second.status, 409)
       assert.match(second.html, /credited \$1,000\.25 before/)
       assert.equal(await wallet(), before + 100_025)
-      const credits = (await eventsOf(service, `ledger-${account.accountId}`)).filter(
+      const credits = (await eventsOf(app, `ledger-${account.accountId}`)).filter(
         ({ data }) => data.reference === 'ticket 4711',
       )
       assert.deepEqual(
@@ -164,7 +161,7 @@ test('the pages of an operator', async (t) => {
   await t.test(
     'above the approval limit a credit waits for another operator, who confirms their identity',
     async () => {
-      await limitAlone(service.farebox.core.log, 10_000)
+      await limitAlone(app.core.log, 10_000)
       assert.match((await operator.get('/console/operator/proposals')).html, /Nothing waits for approval/)
       const before = await wallet()
       const sent = async (amount: string, reference: string) =>
@@ -186,14 +183,14 @@ test('the pages of an operator', async (t) => {
       assert.equal(refused.status, 409)
       assert.match(refused.html, /You proposed it/)
 
-      const other = await staffBrowser(service, ['operator'])
+      const other = await staffBrowser(app, ['operator'])
       const listed = await other.get('/console/operator/proposals')
       assert.match(listed.html, /large &lt;b&gt;/)
       assert.match(listed.html, new RegExp(`${operator.staffId}.*${to}|${to}.*${operator.staffId}`, 's'))
-      const unconfirmed = await staffBrowser(service, ['operator'], { confirmed: false })
+      const unconfirmed = await staffBrowser(app, ['operator'], { confirmed: false })
       assert.match((await unconfirmed.get(`${to}/approve`)).to ?? '', /confirm/)
       // Whatever a table contains, the second operator sees what they approve.
-      const { pool } = service.farebox.core
+      const { pool } = app.core
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 10000}'`)
       assert.match((await other.get(`${to}/approve`)).html, /Approve: credit \$100\.01/)
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 100010000}'`)
@@ -239,7 +236,7 @@ test('the pages of an operator', async (t) => {
     assert.match(shown.html, /refunded/)
     assert.doesNotMatch(shown.html, /\/refund"/)
     assert.match(shown.html, /credit 0\.50|debit 0\.50/)
-    const decided = (await eventsOf(service, `order-${bought.orderId}`)).filter(
+    const decided = (await eventsOf(app, `order-${bought.orderId}`)).filter(
       ({ type }) => type === 'RefundDecided',
     )
     assert.deepEqual(
@@ -251,7 +248,7 @@ test('the pages of an operator', async (t) => {
   await t.test(
     'abandoned work of a queue pages by key, and a retry records its operator in the log',
     async () => {
-      const { pool } = service.farebox.core
+      const { pool } = app.core
       const { rows } = await pool.query<{ column_name: string; data_type: string }>(
         `select column_name, data_type from information_schema.columns
         where table_schema = 'work' and table_name = $1 and is_nullable = 'NO' and column_default is null`,
@@ -296,7 +293,7 @@ test('the pages of an operator', async (t) => {
       assert.equal((await operator.post(path, { item: items[0]! })).to, path)
       assert.ok((await dead()) < 60)
       assert.equal((await operator.post(path, { all: 'yes' })).to, path)
-      const retries = (await eventsOf(service, `console-${operator.staffId}`)).filter(
+      const retries = (await eventsOf(app, `console-${operator.staffId}`)).filter(
         ({ type }) => type === 'WorkRetryAsked',
       )
       assert.deepEqual(
@@ -347,14 +344,14 @@ test('the pages of an operator', async (t) => {
     assert.equal(refused.status, 409, 'another file than was shown')
     const again = await send({ file: text, do: 'preview' })
     assert.equal((await send({ file: text, do: 'import' }, again)).to, path)
-    const stood = await eventsOf(service, 'catalog')
+    const stood = await eventsOf(app, 'catalog')
     assert.equal(stood.at(-1)?.actor, operator.staffId)
     const late = await send({ file: text, do: 'preview' })
     assert.match(late.html, /This is the current catalogue/)
   })
 
   await t.test('stock is counted by pool, from the log', async () => {
-    const { stock: pools } = JSON.parse((await operate(['stock', 'list', '--json'], service.env)).out) as {
+    const { stock: pools } = JSON.parse((await operate(['stock', 'list', '--json'], app.env)).out) as {
       stock: { productId: string; country: string; total: number; available: number; rented: number }[]
     }
     const shown: string[] = []
@@ -385,7 +382,7 @@ test('the pages of an operator', async (t) => {
   await t.test('exits are listed, drained and reactivated; the log names the operator', async () => {
     const path = '/console/operator/exits'
     assert.match((await operator.get(path)).html, /No exit is imported/)
-    const file = join(service.env.FAREBOX_DATA ?? '', 'exits.jsonl')
+    const file = join(app.env.FAREBOX_DATA ?? '', 'exits.jsonl')
     const exit = (exitId: string, port: number) =>
       JSON.stringify({
         id: exitId,
@@ -398,7 +395,7 @@ test('the pages of an operator', async (t) => {
         password: 'exit-s3cret',
       })
     await writeFile(file, `${exit('us-one', 1)}\n${exit('us-two', 2)}\n`)
-    const imported = await operate(['exits', 'import', file], service.env)
+    const imported = await operate(['exits', 'import', file], app.env)
     assert.equal(imported.code, 0, imported.err)
     const { html } = await operator.get(path)
     assert.match(html, /us-one.*198\.51\.100\.7:1/s)
@@ -410,7 +407,7 @@ test('the pages of an operator', async (t) => {
       [{ exit: 'unknown', to: 'drained' }, 409],
     ] as const)
       assert.equal((await operator.post(path, typed)).status, status)
-    const changes = (await eventsOf(service, 'exits')).filter(({ type }) => type === 'ExitsStateChanged')
+    const changes = (await eventsOf(app, 'exits')).filter(({ type }) => type === 'ExitsStateChanged')
     assert.deepEqual(
       changes.map(({ data, actor }) => [data.exitIds, data.state, actor]),
       [
@@ -449,11 +446,11 @@ test('the pages of an operator', async (t) => {
     const preview = await operator.post(path, await fresh({ do: 'preview' }))
     assert.equal(preview.status, 200)
     assert.match(preview.html, /Rates &lt;b&gt;change/)
-    const { rows } = await service.farebox.core.pool.query(
+    const { rows } = await app.core.pool.query(
       'select count(*) as partners from read.accounts where reseller',
     )
     assert.ok(preview.html.includes(`${rows[0].partners} account`), 'the size of the audience')
-    const partners = async () => (await service.reseller.get('/api/v1/announcements')).body.announcements
+    const partners = async () => (await app.reseller.get('/api/v1/announcements')).body.announcements
     assert.equal((await partners()).length, 0, 'a preview publishes nothing')
     const sent = { ...typed, form: hiddenField(preview, 'form'), do: 'publish' }
     for (let n = 0; n < 2; n += 1) assert.equal((await operator.post(path, sent)).status, 303)
@@ -466,7 +463,7 @@ test('the pages of an operator', async (t) => {
     assert.match((await operator.get(down)).html, /Take it down/)
     assert.equal((await operator.post(down)).to, '/console/operator/notices')
     await until(async () => (await partners()).length === 0, { what: 'the notice to be gone' })
-    const acts = await eventsOf(service, `notice-${noticeId}`)
+    const acts = await eventsOf(app, `notice-${noticeId}`)
     assert.deepEqual(
       acts.map(({ type, actor }) => [type, actor]),
       [
@@ -482,7 +479,7 @@ test('the pages of an operator', async (t) => {
     assert.match((await operator.get('/console/operator/projections')).html, />hot</)
     const { html } = await operator.get('/console/operator/settings')
     assert.match(html, /FAREBOX_SMTP_URL/)
-    const key = service.env.FAREBOX_MASTER_KEY ?? ''
+    const key = app.env.FAREBOX_MASTER_KEY ?? ''
     assert.notEqual(key, '')
     // As text: a key in base64 may hold what means something else in an expression.
     assert.equal(html.includes(key), false)
@@ -521,19 +518,19 @@ test('the pages of an operator', async (t) => {
     assert.match(added.html, /1 address of isp-static in DEU/)
     const again = await sent({ product: 'isp-static', country: 'FRA', text: '203.0.113.7' })
     assert.match(again.html, /203\.0\.113\.7 \(isp-static in USA\)/)
-    const stored = await eventsOf(service, 'address-203.0.113.8')
+    const stored = await eventsOf(app, 'address-203.0.113.8')
     assert.deepEqual(
       stored.map(({ type, actor }) => [type, actor]),
       [['AddressStocked', operator.staffId]],
     )
-    const events = JSON.stringify(await eventsOf(service, 'stock-isp-static-DEU'))
+    const events = JSON.stringify(await eventsOf(app, 'stock-isp-static-DEU'))
     assert.match(events, /203\.0\.113\.8/)
     assert.doesNotMatch(events, /s3cret/)
   })
 
   await t.test('a group of read tables is compared and rebuilt from its page', async () => {
     const page = '/console/operator/projections/hot'
-    const { pool } = service.farebox.core
+    const { pool } = app.core
     const ends = async (what: string): Promise<string> => {
       let html = ''
       await until(

@@ -2,21 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createGateways } from '../../../src/features/payments/gateways.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
-import { freshAccount, hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
+import { hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { shopsOf } from '../resellers/shop.ts'
 
 const root = '/console/reseller/gateways'
 
 test('a reseller sets up its gateways', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const shops = shopsOf(service)
-  const shop = await shops.open(100_000)
-  const rival = await shops.open(100_000)
-  const browser = await signedIn(service, shop.accountId)
-  const { pool } = service.farebox.core
+  const app = await testApp(t)
+  const shop = await app.newReseller(100_000)
+  const rival = await app.newReseller(100_000)
+  const browser = await signedIn(app, shop.accountId)
+  const { pool } = app.core
   const sent = async (path: string, form: Readonly<Record<string, string>>) => {
     const page = await browser.open(path)
     assert.equal(page.status, 200, page.html)
@@ -119,7 +117,7 @@ test('a reseller sets up its gateways', async (t) => {
   })
 
   await t.test('another reseller has no access to it', async () => {
-    const other = await signedIn(service, rival.accountId)
+    const other = await signedIn(app, rival.accountId)
     assert.match((await other.open(`${root}/card`)).html, /No gateway is set up/)
     const refused = await other.post(`${root}/card`, { form: 'x'.repeat(43) })
     assert.equal(refused.status, 409)
@@ -129,10 +127,10 @@ test('a reseller sets up its gateways', async (t) => {
 })
 
 test('the gateways of the service have pages, and a test payment takes the normal way', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const app = await testApp(t)
   const page = '/console/operator/gateways'
-  const account = await freshAccount(service, 'hal@example.com')
-  const operator = await staffBrowser(service, ['operator', 'finance'])
+  const account = await app.customer({ email: 'hal@example.com', cents: 10_000 })
+  const operator = await staffBrowser(app, ['operator', 'finance'])
   const listed = await operator.open(page)
   for (const word of ['Stripe', 'BTCPay Server', 'enabled', 'sandbox', 'USD', 'none in 30 days'])
     assert.ok(listed.html.includes(word), word)
@@ -162,15 +160,15 @@ test('the gateways of the service have pages, and a test payment takes the norma
   await until(async () => (await operator.open(to!)).html.includes('class="state good">paid<'), {
     what: 'the payment',
   })
-  const wallet = await service.buyer.get('/api/v1/wallet', { key: account.key })
+  const wallet = await app.buyer.get('/api/v1/wallet', { key: account.key })
   assert.equal(wallet.body.balanceCents, 11_000)
   await until(async () => cameIn((await operator.open(page)).html) === before + 10, { what: 'what came in' })
   const after = await operator.open(here)
   assert.match(after.html, /<dt>Last callback<\/dt><dd><time/)
   assert.equal((await operator.get(`${page}/service-stripe`)).status, 404)
-  const plain = await staffBrowser(service, ['operator'])
+  const plain = await staffBrowser(app, ['operator'])
   assert.doesNotMatch((await plain.open(page)).html, /\/console\/finance\//)
-  const verified = await operate(['ledger', 'verify'], service.env)
+  const verified = await operate(['ledger', 'verify'], app.env)
   assert.equal(verified.code, 0, verified.err)
 })
 

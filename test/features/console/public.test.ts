@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { consoleBrowser, consoleOrigin, freshAccount, type Page, signedIn } from '../../support/console.ts'
+import { consoleBrowser, consoleOrigin, type Page, signedIn } from '../../support/console.ts'
 import { httpClient } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Recorded, record } from '../free-list/support/recorded.ts'
 
@@ -30,11 +30,11 @@ const structured = ({ html }: Page) =>
   JSON.parse(/<script type="application\/ld\+json">([^<]*)<\/script>/.exec(html)?.[1] ?? 'null')
 
 test('public pages', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  await record(service.farebox.core.pool, world)
-  const anybody = consoleBrowser(service)
-  const origin = consoleOrigin(service)
-  const api = httpClient(service.baseUrl, service.document)
+  const app = await testApp(t)
+  await record(app.core.pool, world)
+  const anybody = consoleBrowser(app)
+  const origin = consoleOrigin(app)
+  const api = httpClient(app.baseUrl, app.document)
 
   /** Every page of a list, as its links lead. */
   const everyPage = async (path: string): Promise<readonly Page[]> => {
@@ -109,8 +109,8 @@ test('public pages', async (t) => {
   })
 
   await t.test('prices equal those of the API for customers who are not resellers', async () => {
-    const buyer = await freshAccount(service, 'xenia@example.com')
-    const { products } = (await service.buyer.get('/api/v1/products', { key: buyer.key })).body
+    const buyer = await app.customer({ email: 'xenia@example.com', cents: 10_000 })
+    const { products } = (await app.buyer.get('/api/v1/products', { key: buyer.key })).body
     const list = await anybody.get('/prices')
     assert.deepEqual(
       found([list], /<a href="\/prices\/([^"]+)">/g),
@@ -125,7 +125,7 @@ test('public pages', async (t) => {
         `${id} in the words of schema.org`,
       )
       if (shape !== 'addresses') continue
-      const { body } = await service.buyer.get(`/api/v1/products/${id}/price-list?country=USA`, {
+      const { body } = await app.buyer.get(`/api/v1/products/${id}/price-list?country=USA`, {
         key: buyer.key,
       })
       for (const { listCents } of body.lines)
@@ -157,8 +157,8 @@ test('public pages', async (t) => {
   await t.test('the home page links to products, tools and sign-in', async () => {
     const page = await anybody.get('/')
     const { products } = (
-      await service.buyer.get('/api/v1/products', {
-        key: (await freshAccount(service, 'zoe@example.com')).key,
+      await app.buyer.get('/api/v1/products', {
+        key: (await app.customer({ email: 'zoe@example.com', cents: 10_000 })).key,
       })
     ).body
     const sold = products.filter(({ state }: { state: string }) => state === 'active')
@@ -166,7 +166,7 @@ test('public pages', async (t) => {
     for (const { id } of sold) assert.ok(page.html.includes(`href="/prices/${id}"`), id)
     for (const [, path = ''] of page.html.matchAll(/href="(\/[a-z/-]*)"/g))
       assert.ok((await anybody.get(path)).status < 400, path)
-    const host = service.baseUrl.replace(/^http:../, '')
+    const host = app.baseUrl.replace(/^http:../, '')
     assert.match(
       page.html,
       new RegExp(`API=http://${host}/api/v1\nSITE=http://${host}\nKEY=`),
@@ -226,8 +226,8 @@ test('public pages', async (t) => {
   await t.test(
     'a signed-in visitor sees them in the console frame, and can return to the console',
     async () => {
-      const account = await freshAccount(service, 'yara@example.com')
-      const browser = await signedIn(service, account.accountId)
+      const account = await app.customer({ email: 'yara@example.com', cents: 10_000 })
+      const browser = await signedIn(app, account.accountId)
       const page = await browser.get('/networks')
       assert.match(page.html, /yara@example\.com/)
       assert.match(page.html, /<a href="\/networks" aria-current="page">/)
@@ -239,7 +239,7 @@ test('public pages', async (t) => {
   )
 
   await t.test('times are in UTC, or in the time zone of the browser', async () => {
-    const browser = consoleBrowser(service)
+    const browser = consoleBrowser(app)
     const page = '/console/times'
     const utc = await browser.get(`${page}?back=/networks`)
     assert.match(utc.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
 import { launchBrowser, openPage } from '../../support/browser.ts'
-import { consoleOrigin, freshAccount, printedLink } from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
+import { consoleOrigin, printedLink } from '../../support/console.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /** Keeps answers to questions for a quote back until `release`. */
@@ -26,22 +26,22 @@ const holdQuotes = async (page: Page) => {
 const productPath = '/console/catalogue/residential-premium'
 
 test('a form with a quote orders exactly what its fields say', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const app = await testApp(t)
   const browser = await launchBrowser(t)
-  const origin = consoleOrigin(service)
-  const { accountId, key } = await freshAccount(service, 'nora@example.com', { cents: 90_000 })
+  const origin = consoleOrigin(app)
+  const { accountId, key } = await app.customer({ email: 'nora@example.com', cents: 90_000 })
   const signedInPage = async (javaScriptEnabled = true) => {
     const visit = await openPage(browser, { javaScriptEnabled })
-    await visit.page.goto(`${origin}${await printedLink(service, accountId)}`)
+    await visit.page.goto(`${origin}${await printedLink(app, accountId)}`)
     await visit.page.getByRole('button', { name: 'Sign in' }).click()
     return visit
   }
   const quantities = async (): Promise<readonly number[]> => {
-    const { body } = await service.buyer.get('/api/v1/orders', { key })
+    const { body } = await app.buyer.get('/api/v1/orders', { key })
     return body.orders.map(({ quantity }: { quantity: number }) => quantity)
   }
   const buy = (page: Page) => page.locator('#buy')
-  const first = await service.buyer.post(
+  const first = await app.buyer.post(
     '/api/v1/orders',
     { product_id: 'residential-premium', quantity: 2 },
     { key, headers: { 'Idempotency-Key': 'one' } },
@@ -275,7 +275,7 @@ test('a form with a quote orders exactly what its fields say', async (t) => {
     const line = await page.locator('#live-quote small').first().textContent()
     await buy(page).click()
     await page.getByText('Ordered.').waitFor()
-    const { body } = await service.buyer.get('/api/v1/orders', { key })
+    const { body } = await app.buyer.get('/api/v1/orders', { key })
     const { service: modem } = body.orders[0].fulfillmentMeta
     assert.ok(line?.includes(modem), `${line}: ${JSON.stringify(body.orders[0])}`)
     await context.close()

@@ -2,15 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { scrapeIdOf } from '../../../src/kernel/ids.ts'
-import {
-  type Browser,
-  freshAccount,
-  hiddenField,
-  type Page,
-  sendBatch,
-  signedIn,
-} from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
+import { type Browser, hiddenField, type Page, sendBatch, signedIn } from '../../support/console.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver, status } from '../webhooks/receiver.ts'
 
@@ -31,24 +24,22 @@ const links = ({ html }: Page, pattern: RegExp): readonly string[] =>
   [...html.matchAll(pattern)].map(([, text = '']) => text)
 
 test('resources of an account', async (t) => {
-  const service = await startService(t, {
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
-    FAREBOX_GATEWAY_CHECK_URL: 'http://127.0.0.1:9/ip',
+  const app = await testApp(t, {
+    settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CHECK_URL: 'http://127.0.0.1:9/ip' },
   })
-  const account = await freshAccount(service, 'vera@example.com', { cents: 500_000 })
-  const browser = await signedIn(service, account.accountId)
-  const other = await freshAccount(service, 'will@example.com')
-  const otherBrowser = await signedIn(service, other.accountId)
-  const api = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
+  const account = await app.customer({ email: 'vera@example.com', cents: 500_000 })
+  const browser = await signedIn(app, account.accountId)
+  const other = await app.customer({ email: 'will@example.com', cents: 10_000 })
+  const otherBrowser = await signedIn(app, other.accountId)
+  const api = (path: string) => app.buyer.get(`/api/v1${path}`, { key: account.key })
   const order = async (key: string, body: object) =>
     (
-      await service.buyer.post('/api/v1/orders', body, {
+      await app.buyer.post('/api/v1/orders', body, {
         key: account.key,
         headers: { 'Idempotency-Key': key },
       })
     ).body
-  const { log } = service.farebox.core
+  const { log } = app.core
   /** The actors on a stream, by event type. */
   const actors = async (stream: string): Promise<readonly string[]> => {
     const found: string[] = []
@@ -157,7 +148,7 @@ test('resources of an account', async (t) => {
 
   await t.test('deliveries page by key, each once', async (t) => {
     const receiver = await startReceiver(t)
-    const hook = await service.buyer.post(
+    const hook = await app.buyer.post(
       '/api/v1/webhooks',
       { url: receiver.url, events: ['ping'] },
       { key: account.key },
@@ -165,7 +156,7 @@ test('resources of an account', async (t) => {
     const path = `/console/webhooks/${hook.body.id}`
     await Promise.all(
       Array.from({ length: 60 }, () =>
-        service.buyer.post(`/api/v1/webhooks/${hook.body.id}/test`, undefined, { key: account.key }),
+        app.buyer.post(`/api/v1/webhooks/${hook.body.id}/test`, undefined, { key: account.key }),
       ),
     )
     const seen: string[] = []
@@ -294,7 +285,7 @@ test('resources of an account', async (t) => {
   })
 
   await t.test('a subscription is listed, shown and canceled', async () => {
-    const started = await service.buyer.post(
+    const started = await app.buyer.post(
       '/api/v1/subscriptions',
       { product_id: 'residential-premium', quantity: 2, interval: 'month' },
       { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
@@ -380,7 +371,7 @@ test('resources of an account', async (t) => {
     async () => {
       const root = '/console/scrapers/batches'
       assert.match((await browser.get(root)).html, /There are no batches now/)
-      const id = await sendBatch(service, account.accountId, [
+      const id = await sendBatch(app, account.accountId, [
         { subreddit: 'AskReddit' },
         { subreddit: '<b>node</b>' },
       ])
@@ -407,7 +398,7 @@ test('resources of an account', async (t) => {
       assert.doesNotMatch((await otherBrowser.get(root)).html, new RegExp(id))
       for (const end of ['', '/results']) assert.equal((await otherBrowser.get(path + end)).status, 404)
       assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
-      const { pool } = service.farebox.core
+      const { pool } = app.core
       await pool.query('update work.scrape_batches set canceled_at = finished_at where batch_id = $1', [id])
       for (const page of [root, path])
         assert.match((await browser.get(page)).html, /state off">canceled</, page)

@@ -5,28 +5,28 @@ import { verifyLog } from '../../../src/audit/verify.ts'
 import { newId } from '../../../src/kernel/ids.ts'
 import { testKey } from '../../audit/world.ts'
 import { signedIn } from '../../support/console.ts'
-import { openShop } from './support.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const thief = 'https://checkout.stripe.example/c/pay/cs_live_thief'
 const orders = '/api/v1/orders'
 
 test('a changed database row sends no payer to another page, and the audit finds it', async (t) => {
-  const shop = await openShop(t)
-  const { client } = shop
-  const { core } = shop.farebox
+  const app = await testApp(t)
+  const { client } = app
+  const { core } = app
   const { pool } = core
-  const { key, accountId } = await shop.customer({ cents: 0 })
-  const mal = await shop.customer({ cents: 0 })
+  const { key, accountId } = await app.customer({ cents: 0 })
+  const mal = await app.customer({ cents: 0 })
   const named = { 'Idempotency-Key': 'top-up' }
   const input = { amount_cents: 2500, return_url: 'https://shop.example/thanks' }
-  const made = await shop.open(key, input, named)
+  const made = await app.openDeposit(key, input, named)
   const order = { product_id: 'residential-premium', quantity: 5, method: 'card' }
   const headers = { 'Idempotency-Key': 'order' }
   const placed = await client.post(orders, order, { key, headers })
   assert.equal(placed.status, 201, placed.text)
   const { orderId, payUrl } = placed.body
-  const others = await shop.open(mal.key, input)
-  const browser = await signedIn(shop, accountId)
+  const others = await app.openDeposit(mal.key, input)
+  const browser = await signedIn(app, accountId)
 
   /** All that the payer is shown of pay pages and return addresses. */
   const shown = async (): Promise<string> => {
@@ -92,12 +92,12 @@ test('a changed database row sends no payer to another page, and the audit finds
 
   // A retry gets another invoice. A payment of the first one is still credited.
   await pool.query(`update vault.deposit_pages set pay_url = '${thief}'`)
-  const again = await shop.open(key, input, named)
+  const again = await app.openDeposit(key, input, named)
   assert.notEqual(again.deposit_id, made.deposit_id)
   assert.match(await (await fetch(again.pay_url)).text(), /SANDBOX/)
   const repeated = await client.post(orders, order, { key, headers })
   assert.equal(repeated.body.payUrl, null)
-  await shop.act(made.deposit_id, 'pay', 2500)
-  await shop.reads(key, made.deposit_id, { status: 'paid' })
-  assert.equal(await shop.balance(key), 2500)
+  await app.act(made.deposit_id, 'pay', 2500)
+  await app.untilDeposit(key, made.deposit_id, { status: 'paid' })
+  assert.equal(await app.balance(key), 2500)
 })

@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { listGatewayChanges } from '../../../projections/deposits.ts'
+import { asCustomer } from '../../support/app-actions.ts'
 import { operate } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
 /** The open changes of a deposit, as operators see them. */
-const openChanges = async (shop: Shop, depositId: string) => {
-  const rows = await listGatewayChanges(shop.farebox.core.db, { all: false, limit: 100, offset: 0 })
+const openChanges = async (app: TestApp, depositId: string) => {
+  const rows = await listGatewayChanges(app.core.db, { all: false, limit: 100, offset: 0 })
   return rows
     .filter((row) => row.depositId === depositId)
     .map(({ change, amount }) => (amount === null ? change : `${change} ${amount}`))
     .sort()
 }
 
-const untilChanges = async (shop: Shop, depositId: string, wanted: readonly string[]): Promise<void> => {
+const untilChanges = async (app: TestApp, depositId: string, wanted: readonly string[]): Promise<void> => {
   let last: readonly string[] = []
   try {
     await until(async () => {
-      last = await openChanges(shop, depositId)
+      last = await openChanges(app, depositId)
       return last.length >= wanted.length
     })
   } catch {}
@@ -26,135 +27,132 @@ const untilChanges = async (shop: Shop, depositId: string, wanted: readonly stri
 }
 
 test('a provider change that is not booked is an open item, and moves no wallet', async (t) => {
-  const shop = await openShop(t, {
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_DEPOSIT_LOOK_MS: '500',
-  })
+  const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
   const paid = async (method: string, cents = 2_500) => {
-    const account = await shop.customer({ cents: 0 })
-    const deposit = await shop.open(account.key, { amount_cents: 2_500, method })
+    const account = await app.customer({ cents: 0 })
+    const deposit = await app.openDeposit(account.key, { amount_cents: 2_500, method })
     const id = deposit.deposit_id as string
-    const did = await shop.act(id, 'pay', cents)
+    const did = await app.act(id, 'pay', cents)
     assert.equal(did.status, 200, JSON.stringify(did.body))
-    await shop.untilBalance(account.key, cents)
+    await app.untilBalance(account.key, cents)
     return { ...account, id }
   }
 
   await t.test('a refund in the dashboard of Stripe, each part once', async () => {
     const { id, key } = await paid('card')
-    await shop.act(id, 'refund', 700)
-    await untilChanges(shop, id, ['refunded 7.00 usd'])
-    await shop.act(id, 'refund', 300)
-    await untilChanges(shop, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
-    assert.equal(await shop.balance(key), 2_500)
+    await app.act(id, 'refund', 700)
+    await untilChanges(app, id, ['refunded 7.00 usd'])
+    await app.act(id, 'refund', 300)
+    await untilChanges(app, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
+    assert.equal(await app.balance(key), 2_500)
   })
 
   await t.test('a dispute that returns a part leaves the wallet charged back', async () => {
     const { id, key } = await paid('card')
-    await shop.act(id, 'dispute')
-    await shop.untilBalance(key, 0)
-    await shop.act(id, 'close-dispute', 1_000)
-    await untilChanges(shop, id, ['dispute_adjusted -15.00 usd'])
-    assert.equal(await shop.balance(key), 0)
+    await app.act(id, 'dispute')
+    await app.untilBalance(key, 0)
+    await app.act(id, 'close-dispute', 1_000)
+    await untilChanges(app, id, ['dispute_adjusted -15.00 usd'])
+    assert.equal(await app.balance(key), 0)
   })
 
   await t.test('a dispute that is won returns everything, and leaves no open item', async () => {
     const { id, key } = await paid('card')
-    await shop.act(id, 'dispute')
-    await shop.untilBalance(key, 0)
-    await shop.act(id, 'close-dispute', 2_500)
-    await shop.untilBalance(key, 2_500)
-    assert.deepEqual(await openChanges(shop, id), [])
+    await app.act(id, 'dispute')
+    await app.untilBalance(key, 0)
+    await app.act(id, 'close-dispute', 2_500)
+    await app.untilBalance(key, 2_500)
+    assert.deepEqual(await openChanges(app, id), [])
   })
 
   await t.test('an invoice in another currency', async () => {
-    const { key } = await shop.customer({ cents: 0 })
-    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_500, method: 'card' })
-    await shop.act(id, 'euros')
-    await shop.act(id, 'pay')
-    await untilChanges(shop, id, ['other_currency eur'])
-    assert.equal(await shop.balance(key), 0)
+    const { key } = await app.customer({ cents: 0 })
+    const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2_500, method: 'card' })
+    await app.act(id, 'euros')
+    await app.act(id, 'pay')
+    await untilChanges(app, id, ['other_currency eur'])
+    assert.equal(await app.balance(key), 0)
   })
 
   await t.test('an invoice of BTCPay that was marked as settled without money', async () => {
-    const { key } = await shop.customer({ cents: 0 })
-    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_500, method: 'crypto' })
-    await shop.act(id, 'mark-settled')
-    await untilChanges(shop, id, ['paid_without_money 25.00 usd'])
-    assert.equal(await shop.balance(key), 0)
+    const { key } = await app.customer({ cents: 0 })
+    const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2_500, method: 'crypto' })
+    await app.act(id, 'mark-settled')
+    await untilChanges(app, id, ['paid_without_money 25.00 usd'])
+    assert.equal(await app.balance(key), 0)
     // Money that comes all the same is credited.
-    await shop.act(id, 'pay', 2_500)
-    await shop.untilBalance(key, 2_500)
+    await app.act(id, 'pay', 2_500)
+    await app.untilBalance(key, 2_500)
   })
 
   await t.test('a refund in the dashboard of BTCPay, each part once', async () => {
     const { id, key } = await paid('crypto')
-    await shop.act(id, 'refund', 700)
-    await untilChanges(shop, id, ['refunded 7.00 usd'])
-    await shop.act(id, 'refund', 300)
-    await untilChanges(shop, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
-    assert.equal(await shop.balance(key), 2_500)
+    await app.act(id, 'refund', 700)
+    await untilChanges(app, id, ['refunded 7.00 usd'])
+    await app.act(id, 'refund', 300)
+    await untilChanges(app, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
+    assert.equal(await app.balance(key), 2_500)
   })
 
   await t.test('an invoice of BTCPay that was marked as invalid after it was paid', async () => {
     const { id, key } = await paid('crypto')
-    await shop.act(id, 'mark-invalid')
-    await untilChanges(shop, id, ['marked_invalid 25.00 usd'])
-    assert.equal(await shop.balance(key), 2_500)
+    await app.act(id, 'mark-invalid')
+    await untilChanges(app, id, ['marked_invalid 25.00 usd'])
+    assert.equal(await app.balance(key), 2_500)
   })
 
   await t.test('a partial payment and a late payment are booked and leave no open item', async () => {
     const { id, key } = await paid('crypto', 1_000)
-    await shop.act(id, 'expire')
-    await shop.reads(key, id, { status: 'partially_paid', credited_cents: 1_000 })
-    await shop.act(id, 'pay', 1_500)
-    await shop.reads(key, id, { status: 'paid', credited_cents: 2_500 })
-    assert.deepEqual(await openChanges(shop, id), [])
+    await app.act(id, 'expire')
+    await app.untilDeposit(key, id, { status: 'partially_paid', credited_cents: 1_000 })
+    await app.act(id, 'pay', 1_500)
+    await app.untilDeposit(key, id, { status: 'paid', credited_cents: 2_500 })
+    assert.deepEqual(await openChanges(app, id), [])
   })
 
   await t.test("a payment that NOWPayments returned, on a reseller's own gateway", async () => {
-    const reseller = await openReseller(shop, 'Nova', 'nowpayments')
-    const deposit = await shop.open(
+    const reseller = await app.resellerWithGateways('Nova', 'nowpayments')
+    const deposit = await app.openDeposit(
       reseller.key,
       { amount_cents: 2_500, method: 'crypto' },
-      customer('alice', 'alice-1'),
+      asCustomer('alice', 'alice-1'),
     )
-    await shop.act(deposit.deposit_id, 'pay', 2_500)
-    await until(async () => (await creditOf(shop, reseller.accountId, 'alice')) === 2_500)
-    await shop.act(deposit.deposit_id, 'refund', 2_500)
-    await untilChanges(shop, deposit.deposit_id, ['refunded 125 coins'])
-    assert.equal(await creditOf(shop, reseller.accountId, 'alice'), 2_500)
+    await app.act(deposit.deposit_id, 'pay', 2_500)
+    await until(async () => (await app.customerCredit(reseller.accountId, 'alice')) === 2_500)
+    await app.act(deposit.deposit_id, 'refund', 2_500)
+    await untilChanges(app, deposit.deposit_id, ['refunded 125 coins'])
+    assert.equal(await app.customerCredit(reseller.accountId, 'alice'), 2_500)
   })
 
   await t.test('operators list and close open items', async () => {
     const { id } = await paid('card')
-    await shop.act(id, 'refund', 100)
-    await untilChanges(shop, id, ['refunded 1.00 usd'])
-    const listed = await operate(['deposits', 'changes', '--json'], shop.env)
+    await app.act(id, 'refund', 100)
+    await untilChanges(app, id, ['refunded 1.00 usd'])
+    const listed = await operate(['deposits', 'changes', '--json'], app.env)
     assert.equal(listed.code, 0, listed.err)
     assert.ok(JSON.parse(listed.out).changes.some(({ depositId }: { depositId: string }) => depositId === id))
     const close = (number: string) =>
-      operate(['deposits', 'review', id, number, '--note', 'taken back by hand'], shop.env)
+      operate(['deposits', 'review', id, number, '--note', 'taken back by hand'], app.env)
     assert.match((await close('1')).out, /closed/)
     assert.match((await close('1')).out, /it was closed before/)
     assert.equal((await close('2')).code, 2)
-    await until(async () => (await openChanges(shop, id)).length === 0)
+    await until(async () => (await openChanges(app, id)).length === 0)
   })
 
   await t.test('a lost callback of a refund is found by the hourly poll', async () => {
     const { id, key } = await paid('card')
-    await shop.switches({ lost: 1 })
-    await shop.act(id, 'refund', 200)
-    await shop.farebox.core.pool.query(
+    await app.switches({ lost: 1 })
+    await app.act(id, 'refund', 200)
+    await app.core.pool.query(
       `update work.dispute_looks set due_at = clock_timestamp() - interval '1 second'`,
     )
-    await untilChanges(shop, id, ['refunded 2.00 usd'])
-    assert.equal(await shop.balance(key), 2_500)
+    await untilChanges(app, id, ['refunded 2.00 usd'])
+    assert.equal(await app.balance(key), 2_500)
   })
 
   await t.test('the log passes verification', async () => {
     for (const command of ['seal', 'verify']) {
-      const ran = await operate(['ledger', command], shop.env)
+      const ran = await operate(['ledger', command], app.env)
       assert.equal(ran.code, 0, `${ran.out}${ran.err}`)
     }
   })

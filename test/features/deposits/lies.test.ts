@@ -5,8 +5,9 @@ import Stripe from 'stripe'
 import { depositStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import { deriveKey } from '../../../src/platform/vault/keys.ts'
+import { asCustomer } from '../../support/app-actions.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
 const stripe = new Stripe('sk_test_unused')
 const cents = 1_500
@@ -15,8 +16,8 @@ const cents = 1_500
  * The knowledge of a reseller with an account at the stand-in: its key, and the secret that signs its
  * callbacks.
  */
-const secretOf = (shop: Shop, gatewayId: string, what: 'key' | 'webhook'): string =>
-  createHmac('sha256', deriveKey(shop.farebox.core.keys.master, 'sandbox gateways v1'))
+const secretOf = (app: TestApp, gatewayId: string, what: 'key' | 'webhook'): string =>
+  createHmac('sha256', deriveKey(app.core.keys.master, 'sandbox gateways v1'))
     .update(JSON.stringify([gatewayId, what]))
     .digest('hex')
 
@@ -34,9 +35,9 @@ type Provider = {
   readonly name: 'stripe' | 'btcpay' | 'nowpayments'
   readonly method: 'card' | 'crypto'
   /** A callback as the provider would send it, rightly signed for the gateway. */
-  sign(shop: Shop, gatewayId: string, stated: Stated): Wire
+  sign(app: TestApp, gatewayId: string, stated: Stated): Wire
   /** Makes an invoice with the account of the gateway, past the service; its id. */
-  make(shop: Shop, gatewayId: string, depositId: string): Promise<string>
+  make(app: TestApp, gatewayId: string, depositId: string): Promise<string>
 }
 
 const json = async (url: string, headers: Record<string, string>, body: string) => {
@@ -59,7 +60,7 @@ const providers: readonly Provider[] = [
   {
     name: 'stripe',
     method: 'card',
-    sign: (shop, gatewayId, stated) => {
+    sign: (app, gatewayId, stated) => {
       const payload = JSON.stringify({
         id: `evt_lie_${stated.n}`,
         object: 'event',
@@ -77,17 +78,17 @@ const providers: readonly Provider[] = [
           },
         },
       })
-      const secret = `whsec_${secretOf(shop, gatewayId, 'webhook')}`
+      const secret = `whsec_${secretOf(app, gatewayId, 'webhook')}`
       return {
         body: payload,
         headers: { 'stripe-signature': stripe.webhooks.generateTestHeaderString({ payload, secret }) },
       }
     },
-    make: (shop, gatewayId, depositId) =>
+    make: (app, gatewayId, depositId) =>
       json(
-        `${shop.sandbox}/v1/checkout/sessions`,
+        `${app.sandbox}/v1/checkout/sessions`,
         {
-          authorization: `Bearer sk_test_sandbox_${secretOf(shop, gatewayId, 'key')}`,
+          authorization: `Bearer sk_test_sandbox_${secretOf(app, gatewayId, 'key')}`,
           'content-type': 'application/x-www-form-urlencoded',
         },
         new URLSearchParams({
@@ -103,7 +104,7 @@ const providers: readonly Provider[] = [
   {
     name: 'btcpay',
     method: 'crypto',
-    sign: (shop, gatewayId, stated) => {
+    sign: (app, gatewayId, stated) => {
       const body = JSON.stringify(
         {
           deliveryId: `lie-${stated.n}`,
@@ -122,16 +123,16 @@ const providers: readonly Provider[] = [
         null,
         2,
       )
-      const hex = createHmac('sha256', secretOf(shop, gatewayId, 'webhook'))
+      const hex = createHmac('sha256', secretOf(app, gatewayId, 'webhook'))
         .update(body)
         .digest('hex')
       return { body, headers: { 'btcpay-sig': `sha256=${hex}` } }
     },
-    make: (shop, gatewayId, depositId) => {
+    make: (app, gatewayId, depositId) => {
       const store = createHash('sha256').update(gatewayId).digest('hex').slice(0, 24)
       return json(
-        `${shop.sandbox}/btcpay/api/v1/stores/${store}/invoices`,
-        { authorization: `token ${secretOf(shop, gatewayId, 'key')}`, 'content-type': 'application/json' },
+        `${app.sandbox}/btcpay/api/v1/stores/${store}/invoices`,
+        { authorization: `token ${secretOf(app, gatewayId, 'key')}`, 'content-type': 'application/json' },
         JSON.stringify({
           amount: '15.00',
           currency: 'USD',
@@ -144,7 +145,7 @@ const providers: readonly Provider[] = [
   {
     name: 'nowpayments',
     method: 'crypto',
-    sign: (shop, gatewayId, stated) => {
+    sign: (app, gatewayId, stated) => {
       const body = {
         payment_id: Number(stated.paymentId),
         invoice_id: Number(stated.invoiceId),
@@ -156,21 +157,21 @@ const providers: readonly Provider[] = [
         order_id: stated.depositId,
         n: stated.n,
       }
-      const hex = createHmac('sha512', secretOf(shop, gatewayId, 'webhook'))
+      const hex = createHmac('sha512', secretOf(app, gatewayId, 'webhook'))
         .update(JSON.stringify(sortedKeys(body)))
         .digest('hex')
       return { body: JSON.stringify(body), headers: { 'x-nowpayments-sig': hex } }
     },
-    make: (shop, gatewayId, depositId) =>
+    make: (app, gatewayId, depositId) =>
       json(
-        `${shop.sandbox}/nowpayments/v1/invoice`,
-        { 'x-api-key': secretOf(shop, gatewayId, 'key'), 'content-type': 'application/json' },
+        `${app.sandbox}/nowpayments/v1/invoice`,
+        { 'x-api-key': secretOf(app, gatewayId, 'key'), 'content-type': 'application/json' },
         JSON.stringify({
           price_amount: cents / 100,
           price_currency: 'usd',
           order_id: depositId,
           order_description: 'x',
-          ipn_callback_url: `${shop.baseUrl}/callbacks/${gatewayId}`,
+          ipn_callback_url: `${app.baseUrl}/callbacks/${gatewayId}`,
           success_url: 'https://a.example',
           cancel_url: 'https://a.example',
         }),
@@ -178,7 +179,7 @@ const providers: readonly Provider[] = [
   },
 ]
 
-const gatewayOf = async ({ farebox }: Shop, depositId: string): Promise<string> => {
+const gatewayOf = async ({ farebox }: TestApp, depositId: string): Promise<string> => {
   for await (const stored of farebox.core.log.readStream(depositStream(depositId))) {
     const { type, data } = decode(stored)
     if (type === 'DepositOpened') return (data as { gatewayId: string }).gatewayId
@@ -186,8 +187,8 @@ const gatewayOf = async ({ farebox }: Shop, depositId: string): Promise<string> 
   assert.fail(`${depositId} was never opened`)
 }
 
-const shownOf = async (shop: Shop, id: string) =>
-  (await (await fetch(`${shop.sandbox}/_sandbox/invoices/${id}`)).json()) as {
+const shownOf = async (app: TestApp, id: string) =>
+  (await (await fetch(`${app.sandbox}/_sandbox/invoices/${id}`)).json()) as {
     readonly id: string
     readonly payments: readonly { readonly id: string }[]
   }
@@ -195,25 +196,25 @@ const shownOf = async (shop: Shop, id: string) =>
 describe("a correctly signed callback credits only what the provider's API confirms, to the invoice's account", () => {
   for (const provider of providers)
     test(`${provider.name}: for any claimed amount, currency, invoice or reseller`, async (t) => {
-      const shop = await openShop(t)
+      const app = await testApp(t)
       const crypto = provider.name === 'stripe' ? 'btcpay' : provider.name
-      const thief = await openReseller(shop, 'Thief', crypto)
-      const victim = await openReseller(shop, 'Victim', crypto)
+      const thief = await app.resellerWithGateways('Thief', crypto)
+      const victim = await app.resellerWithGateways('Victim', crypto)
       const open = (reseller: typeof thief, name: string) =>
-        shop.open(reseller.key, { amount_cents: cents, method: provider.method }, customer(name))
+        app.openDeposit(reseller.key, { amount_cents: cents, method: provider.method }, asCustomer(name))
       const [own, theirs] = [await open(thief, 'ann'), await open(victim, 'ann')]
       const [gateway, foreign] = [
-        await gatewayOf(shop, own.deposit_id),
-        await gatewayOf(shop, theirs.deposit_id),
+        await gatewayOf(app, own.deposit_id),
+        await gatewayOf(app, theirs.deposit_id),
       ]
       assert.notEqual(gateway, foreign)
       const credits = async () => [
-        await creditOf(shop, thief.accountId, 'ann'),
-        await creditOf(shop, victim.accountId, 'ann'),
+        await app.customerCredit(thief.accountId, 'ann'),
+        await app.customerCredit(victim.accountId, 'ann'),
       ]
       const done = () =>
         until(async () => {
-          const { rows } = await shop.farebox.core.pool.query(
+          const { rows } = await app.core.pool.query(
             'select 1 from work.gateway_inbox where finished_at is null',
           )
           return rows.length === 0
@@ -230,8 +231,8 @@ describe("a correctly signed callback credits only what the provider's API confi
           paymentId: '1',
           ...over,
         }
-        const { body, headers } = provider.sign(shop, gateway, { invoiceId: '1', ...stated })
-        const url = `${shop.baseUrl}/callbacks/${gateway}`
+        const { body, headers } = provider.sign(app, gateway, { invoiceId: '1', ...stated })
+        const url = `${app.baseUrl}/callbacks/${gateway}`
         const response = await fetch(url, {
           method: 'POST',
           headers: { 'content-type': 'application/json', ...headers },
@@ -240,8 +241,8 @@ describe("a correctly signed callback credits only what the provider's API confi
         assert.equal(response.status, 200, await response.text())
         await done()
       }
-      const ownInvoice = (await shownOf(shop, own.deposit_id)).id
-      const theirInvoice = (await shownOf(shop, theirs.deposit_id)).id
+      const ownInvoice = (await shownOf(app, own.deposit_id)).id
+      const theirInvoice = (await shownOf(app, theirs.deposit_id)).id
 
       // Nothing was paid: nothing of it is true.
       await state({ invoiceId: ownInvoice })
@@ -252,36 +253,36 @@ describe("a correctly signed callback credits only what the provider's API confi
 
       // The victim's was paid, and only the thief got the callback, and claims that it is for its own
       // customer.
-      await shop.switches({ lost: 1 })
-      await shop.act(theirs.deposit_id, 'pay', cents)
-      const [theirPayment] = (await shownOf(shop, theirs.deposit_id)).payments
+      await app.switches({ lost: 1 })
+      await app.act(theirs.deposit_id, 'pay', cents)
+      const [theirPayment] = (await shownOf(app, theirs.deposit_id)).payments
       for (const depositId of [own.deposit_id, theirs.deposit_id])
         await state({ invoiceId: theirInvoice, paymentId: theirPayment?.id ?? '', depositId })
       assert.deepEqual(await credits(), [0, 0])
 
       // Its own was paid: that amount, in dollars, for its own customer, for any claims and repetitions.
-      await shop.act(own.deposit_id, 'pay', cents)
-      const [payment] = (await shownOf(shop, own.deposit_id)).payments
+      await app.act(own.deposit_id, 'pay', cents)
+      const [payment] = (await shownOf(app, own.deposit_id)).payments
       for (const over of [{ cents: 1 }, { depositId: theirs.deposit_id }, { currency: 'eur', cents: 7 }])
         await state({ invoiceId: ownInvoice, paymentId: payment?.id ?? '', ...over })
       assert.deepEqual(await credits(), [cents, 0])
 
       // An invoice that the thief makes itself, in the name of the victim's deposit, and pays.
-      const forged = await provider.make(shop, gateway, theirs.deposit_id)
-      await shop.switches({ lost: 0 })
-      const paid = await shop.act(forged, 'pay', cents)
+      const forged = await provider.make(app, gateway, theirs.deposit_id)
+      await app.switches({ lost: 0 })
+      const paid = await app.act(forged, 'pay', cents)
       assert.equal(paid.status, 200)
       await until(async () => {
-        const { rows } = await shop.farebox.core.pool.query(
+        const { rows } = await app.core.pool.query(
           "select 1 from work.gateway_inbox where result = 'not a deposit of this gateway'",
         )
         return rows.length > 0
       })
       await done()
       assert.deepEqual(await credits(), [cents, 0])
-      assert.equal((await shop.read(victim.key, theirs.deposit_id)).credited_cents, 0)
+      assert.equal((await app.readDeposit(victim.key, theirs.deposit_id)).credited_cents, 0)
       // The victim's own payment is found by its own gateway, and is its customer's.
-      const { body, headers } = provider.sign(shop, foreign, {
+      const { body, headers } = provider.sign(app, foreign, {
         n: 0,
         invoiceId: theirInvoice,
         paymentId: theirPayment?.id ?? '',
@@ -289,9 +290,9 @@ describe("a correctly signed callback credits only what the provider's API confi
         cents: 1,
         currency: 'jpy',
       })
-      const url = `${shop.baseUrl}/callbacks/${foreign}`
+      const url = `${app.baseUrl}/callbacks/${foreign}`
       await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
-      await shop.reads(victim.key, theirs.deposit_id, { status: 'paid', credited_cents: cents })
+      await app.untilDeposit(victim.key, theirs.deposit_id, { status: 'paid', credited_cents: cents })
       assert.deepEqual(await credits(), [cents, cents])
     })
 })

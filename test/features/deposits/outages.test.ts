@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { asCustomer } from '../../support/app-actions.ts'
 import { machineMs } from '../../support/machine-time.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
 type Invoice = { readonly id: string; readonly deposit_id: string; readonly provider: string }
 
 const deposits = '/api/v1/deposits'
 
 /** A reseller per provider of crypto; cards of both run at Stripe. */
-const openShops = async (shop: Shop) => {
+const openShops = async (app: TestApp) => {
   const [nowpayments, btcpay] = [
-    await openReseller(shop, 'Now', 'nowpayments'),
-    await openReseller(shop, 'Btc', 'btcpay'),
+    await app.resellerWithGateways('Now', 'nowpayments'),
+    await app.resellerWithGateways('Btc', 'btcpay'),
   ]
   return [
     { provider: 'stripe', method: 'card', reseller: btcpay },
@@ -21,8 +22,8 @@ const openShops = async (shop: Shop) => {
   ] as const
 }
 
-const invoicesOf = async (shop: Shop, depositId: string): Promise<readonly Invoice[]> => {
-  const answer = await fetch(`${shop.sandbox}/_sandbox/invoices`)
+const invoicesOf = async (app: TestApp, depositId: string): Promise<readonly Invoice[]> => {
+  const answer = await fetch(`${app.sandbox}/_sandbox/invoices`)
   const { invoices } = (await answer.json()) as { invoices: readonly Invoice[] }
   return invoices.filter(({ deposit_id }) => deposit_id === depositId)
 }
@@ -34,22 +35,22 @@ const body = (method: string) => ({ amount_cents: 1500, method })
  * credit.
  */
 const outlives = async (
-  shop: Shop,
+  app: TestApp,
   { provider, method, reseller }: Awaited<ReturnType<typeof openShops>>[number],
   fault: string,
   mend: () => Promise<void>,
 ) => {
   const name = `${provider} ${fault}`
-  const headers = customer(name, name)
+  const headers = asCustomer(name, name)
   const { key, accountId } = reseller
-  const ask = () => shop.client.post(deposits, body(method), { key, headers })
+  const ask = () => app.client.post(deposits, body(method), { key, headers })
   const failed = await ask()
   assert.deepEqual([failed.status, failed.body.code], [502, 'gateway_unavailable'], failed.text)
   assert.match(failed.body.error, /same Idempotency-Key/)
   assert.equal(failed.headers.get('retry-after'), '5')
   await mend()
   const mine = async () => {
-    const { body: list } = await shop.client.get(`${deposits}?limit=100`, { key })
+    const { body: list } = await app.client.get(`${deposits}?limit=100`, { key })
     return list.deposits.filter((one: { customer: string }) => one.customer === name)
   }
   assert.deepEqual(
@@ -63,15 +64,15 @@ const outlives = async (
     (await mine()).map((one: { deposit_id: string }) => one.deposit_id),
     [made.body.deposit_id],
   )
-  const atProvider = await invoicesOf(shop, made.body.deposit_id)
+  const atProvider = await invoicesOf(app, made.body.deposit_id)
   assert.ok(atProvider.every((invoice) => invoice.provider === provider))
   // NOWPayments has neither a key nor a search: an invoice with a lost answer is unknown
   // (docs/decisions/0017).
   if (provider !== 'nowpayments')
     assert.equal(atProvider.length, 1, `${atProvider.length} invoices at ${name}`)
-  await shop.act(made.body.deposit_id, 'pay', 1500)
-  await shop.reads(key, made.body.deposit_id, { status: 'paid', credited_cents: 1500 })
-  assert.equal(await creditOf(shop, accountId, name), 1500)
+  await app.act(made.body.deposit_id, 'pay', 1500)
+  await app.untilDeposit(key, made.body.deposit_id, { status: 'paid', credited_cents: 1500 })
+  assert.equal(await app.customerCredit(accountId, name), 1500)
 }
 
 describe('a gateway that is down causes 502 gateway_unavailable, and the same key gives one invoice', () => {
@@ -82,42 +83,42 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
   ] as const
   for (const [fault, broken, mended] of faults)
     test(fault, async (t) => {
-      const shop = await openShop(t)
-      for (const one of await openShops(shop))
+      const app = await testApp(t)
+      for (const one of await openShops(app))
         await t.test(one.provider, async () => {
-          await shop.switches(broken)
-          await outlives(shop, one, fault, () => shop.switches(mended))
+          await app.switches(broken)
+          await outlives(app, one, fault, () => app.switches(mended))
         })
     })
 
   test('it answers too late, but does what was requested', async (t) => {
-    const shop = await openShop(t)
-    const shops = await openShops(shop)
+    const app = await testApp(t)
+    const shops = await openShops(app)
     // Its patience is ten seconds a call.
-    await shop.switches({ apiSlowMs: 11_000 })
+    await app.switches({ apiSlowMs: 11_000 })
     const heard = Promise.withResolvers<void>()
     let refused = 0
     // All have been refused before any of it is mended.
     const mend = async () => {
       refused += 1
-      if (refused === shops.length) heard.resolve(shop.switches({ apiSlowMs: 0 }))
+      if (refused === shops.length) heard.resolve(app.switches({ apiSlowMs: 0 }))
       await heard.promise
     }
-    await Promise.all(shops.map((one) => outlives(shop, one, 'slow', mend)))
+    await Promise.all(shops.map((one) => outlives(app, one, 'slow', mend)))
   })
 })
 
 test('a provider that disconnects while its callbacks are verified is called again, and each payment is credited once', async (t) => {
-  const shop = await openShop(t)
-  const shops = await openShops(shop)
+  const app = await testApp(t)
+  const shops = await openShops(app)
   const made = await Promise.all(
     shops.map(({ provider, method, reseller }) =>
-      shop.open(reseller.key, body(method), customer(provider, provider)),
+      app.openDeposit(reseller.key, body(method), asCustomer(provider, provider)),
     ),
   )
-  await shop.switches({ apiCut: 'after' })
-  for (const { deposit_id: id } of made) await shop.act(id, 'pay', 1500)
-  const { pool } = shop.farebox.core
+  await app.switches({ apiCut: 'after' })
+  for (const { deposit_id: id } of made) await app.act(id, 'pay', 1500)
+  const { pool } = app.core
   await until(async () => {
     const { rows } = await pool.query(
       'select 1 from work.gateway_inbox where attempts > 0 and finished_at is null',
@@ -125,50 +126,50 @@ test('a provider that disconnects while its callbacks are verified is called aga
     return rows.length >= shops.length
   })
   for (const [n, { reseller }] of shops.entries())
-    assert.equal((await shop.read(reseller.key, made[n].deposit_id)).credited_cents, 0)
-  await shop.switches({ apiCut: 'never' })
+    assert.equal((await app.readDeposit(reseller.key, made[n].deposit_id)).credited_cents, 0)
+  await app.switches({ apiCut: 'never' })
   for (const [n, { provider, reseller }] of shops.entries()) {
-    await shop.reads(reseller.key, made[n].deposit_id, { status: 'paid', credited_cents: 1500 })
-    assert.equal(await creditOf(shop, reseller.accountId, provider), 1500)
+    await app.untilDeposit(reseller.key, made[n].deposit_id, { status: 'paid', credited_cents: 1500 })
+    assert.equal(await app.customerCredit(reseller.accountId, provider), 1500)
   }
 })
 
 test("a hanging provider does not delay other providers' payments, however many of its callbacks wait", async (t) => {
-  const shop = await openShop(t)
-  const [stripe, , nowpayments] = await openShops(shop)
+  const app = await testApp(t)
+  const [stripe, , nowpayments] = await openShops(app)
   const waiting = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
-      shop.open(nowpayments.reseller.key, body('crypto'), customer(`n-${n}`, `n-${n}`)),
+      app.openDeposit(nowpayments.reseller.key, body('crypto'), asCustomer(`n-${n}`, `n-${n}`)),
     ),
   )
-  const card = await shop.open(stripe.reseller.key, body('card'), customer('c', 'c'))
-  await shop.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
+  const card = await app.openDeposit(stripe.reseller.key, body('card'), asCustomer('c', 'c'))
+  await app.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
   // Each payment is reported twice, and again after the next one of its invoice: more than are processed
   // concurrently.
   for (const { deposit_id: id } of waiting)
-    for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
-  const { pool } = shop.farebox.core
+    for (const cents of [100, 200, 300]) await app.act(id, 'pay', cents)
+  const { pool } = app.core
   await until(async () => {
     const { rows } = await pool.query('select 1 from work.gateway_inbox where finished_at is null')
     return rows.length >= 36
   })
-  await shop.act(card.deposit_id, 'pay', 1500)
+  await app.act(card.deposit_id, 'pay', 1500)
   const paidAt = machineMs()
-  await shop.reads(stripe.reseller.key, card.deposit_id, { status: 'paid', credited_cents: 1500 })
+  await app.untilDeposit(stripe.reseller.key, card.deposit_id, { status: 'paid', credited_cents: 1500 })
   assert.ok(machineMs() - paidAt < 8_000, 'it waited for the one that hangs')
-  await shop.switches({ apiSlowMs: 0 })
+  await app.switches({ apiSlowMs: 0 })
   for (const { deposit_id: id } of waiting)
-    await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
+    await app.untilDeposit(nowpayments.reseller.key, id, { credited_cents: 600 })
 })
 
 test('a hanging provider takes a limited number of slots: a further request is refused at once', async (t) => {
-  const shop = await openShop(t)
-  const [stripe, btcpay] = await openShops(shop)
-  await shop.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })
+  const app = await testApp(t)
+  const [stripe, btcpay] = await openShops(app)
+  await app.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })
   const answered: string[] = []
   const ask = async (name: string, key: string) => {
-    const headers = customer(name, key)
-    const { status, body: answer } = await shop.client.post(deposits, body('crypto'), {
+    const headers = asCustomer(name, key)
+    const { status, body: answer } = await app.client.post(deposits, body('crypto'), {
       key: btcpay.reseller.key,
       headers,
     })
@@ -182,15 +183,15 @@ test('a hanging provider takes a limited number of slots: a further request is r
   await until(() => refused('fresh').length >= 150 - 127, {
     what: 'the refusals of those that would be sent',
   })
-  const { status } = await shop.client.post(deposits, body('card'), {
+  const { status } = await app.client.post(deposits, body('card'), {
     key: stripe.reseller.key,
-    headers: customer('card', 'card'),
+    headers: asCustomer('card', 'card'),
   })
   assert.equal(status, 200, "another gateway's are made")
   assert.ok(answered.length < 80, `${answered.length} are answered, and most wait still`)
   assert.deepEqual([...new Set(refused('again'))], ['again 503 overloaded'])
   assert.deepEqual([...new Set(refused('fresh'))], ['fresh 502 gateway_unavailable'])
-  await shop.switches({ apiSlowMs: 0 })
+  await app.switches({ apiSlowMs: 0 })
   await Promise.all([...again, ...fresh])
   assert.equal(new Set(answered.filter((one) => one.startsWith('again 200'))).size, 1, 'one deposit')
 })

@@ -9,8 +9,8 @@ import { delayOf } from '../../../src/platform/work/queue-operations.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { testScheduler } from '../../support/scheduler.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openShop, type Shop } from './support.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -22,17 +22,17 @@ const open = 60
  * it is polled.
  */
 const openMany = async (
-  shop: Shop,
+  app: TestApp,
   key: string,
   count: number,
   method: 'card' | 'crypto' = 'card',
 ): Promise<readonly DepositId[]> => {
   const ids: DepositId[] = []
   for (let n = 0; n < count; n += 1)
-    ids.push((await shop.open(key, { amount_cents: 500, method })).deposit_id)
+    ids.push((await app.openDeposit(key, { amount_cents: 500, method })).deposit_id)
   await until(
     async () => {
-      const { rows } = await shop.farebox.core.pool.query(
+      const { rows } = await app.core.pool.query(
         'select count(*)::integer as n from read.deposits where deposit_id = any($1::text[]) and expires_at is not null',
         [ids],
       )
@@ -44,8 +44,8 @@ const openMany = async (
 }
 
 /** Until when the deposit's provider watches it, as milliseconds since the epoch. */
-const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
-  const { rows } = await shop.farebox.core.pool.query<{ watch_until: string }>(
+const watchEnd = async (app: TestApp, depositId: DepositId): Promise<number> => {
+  const { rows } = await app.core.pool.query<{ watch_until: string }>(
     'select watch_until from read.deposits where deposit_id = $1::text',
     [depositId],
   )
@@ -55,12 +55,12 @@ const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
 /** A process with its own clock that polls deposits of the shop; its providers report nothing. */
 const openLooks = (
   t: TestContext,
-  shop: Shop,
+  app: TestApp,
   clock: { nowMs: number },
   answer: (depositId: DepositId) => void | Promise<void> = () => undefined,
 ) => {
   const looked: DepositId[] = []
-  const { pool } = shop.farebox.core
+  const { pool } = app.core
   const workers = createWorkers({
     scheduler: testScheduler(),
     pool,
@@ -78,7 +78,7 @@ const openLooks = (
       settle: async (depositId) => {
         looked.push(depositId)
         await answer(depositId)
-        const watchUntil = new Date(await watchEnd(shop, depositId)).toISOString()
+        const watchUntil = new Date(await watchEnd(app, depositId)).toISOString()
         const invoice = { invoiceId: 'one', expiresAt: watchUntil, watchUntil }
         return { status: 'awaiting_payment', invoice } as Deposit
       },
@@ -90,10 +90,10 @@ const openLooks = (
 }
 
 test('due deposits are polled in one round, first those that are late by the largest share of their pause', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const { pool } = shop.farebox.core
-  const ids = await openMany(shop, key, open)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const { pool } = app.core
+  const ids = await openMany(app, key, open)
   // All but the last were polled for days, once an hour, and are ten minutes late; the last is late by one of
   // its two minutes.
   // None is due yet by the clock of the shop, which polls, too.
@@ -106,7 +106,7 @@ test('due deposits are polled in one round, first those that are late by the lar
       'update work.deposit_looks set attempts = $3::integer, due_at = $2::timestamptz where deposit_id = any($1::text[])',
       [which, new Date(nowMs - lateMs).toISOString(), looks],
     )
-  const { looked, round } = openLooks(t, shop, { nowMs })
+  const { looked, round } = openLooks(t, app, { nowMs })
   await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
   assert.ok(looked.indexOf(ids.at(-1)!) < 50, 'the young one was not among the first')
@@ -115,21 +115,21 @@ test('due deposits are polled in one round, first those that are late by the lar
 })
 
 test('one of several processes polls a deposit', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const ids = await openMany(shop, key, open)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const ids = await openMany(app, key, open)
   const clock = { nowMs: Date.now() + 3 * minuteMs }
-  const all = [1, 2, 3].map(() => openLooks(t, shop, clock))
+  const all = [1, 2, 3].map(() => openLooks(t, app, clock))
   await Promise.all(all.map(({ round }) => round()))
   assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
 })
 
 test('deposits that cannot be resumed delay no others, however many they are', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const ids = await openMany(shop, key, open)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const ids = await openMany(app, key, open)
   let failures = 0
-  const { looked, round } = openLooks(t, shop, { nowMs: Date.now() + 3 * minuteMs }, () => {
+  const { looked, round } = openLooks(t, app, { nowMs: Date.now() + 3 * minuteMs }, () => {
     // More than are polled concurrently.
     if (++failures <= 15) throw new RangeError('more than a wallet holds')
   })
@@ -138,13 +138,13 @@ test('deposits that cannot be resumed delay no others, however many they are', a
 })
 
 test('a hanging gateway does not delay deposits of others, however many of its own are due', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const hanging = await openMany(shop, key, open)
-  const [other] = await openMany(shop, key, 1, 'crypto')
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const hanging = await openMany(app, key, open)
+  const [other] = await openMany(app, key, 1, 'crypto')
   const nowMs = Date.now() + 3 * minuteMs
   const answered = Promise.withResolvers<void>()
-  const { looked, round } = openLooks(t, shop, { nowMs }, (depositId) =>
+  const { looked, round } = openLooks(t, app, { nowMs }, (depositId) =>
     hanging.includes(depositId) ? answered.promise : undefined,
   )
   const running = round()
@@ -156,13 +156,13 @@ test('a hanging gateway does not delay deposits of others, however many of its o
 })
 
 test('polls of an unpaid deposit are not failures of its queue, and unanswered polls are', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  await openMany(shop, key, 2)
-  const { pool } = shop.farebox.core
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  await openMany(app, key, 2)
+  const { pool } = app.core
   const clock = { nowMs: Date.now() }
   let answers = true
-  const { round } = openLooks(t, shop, clock, () => {
+  const { round } = openLooks(t, app, clock, () => {
     if (!answers) throw new GatewayUnavailable('no answer')
   })
   const looksOfHours = async (hours: number): Promise<void> => {
@@ -179,13 +179,13 @@ test('polls of an unpaid deposit are not failures of its queue, and unanswered p
 })
 
 test('the first answered poll at or after the end of the polling period is the last one', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const [depositId] = await openMany(shop, key, 1)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const [depositId] = await openMany(app, key, 1)
   assert.ok(depositId)
-  const endMs = await watchEnd(shop, depositId)
+  const endMs = await watchEnd(app, depositId)
   const clock = { nowMs: 0 }
-  const { looked, round } = openLooks(t, shop, clock)
+  const { looked, round } = openLooks(t, app, clock)
   const looksAt = async (atMs: number): Promise<number> => {
     const before = looked.length
     clock.nowMs = atMs
@@ -199,15 +199,15 @@ test('the first answered poll at or after the end of the polling period is the l
 })
 
 test('a deposit whose provider never answers is polled without end, at most once an hour', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  await openMany(shop, key, 1)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  await openMany(app, key, 1)
   const startMs = Date.now()
   const clock = { nowMs: startMs }
   const gone = () => {
     throw new GatewayUnavailable('the gateway is gone')
   }
-  const { looked, round } = openLooks(t, shop, clock, gone)
+  const { looked, round } = openLooks(t, app, clock, gone)
   const days = async (from: number, to: number): Promise<number> => {
     const before = looked.length
     for (let hours = from * 24; hours < to * 24; hours += 0.5) {
@@ -221,25 +221,25 @@ test('a deposit whose provider never answers is polled without end, at most once
 })
 
 test('a deposit that a crash left out of the rounds is found', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const ids = await openMany(shop, key, 3)
-  await shop.farebox.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const ids = await openMany(app, key, 3)
+  await app.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
   const clock = { nowMs: Date.now() + 3 * minuteMs }
-  const { looked, round } = openLooks(t, shop, clock)
+  const { looked, round } = openLooks(t, app, clock)
   await round()
   await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
 test('after an upgrade, deposits past their polling period are polled once more if they are open, and not if they are closed', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const { pool } = shop.farebox.core
-  const [closed, looked, never, watched] = await openMany(shop, key, 4)
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const { pool } = app.core
+  const [closed, looked, never, watched] = await openMany(app, key, 4)
   assert.ok(closed && looked && never && watched)
-  await shop.act(closed, 'expire')
-  await shop.reads(key, closed, { status: 'expired' })
+  await app.act(closed, 'expire')
+  await app.untilDeposit(key, closed, { status: 'expired' })
   const daysMs = 20 * 24 * hourMs
   await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
   // The rows of older versions after the migrations (test/platform/work/upgrade.test.ts).
@@ -253,7 +253,7 @@ test('after an upgrade, deposits past their polling period are polled once more 
     new Date(Date.now() + 2 * daysMs).toISOString(),
   ])
   const clock = { nowMs: Date.now() + daysMs }
-  const looks = openLooks(t, shop, clock)
+  const looks = openLooks(t, app, clock)
   await looks.round()
   await looks.round()
   assert.deepEqual([...looks.looked].sort(), [looked, never, watched].sort())

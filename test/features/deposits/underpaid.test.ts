@@ -1,104 +1,108 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { asCustomer } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openStore } from '../orders/store.ts'
 
-/** A store whose customers pay in crypto there. */
-const openCrypto = async (t: Parameters<typeof openStore>[0], provider: 'btcpay' | 'nowpayments') => {
-  const store = await openStore(t)
-  const { accountId, key } = store.reseller
-  await store.run(
+/** A reseller whose customers pay in crypto too. */
+const openCrypto = async (t: TestContext, provider: 'btcpay' | 'nowpayments') => {
+  const app = await testApp(t, { with: ['cardReseller'] })
+  const { accountId, key } = app.seller
+  await app.run(
     ...['reseller', 'gateway', '--account', accountId],
     ...['--rail', 'crypto', '--provider', provider, '--sandbox'],
   )
   await until(async () => {
-    const headers = { 'X-Reseller-Customer-Id': 'probe', 'Idempotency-Key': 'probe' }
+    const headers = asCustomer('probe', 'probe')
     const json = { amount_cents: 1000, method: 'crypto' }
-    return (await store.client.post('/api/v1/deposits', json, { key, headers })).status === 200
+    return (await app.client.post('/api/v1/deposits', json, { key, headers })).status === 200
   })
-  const input = { ...store.four, method: 'crypto' }
-  return { ...store, ask: () => store.order(input, 'k', 'alice') }
+  const input = { ...app.four, method: 'crypto' }
+  return { ...app, ask: () => app.seller.order('alice', input, 'k') }
 }
 
 test('BTCPay: a partial payment is credited while the invoice is open, the same page takes the rest, and the order is placed', async (t) => {
-  const store = await openCrypto(t, 'btcpay')
-  const short = await store.ask()
+  const app = await openCrypto(t, 'btcpay')
+  const { key } = app.seller
+  const short = await app.ask()
   assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
   const { depositId, payUrl, chargeCents } = short.body
   const part = Math.floor(chargeCents * 0.4)
-  await store.act(depositId, 'pay', part)
-  const waiting = await store.deposits(depositId, { credited_cents: part })
+  await app.act(depositId, 'pay', part)
+  const waiting = await app.untilDeposit(key, depositId, { credited_cents: part })
   assert.equal(waiting.status, 'awaiting_payment')
-  assert.equal(await store.creditOf('alice'), part)
-  const again = await store.ask()
+  assert.equal(await app.listedCredit('alice'), part)
+  const again = await app.ask()
   assert.deepEqual([again.status, again.body.depositId, again.body.payUrl], [402, depositId, payUrl])
-  assert.equal((await store.read(waiting.order_id)).status, 'awaiting_payment')
-  await store.act(depositId, 'pay', chargeCents - part)
-  await store.deposits(depositId, { status: 'paid', credited_cents: chargeCents })
-  await store.reads(waiting.order_id, 'completed')
-  assert.equal(await store.creditOf('alice'), chargeCents - store.quote.amountCents)
-  await store.sound()
+  assert.equal((await app.readOrder(key, waiting.order_id)).status, 'awaiting_payment')
+  await app.act(depositId, 'pay', chargeCents - part)
+  await app.untilDeposit(key, depositId, { status: 'paid', credited_cents: chargeCents })
+  await app.untilOrder(key, waiting.order_id, 'completed')
+  assert.equal(await app.listedCredit('alice'), chargeCents - app.quote.amountCents)
+  await app.verified()
 })
 
 test('BTCPay: an invoice that closes short keeps the partial payment as credit, and the next retry invoices the rest', async (t) => {
-  const store = await openCrypto(t, 'btcpay')
-  const { depositId, chargeCents } = (await store.ask()).body
+  const app = await openCrypto(t, 'btcpay')
+  const { key } = app.seller
+  const { depositId, chargeCents } = (await app.ask()).body
   const part = chargeCents - 400
-  await store.act(depositId, 'pay', part)
-  await store.act(depositId, 'expire')
-  const { order_id: orderId } = await store.deposits(depositId, {
+  await app.act(depositId, 'pay', part)
+  await app.act(depositId, 'expire')
+  const { order_id: orderId } = await app.untilDeposit(key, depositId, {
     status: 'partially_paid',
     credited_cents: part,
   })
-  assert.equal((await store.read(orderId)).status, 'awaiting_payment')
-  const rest = await store.ask()
+  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
+  const rest = await app.ask()
   assert.deepEqual([rest.status, rest.body.shortfallCents, rest.body.chargeCents], [402, 400, 400], rest.text)
   assert.notEqual(rest.body.depositId, depositId)
-  await store.act(rest.body.depositId, 'pay')
-  await store.reads(orderId, 'completed')
+  await app.act(rest.body.depositId, 'pay')
+  await app.untilOrder(key, orderId, 'completed')
   // What still comes for the first invoice is credit, and nothing more.
-  await store.act(depositId, 'pay', 400)
-  await store.deposits(depositId, { status: 'paid', credited_cents: chargeCents })
-  await until(async () => (await store.creditOf('alice')) === 400)
-  await store.sound()
+  await app.act(depositId, 'pay', 400)
+  await app.untilDeposit(key, depositId, { status: 'paid', credited_cents: chargeCents })
+  await until(async () => (await app.listedCredit('alice')) === 400)
+  await app.verified()
 })
 
 test('NOWPayments: a partial payment closes the invoice, the next retry invoices the rest, and later money for the first is credited', async (t) => {
-  const store = await openCrypto(t, 'nowpayments')
-  const { depositId, chargeCents } = (await store.ask()).body
+  const app = await openCrypto(t, 'nowpayments')
+  const { key } = app.seller
+  const { depositId, chargeCents } = (await app.ask()).body
   const part = chargeCents - 500
-  await store.act(depositId, 'pay', part)
-  const { order_id: orderId } = await store.deposits(depositId, {
+  await app.act(depositId, 'pay', part)
+  const { order_id: orderId } = await app.untilDeposit(key, depositId, {
     status: 'partially_paid',
     credited_cents: part,
   })
-  assert.equal((await store.read(orderId)).status, 'awaiting_payment')
-  const rest = await store.ask()
+  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
+  const rest = await app.ask()
   assert.deepEqual([rest.status, rest.body.shortfallCents, rest.body.chargeCents], [402, 500, 500], rest.text)
   // The payer sends the rest to the address that it knows: a repeated deposit there.
-  await store.act(depositId, 'pay', 500)
-  await store.deposits(depositId, { status: 'paid', credited_cents: chargeCents })
-  assert.equal((await store.read(orderId)).status, 'awaiting_payment')
-  const placed = await store.ask()
+  await app.act(depositId, 'pay', 500)
+  await app.untilDeposit(key, depositId, { status: 'paid', credited_cents: chargeCents })
+  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
+  const placed = await app.ask()
   assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
-  assert.equal(await store.creditOf('alice'), chargeCents - store.quote.amountCents)
-  await store.act(rest.body.depositId, 'pay')
-  await until(async () => (await store.creditOf('alice')) === chargeCents - store.quote.amountCents + 500)
-  assert.equal((await store.read(orderId)).status, 'completed')
-  await store.sound()
+  assert.equal(await app.listedCredit('alice'), chargeCents - app.quote.amountCents)
+  await app.act(rest.body.depositId, 'pay')
+  await until(async () => (await app.listedCredit('alice')) === chargeCents - app.quote.amountCents + 500)
+  assert.equal((await app.readOrder(key, orderId)).status, 'completed')
+  await app.verified()
 })
 
 test('an own order on crypto that is paid in part is canceled when its invoice closes, and the payment stays in the wallet', async (t) => {
-  const store = await openStore(t)
-  const { key } = await store.customer({ cents: 0 })
+  const app = await testApp(t, { with: ['cardReseller'] })
+  const { key } = await app.customer({ cents: 0 })
   const json = { product_id: 'residential-premium', quantity: 5, method: 'crypto' }
-  const { body } = await store.client.post('/api/v1/orders', json, { key })
-  const [deposit] = (await store.client.get('/api/v1/deposits', { key })).body.deposits
-  await store.act(deposit.deposit_id, 'pay', 200)
-  await store.reads(body.orderId, 'awaiting_payment', key)
-  await store.untilBalance(key, 200)
-  await store.act(deposit.deposit_id, 'expire')
-  await store.reads(body.orderId, 'canceled', key)
-  assert.equal(await store.balance(key), 200)
-  await store.sound()
+  const { body } = await app.client.post('/api/v1/orders', json, { key })
+  const [deposit] = (await app.client.get('/api/v1/deposits', { key })).body.deposits
+  await app.act(deposit.deposit_id, 'pay', 200)
+  await app.untilOrder(key, body.orderId, 'awaiting_payment')
+  await app.untilBalance(key, 200)
+  await app.act(deposit.deposit_id, 'expire')
+  await app.untilOrder(key, body.orderId, 'canceled')
+  assert.equal(await app.balance(key), 200)
+  await app.verified()
 })

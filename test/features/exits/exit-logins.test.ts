@@ -9,15 +9,15 @@ import { openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { deriveKey, masterKey } from '../../../src/platform/vault/keys.ts'
 import { createVault, SealBroken } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
+import { operator } from '../../support/operator.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
-const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 const login = { username: 'farebox', password: 'secret' }
 
 test('the login of an exit is sent to its own host only, whatever the read table contains', async (t) => {
-  const { farebox } = await startService(t, { FAREBOX_SANDBOX: 'off' })
+  const { farebox } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, runner, keys, clock, logger } = farebox.core
   const vault = createVault(keys.master)
   const logins = createExitLogins({ pool, vault })
@@ -30,7 +30,7 @@ test('the login of an exit is sent to its own host only, whatever the read table
   )
   assert.ok(parsed.ok)
   const exits = createExitService({ runner, logins })
-  await exits.import(parsed.exits, cause)
+  await exits.import(parsed.exits, operator)
   const { rows } = await pool.query<{ id: string }>(
     `select credential_id as id from vault.exit_credentials where exit_id = 'old'`,
   )
@@ -62,13 +62,13 @@ test('the login of an exit is sent to its own host only, whatever the read table
     ['two', login],
   ])
   // The same file again changes nothing, and another host gets its own login.
-  const same = await exits.import(parsed.exits, cause)
+  const same = await exits.import(parsed.exits, operator)
   assert.deepEqual([same.added, same.changed], [[], []])
   const moved = parseExits(
     JSON.stringify({ id: 'two', kind: 'http', host: 'new.example', port: 8080, country: 'us', ...login }),
   )
   assert.ok(moved.ok)
-  assert.deepEqual((await exits.import(moved.exits, cause)).changed, ['two'])
+  assert.deepEqual((await exits.import(moved.exits, operator)).changed, ['two'])
   assert.ok(await farebox.projecting.caughtUp(30_000))
   await opened.live.refresh()
   const two = opened.live.index().serving.find(({ exitId }) => exitId === 'two')

@@ -8,7 +8,7 @@ import { exitsFold } from '../../../src/domain/exits/fold.ts'
 import { createTemplate, templateProblem } from '../../../src/domain/exits/username-template.ts'
 import { parseExits } from '../../../src/features/exits/import-exits.ts'
 import { farebox } from '../../support/farebox.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const good = {
@@ -142,8 +142,8 @@ describe('exits in the log', () => {
 })
 
 test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
-  const { env, farebox: service } = await startService(t, { FAREBOX_SANDBOX: 'off' })
-  const { pool, log } = service.core
+  const { env, core } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { pool, log } = core
   const run = async (...args: readonly string[]) => {
     const { code, out } = await farebox(t, ['exits', ...args, '--json'], env)
     return { code, body: JSON.parse(out) }

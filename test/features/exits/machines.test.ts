@@ -10,7 +10,7 @@ import { openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_test' } as const
@@ -18,7 +18,7 @@ const addressOf = { east: '198.18.1.1', west: '198.18.2.1' } as const
 type Machine = keyof typeof addressOf
 
 test('each of two machines knows the state of its own addresses only', async (t) => {
-  const { farebox } = await startService(t, { FAREBOX_SANDBOX: 'off' })
+  const { farebox } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, runner, keys, clock, logger } = farebox.core
   const logins = createExitLogins({ pool, vault: createVault(keys.master) })
   const file = [

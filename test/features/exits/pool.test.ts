@@ -13,7 +13,7 @@ import { createVault } from '../../../src/platform/vault/seal.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { ownPort } from '../../support/own-port.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_test' } as const
@@ -28,21 +28,21 @@ const listener = async (t: TestContext, at?: number): Promise<{ server: Server; 
 }
 
 type Fresh = {
-  readonly service: Service
+  readonly app: TestApp
   import(...lines: readonly object[]): Promise<void>
   state(id: string, to: 'live' | 'drained' | 'removed'): Promise<void>
   open(over?: Partial<Parameters<typeof openExits>[0]>): Promise<OpenedExits>
 }
 
 const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promise<Fresh> }> => {
-  const service = await startService(whole, { FAREBOX_SANDBOX: 'off' })
-  const { core } = service.farebox
+  const app = await testApp(whole, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { core } = app
   const { pool, runner, keys, clock, logger } = core
   const vault = createVault(keys.master)
   const exits = createExitService({ runner, logins: createExitLogins({ pool, vault }) })
   const caughtUp = async (): Promise<void> => {
     const head = await core.log.head()
-    await until(() => service.farebox.projecting.progress.position('hot') >= head, { what: 'the read model' })
+    await until(() => app.farebox.projecting.progress.position('hot') >= head, { what: 'the read model' })
   }
   /** Without the exits of the tests before. */
   const empty = async (): Promise<void> => {
@@ -52,7 +52,7 @@ const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promi
     await caughtUp()
   }
   const fresh = async (t: TestContext): Promise<Fresh> => ({
-    service,
+    app,
     import: async (...lines) => {
       const parsed = parseExits(lines.map((line) => JSON.stringify(line)).join('\n'))
       if (!parsed.ok) return assert.fail(JSON.stringify(parsed.problems))
@@ -257,7 +257,7 @@ test('the pool of exits', async (whole) => {
   await it('answers 568 after the exit of a session failed three times, until the session is released', async ({
     import: add,
     open,
-    service,
+    app,
   }) => {
     await add(...['a', 'b', 'c'].map((id) => direct(id, { country: 'us' })))
     const [one, two] = [await open(), await open()]
@@ -278,7 +278,7 @@ test('the pool of exits', async (whole) => {
     assert.equal(await statusOf(one.exits, name), 568)
     await until(async () => (await statusOf(two.exits, name)) === 568, { what: 'the other process' })
     assert.equal(await statusOf(one.exits, '-country-us-session-other'), 200, 'another id works at once')
-    const { pool, clock } = service.farebox.core
+    const { pool, clock } = app.core
     assert.equal(await releaseSessions(pool, 'pln_two', ['cart'], clock()), 0, 'only of its plan')
     assert.equal(await releaseSessions(pool, 'pln_one', ['cart'], clock()), 1)
     for (const { exits } of [one, two]) {
@@ -329,7 +329,7 @@ test('the pool of exits', async (whole) => {
   await it('fills the templates of a supplier, with a new session for each round', async ({
     import: add,
     open,
-    service,
+    app,
   }, t) => {
     const upstream = await listener(t)
     await add({
@@ -359,7 +359,7 @@ test('the pool of exits', async (whole) => {
     assert.equal(await statusOf(exits, '-country-us-not.state-california'), 465, 'it may go out anywhere')
     assert.equal(await statusOf(exits, '-country-us-state-texas-not.state-california'), 200)
     assert.equal(await statusOf(exits, '-country-us-city-dallas-not.state-texas'), 465)
-    const { pool, clock } = service.farebox.core
+    const { pool, clock } = app.core
     await releaseSessions(pool, 'pln_one', null, clock())
     await until(async () => (await viaOf('-country-us-session-cart-lifetime-30'))[0] !== sticky, {
       what: 'another session',

@@ -11,7 +11,7 @@ import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { farebox } from '../../support/farebox.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { assertVerified } from '../../support/verified.ts'
 import { scratch } from './books.ts'
 import { hledgerBalances, needs } from './programs.ts'
@@ -20,13 +20,13 @@ import { readSecondly } from './second-reader.ts'
 const operator = { kind: 'operator', name: 'test' } as const
 
 /** A day's business over HTTP and on the command line, with every kind of money. */
-const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Service): Promise<void> => {
+const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: TestApp): Promise<void> => {
   const cli = async (...args: string[]) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], env)
     assert.equal(code, 0, err)
     return JSON.parse(out)
   }
-  const order = async (client: Service['buyer'], json: object) => {
+  const order = async (client: TestApp['buyer'], json: object) => {
     const { status, body } = await client.post('/api/v1/orders', json, {
       headers: { 'Idempotency-Key': randomUUID() },
     })
@@ -53,28 +53,28 @@ const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Servic
 }
 
 test('verification, the service, its second reader, hledger and the HTTP interface give the same balances', async (t) => {
-  const service = await startService(t)
-  await doBusiness(t, service)
+  const app = await testApp(t)
+  await doBusiness(t, app)
   const directory = await scratch(t)
   const write = async (format: string, ...more: string[]) => {
     const path = join(directory, format)
     const args = ['ledger', 'export', '--format', format, '--out', path, ...more]
-    const { code, out, err } = await farebox(t, [...args, '--json'], service.env)
+    const { code, out, err } = await farebox(t, [...args, '--json'], app.env)
     assert.equal(code, 0, err)
     assert.equal(JSON.parse(out).bytes, (await stat(path)).size)
     return path
   }
   const { balances, available } = readSecondly(await write('jsonl'))
   for (const [client, { accountId }] of [
-    [service.buyer, service.demo.buyer],
-    [service.reseller, service.demo.reseller],
+    [app.buyer, app.demo.buyer],
+    [app.reseller, app.demo.reseller],
   ] as const) {
     const wallet = await client.get('/api/v1/wallet')
     const micros = -(balances.get(`service|liabilities:wallet:${accountId}`) ?? 0n)
     assert.equal(BigInt(wallet.body.balanceCents), micros / 10_000n)
     assert.equal(available.get(accountId), micros)
   }
-  const { DATABASE_URL: url = '', FAREBOX_SEAL_KEY: sealKey = '' } = service.env
+  const { DATABASE_URL: url = '', FAREBOX_SEAL_KEY: sealKey = '' } = app.env
   const verified = await assertVerified(t, { url, sealKey })
   assert.ok(verified.events >= readSecondly(await write('jsonl')).events)
   if (!(await needs(t, 'hledger', 'hledger'))) return
@@ -83,14 +83,14 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
 })
 
 test('an import gives the same projections, row by row, and only customers need new keys', async (t) => {
-  const service = await startService(t)
-  await doBusiness(t, service)
+  const app = await testApp(t)
+  await doBusiness(t, app)
   const path = join(await scratch(t), 'log.jsonl')
-  const exported = await farebox(t, ['ledger', 'export', '--format', 'jsonl', '--out', path], service.env)
+  const exported = await farebox(t, ['ledger', 'export', '--format', 'jsonl', '--out', path], app.env)
   assert.equal(exported.code, 0, exported.err)
 
   const { url } = await emptyDatabase(t)
-  const env = { ...service.env, DATABASE_URL: url, FAREBOX_DEMO: 'off' }
+  const env = { ...app.env, DATABASE_URL: url, FAREBOX_DEMO: 'off' }
   const imported = await farebox(t, ['ledger', 'import', path, '--json'], env)
   assert.equal(imported.code, 0, imported.err)
   const { events } = JSON.parse(imported.out)
@@ -101,8 +101,8 @@ test('an import gives the same projections, row by row, and only customers need 
   t.after(() => log.close())
   const engine = await startEngine(t, pool, log, groups)
   await caughtUp(engine, log)
-  const source = service.farebox.core
-  assert.equal(await service.farebox.projecting.caughtUp(20_000), true)
+  const source = app.core
+  assert.equal(await app.farebox.projecting.caughtUp(20_000), true)
   assert.equal(await source.log.head(), events, 'the service stood still')
   for (const { name } of groups.flatMap(({ models }) => models.flatMap(({ tables }) => tables))) {
     const rows = async (from: typeof pool) =>
@@ -110,16 +110,16 @@ test('an import gives the same projections, row by row, and only customers need 
     assert.deepEqual(await rows(pool), await rows(source.pool), name)
   }
 
-  const account = service.demo.buyer.accountId
+  const account = app.demo.buyer.accountId
   const issued = await farebox(t, ['keys', 'create', '--account', account, '--scopes', 'buy', '--json'], env)
   assert.equal(issued.code, 0, issued.err)
 })
 
 test('wrong input exits with 2, says what is wrong, and leaves no file', async (t) => {
-  const { farebox: service, demo } = await startService(t)
+  const { farebox: app, demo } = await testApp(t)
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
-    const context = { ...service.core, config: service.config, actor: operator, correlationId: 'test' }
+    const context = { ...app.core, config: app.config, actor: operator, correlationId: 'test' }
     const code = await runCli(args, exportCommands, {
       out: (text) => lines.push(text),
       err: (text) => lines.push(text),
@@ -157,7 +157,7 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
 })
 
 test('standard output contains only the export, and a file is replaced completely', async (t) => {
-  const { env } = await startService(t)
+  const { env } = await testApp(t)
   const path = join(await scratch(t), 'postings.csv')
   await writeFile(path, 'old')
   const piped = await farebox(t, ['ledger', 'export', '--format', 'csv'], env)

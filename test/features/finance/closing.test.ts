@@ -4,15 +4,15 @@ import { test } from 'node:test'
 import { endOfPeriodMs, nextPeriod, periodOf } from '../../../src/kernel/months.ts'
 import { asOperator } from '../../support/demo-env.ts'
 import { farebox } from '../../support/farebox.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const minute = 60_000
 
 test('finance closes the month on the command line; a service whose clock is still in that month decides nothing more', async (t) => {
   const lines: { msg: string; problem?: string }[] = []
   const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
-  const service = await startService(t, { LOG_LEVEL: 'error' }, { logTo })
-  const { env, buyer } = service
+  const app = await testApp(t, { settings: { LOG_LEVEL: 'error' }, logTo })
+  const { env, buyer } = app
   const period = periodOf(new Date().toISOString())
   const next = nextPeriod(period)
   const order = () =>
@@ -31,13 +31,13 @@ test('finance closes the month on the command line; a service whose clock is sti
   const early = await run(untilEnd + 2 * minute, 'close', '--period', period)
   assert.equal(early.code, 2, early.err)
   assert.match(early.err, /is not over: it can be closed from .*:05:00.000Z on; nothing was written/)
-  const head = await service.farebox.core.log.head()
+  const head = await app.core.log.head()
 
   const closed = await run(untilEnd + 6 * minute, 'close', '--period', period, '--json')
   assert.equal(closed.code, 0, closed.err)
   const { digest, now } = JSON.parse(closed.out).closed.at(-1)
   assert.equal(now, true)
-  assert.ok((await service.farebox.core.log.head()) > head)
+  assert.ok((await app.core.log.head()) > head)
   const report = await run(untilEnd + 6 * minute, 'periods', period, '--format', 'csv')
   const digested = report.out.replace('\ufeff', '').replaceAll('\r', '')
   assert.equal(createHash('sha256').update(digested).digest('hex'), digest)
@@ -51,14 +51,14 @@ test('finance closes the month on the command line; a service whose clock is sti
     ],
   )
 
-  await service.farebox.core.clockGuard.check()
+  await app.core.clockGuard.check()
   const refused = await order()
   assert.equal(refused.status, 503, refused.text)
-  const ready = await fetch(`${service.baseUrl}/readyz`, asOperator)
+  const ready = await fetch(`${app.baseUrl}/readyz`, asOperator)
   assert.equal(ready.status, 503)
   const wrong = new RegExp(`${period} is closed: the operator must set the clock right`)
   assert.match(await ready.text(), wrong)
-  await service.farebox.core.clockGuard.check()
+  await app.core.clockGuard.check()
   const warnings = lines.filter(
     ({ msg }) => msg === 'nothing is decided by this process until its clock is right',
   )

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commands as financeCommands } from '../../../src/features/finance/commands.ts'
 import { parsePosition } from '../../../src/kernel/log-position.ts'
-import { openStage } from '../../contract/stage.ts'
 import { farebox } from '../../support/farebox.ts'
+import { testApp } from '../../support/test-app.ts'
 import { ledgerWorld } from './cli-world.ts'
 
 test('an order is explained from its payment to its refund, with actors and terms', async (t) => {
-  const { client, env, demo } = await openStage(t)
+  const { client, env, demo } = await testApp(t)
   const { key } = demo.buyer
   const headers = { 'X-Request-Id': 'explain-me' }
   const json = {

@@ -8,10 +8,10 @@ import { createExportRuns, type Exporter } from '../../../src/features/exports/e
 import { positionToken } from '../../../src/kernel/log-position.ts'
 import { closingDelayMs, endOfPeriodMs, periodOf } from '../../../src/kernel/months.ts'
 import { periodStream } from '../../../src/kernel/streams.ts'
-import { changeSessions, freshAccount, hiddenField, staffBrowser } from '../../support/console.ts'
+import { changeSessions, hiddenField, staffBrowser } from '../../support/console.ts'
 import { dataDirectory } from '../../support/farebox.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /** The text of the cells of a page's tables. */
@@ -31,13 +31,13 @@ const microsOf = (text: string): bigint => {
 }
 
 test('the pages of finance', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const account = await freshAccount(service, 'fay@example.com', { cents: 20_000 })
-  const finance = await staffBrowser(service, ['finance'])
-  const { log } = service.farebox.core
+  const app = await testApp(t)
+  const account = await app.customer({ email: 'fay@example.com', cents: 20_000 })
+  const finance = await staffBrowser(app, ['finance'])
+  const { log } = app.core
   const beforeOrders = await log.head()
   const order = async (key: string, quantity: number) => {
-    const { status, body } = await service.buyer.post(
+    const { status, body } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-premium', quantity },
       { key: account.key, headers: { 'Idempotency-Key': key } },
@@ -60,7 +60,7 @@ test('the pages of finance', async (t) => {
       assert.ok(totals.length > 0)
       for (const row of totals) assert.equal(microsOf(row.at(-1) ?? ''), 0n)
       const listed = JSON.parse(
-        (await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'json'], service.env)).out,
+        (await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'json'], app.env)).out,
       )
       const named: string[] = listed.accounts.map(({ account: name }: { account: string }) => name)
       for (const name of named) assert.ok(html.includes(encodeURIComponent(name)), name)
@@ -98,7 +98,7 @@ test('the pages of finance', async (t) => {
     assert.equal(rows.length, 3, 'the credit and two orders')
     assert.equal(microsOf(rows.at(-1)?.split(',')[at] ?? ''), figure(html))
     const balance = await finance.get('/console/finance/balance.csv?depth=2')
-    const said = await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'csv'], service.env)
+    const said = await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'csv'], app.env)
     assert.equal(balance.html.trim(), said.out.trim())
   })
 
@@ -156,17 +156,17 @@ test('the pages of finance', async (t) => {
 
   await t.test('a verification is listed with its verdict, and a finding links to its event', async () => {
     assert.match((await finance.open('/console/finance/verifications')).html, /never verified/)
-    assert.equal((await operate(['ledger', 'verify'], service.env)).code, 0)
+    assert.equal((await operate(['ledger', 'verify'], app.env)).code, 0)
     const { html } = await finance.open('/console/finance/verifications')
     const [, href = ''] = /href="(\/console\/finance\/verifications\/\w+)"/.exec(html) ?? []
     const clean = await finance.open(href)
     assert.match(clean.html, />clean</)
     assert.match(clean.html, /<p>None\.<\/p>/)
-    const { pool } = service.farebox.core
+    const { pool } = app.core
     await pool.query('update read.plans set total_bytes = total_bytes + 1 where account_id = $1', [
       account.accountId,
     ])
-    assert.equal((await operate(['ledger', 'verify'], service.env)).code, 1)
+    assert.equal((await operate(['ledger', 'verify'], app.env)).code, 1)
     await pool.query('update read.plans set total_bytes = total_bytes - 1 where account_id = $1', [
       account.accountId,
     ])
@@ -187,14 +187,14 @@ test('the pages of finance', async (t) => {
   })
 
   await t.test('seals are listed, and their file proves the log without the service', async () => {
-    assert.equal((await operate(['ledger', 'seal'], service.env)).code, 0)
+    assert.equal((await operate(['ledger', 'seal'], app.env)).code, 0)
     const { html } = await finance.open('/console/finance/seals')
     assert.match(html, /BEGIN PUBLIC KEY/)
     const { html: text, headers } = await finance.get('/console/finance/seals.json')
     assert.match(String(headers['content-disposition']), /seals-\d{4}-\d\d-\d\d\.json/)
     const path = join(await dataDirectory(t), 'seals.json')
     await writeFile(path, text)
-    const verified = await operate(['ledger', 'verify', '--seals', path], service.env)
+    const verified = await operate(['ledger', 'verify', '--seals', path], app.env)
     assert.equal(verified.code, 0, verified.out + verified.err)
   })
 
@@ -203,11 +203,7 @@ test('the pages of finance', async (t) => {
     async () => {
       const page = '/console/finance/verifications'
       const runs = async () =>
-        (
-          await service.farebox.core.pool.query(
-            `select actor, outcome from work.verifications order by started_at`,
-          )
-        ).rows
+        (await app.core.pool.query(`select actor, outcome from work.verifications order by started_at`)).rows
       const before = (await runs()).length
       const form = hiddenField(await finance.open(page), 'form')
       assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
@@ -233,7 +229,7 @@ test('the pages of finance', async (t) => {
 
   await t.test('a replay computes the balances from the log, and reports balances that differ', async () => {
     const page = '/console/finance/replay'
-    const { pool } = service.farebox.core
+    const { pool } = app.core
     const ends = async (typed: string, what: string): Promise<readonly string[]> => {
       const form = hiddenField(await finance.open(page), 'form')
       assert.equal((await finance.post(page, { form, to: typed })).to, page)
@@ -310,7 +306,7 @@ test('the pages of finance', async (t) => {
       const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
       assert.equal(sent.status, 200)
       const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
-      assert.equal((await operate(command, service.env)).code, 0)
+      assert.equal((await operate(command, app.env)).code, 0)
       assert.equal(sent.html, await readFile(file, 'utf8'))
       const { html } = await finance.open(page)
       const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
@@ -330,13 +326,12 @@ test('the pages of finance', async (t) => {
 })
 
 test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {
-  let aheadMs = 0
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
-  await freshAccount(service, 'gil@example.com', { cents: 12_345 })
-  const { clock, log } = service.farebox.core
+  const app = await testApp(t)
+  await app.customer({ email: 'gil@example.com', cents: 12_345 })
+  const { clock, log } = app.core
   const period = periodOf(new Date(clock()).toISOString())
   const page = `/console/finance/periods/${period}/close`
-  const early = await staffBrowser(service, ['finance'])
+  const early = await staffBrowser(app, ['finance'])
   const notOver = await early.open(page)
   assert.match(notOver.html, /is not over\. It can be closed from/)
   assert.doesNotMatch(notOver.html, /<button class="first/)
@@ -348,10 +343,10 @@ test('a month is closed from its page as by the command, once, after a preview o
     return types
   }
   assert.deepEqual(await stream(), [], 'nothing was written')
-  aheadMs = endOfPeriodMs(period) + closingDelayMs + 60_000 - clock()
-  const finance = await staffBrowser(service, ['finance'])
+  app.ahead(endOfPeriodMs(period) + closingDelayMs + 60_000 - clock())
+  const finance = await staffBrowser(app, ['finance'])
   assert.match((await finance.get(page)).to ?? '', /^\/console\/confirm\?/)
-  await changeSessions(service, [finance.staffId], `confirmed_until = now() + interval '90 days'`)
+  await changeSessions(app, [finance.staffId], `confirmed_until = now() + interval '90 days'`)
   const listed = await finance.open('/console/finance/periods')
   assert.match(listed.html, new RegExp(`href="${page}"`))
   const preview = await finance.open(page)
@@ -371,8 +366,8 @@ test('a month is closed from its page as by the command, once, after a preview o
     what: 'the list to say so',
   })
   const { out } = await operate(['ledger', 'periods', period, '--json'], {
-    ...service.env,
-    FAREBOX_CLOCK_OFFSET_MS: String(aheadMs),
+    ...app.env,
+    FAREBOX_CLOCK_OFFSET_MS: String(app.clock.aheadMs),
   })
   const shown = (await finance.open('/console/finance/periods')).html
   assert.ok(shown.includes(JSON.parse(out).closed.digest), out)

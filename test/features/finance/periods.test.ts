@@ -22,9 +22,9 @@ import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import fc from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { operator } from '../../support/operator.ts'
 
 const codec = createCodec()
-const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 const account = 'acc_1' as AccountId
 const minute = 60_000
 const ms = (iso: string): number => Date.parse(iso)
@@ -51,7 +51,7 @@ const createWorld = () => {
       receivableMicros: 0,
       availableAfterMicros: available,
     }
-    const metadata = { correlationId: 'x', causationId: null, actor: cause.actor, recordedAt: at }
+    const metadata = { correlationId: 'x', causationId: null, actor: operator.actor, recordedAt: at }
     const event = { id: randomUUID(), ...codec.encode({ type: 'WalletCredited', data }, metadata) }
     await log.append(ledgerStream(account), revision === -1 ? 'noStream' : revision, [event])
     revision += 1
@@ -70,7 +70,7 @@ test('closing a month records its report, and does nothing the second time', asy
   await credit('2026-11-30T23:59:59.999Z', 7)
   await credit('2026-12-01T00:00:00.000Z', 1000)
   const periods = process(() => ms('2026-12-01T00:05:00.000Z'))
-  const closed = await periods.close(month('2026-11'), cause)
+  const closed = await periods.close(month('2026-11'), operator)
   assert.deepEqual(
     closed.map(({ period, entries, throughOrdinal, now }) => [period, entries, throughOrdinal, now]),
     [
@@ -91,7 +91,7 @@ test('closing a month records its report, and does nothing the second time', asy
   assert.equal(closed[1]?.digest, createHash('sha256').update(digestedText(report)).digest('hex'))
 
   const head = await log.head()
-  const again = await periods.close(month('2026-11'), cause)
+  const again = await periods.close(month('2026-11'), operator)
   assert.deepEqual(
     again,
     closed.map((each) => ({ ...each, now: false })),
@@ -102,7 +102,7 @@ test('closing a month records its report, and does nothing the second time', asy
 test('a month that is not over, or not in the log, is refused and nothing is written', async () => {
   const { log, credit, process } = createWorld()
   const late = process(() => ms('2026-12-01T00:04:59.999Z'))
-  await assert.rejects(late.close(month('2026-11'), cause), { code: 'no_such_period' })
+  await assert.rejects(late.close(month('2026-11'), operator), { code: 'no_such_period' })
   await credit('2026-10-30T10:00:00.000Z')
   for (const [period, code] of [
     ['2026-11', 'not_over'],
@@ -110,7 +110,7 @@ test('a month that is not over, or not in the log, is refused and nothing is wri
     ['2027-01', 'not_over'],
     ['2026-09', 'no_such_period'],
   ] as const) {
-    await assert.rejects(late.close(month(period), cause), (error) => {
+    await assert.rejects(late.close(month(period), operator), (error) => {
       assert.ok(error instanceof PeriodRefused)
       assert.equal(error.code, code)
       return true
@@ -123,7 +123,7 @@ test('late bookings of a process that does not know of the closing go into the f
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   const periods = process(() => ms('2026-12-02T00:00:00.000Z'))
-  const [closed] = await periods.close(month('2026-11'), cause)
+  const [closed] = await periods.close(month('2026-11'), operator)
   const before = await periods.show(month('2026-11'), 0)
   await credit('2026-11-20T00:00:00.000Z', 500)
   await credit('2026-11-30T23:59:59.000Z', 600)
@@ -137,7 +137,7 @@ test('late bookings of a process that does not know of the closing go into the f
     ],
   )
   assert.equal(
-    (await process(() => ms('2027-01-05T00:00:00.000Z')).close(month('2026-11'), cause))[0]?.digest,
+    (await process(() => ms('2027-01-05T00:00:00.000Z')).close(month('2026-11'), operator))[0]?.digest,
     closed?.digest,
   )
   assert.ok(await log.lastOf(periodStream(month('2026-11'))))
@@ -156,7 +156,7 @@ test('appends that land while a month is being closed are not part of it', async
     },
   }
   const now = () => ms('2026-12-01T00:05:00.000Z')
-  const [closed] = await process(now, raced).close(month('2026-11'), cause)
+  const [closed] = await process(now, raced).close(month('2026-11'), operator)
   assert.deepEqual([closed?.entries, closed?.throughOrdinal], [1, 1])
   const { report } = await process(now).show(month('2026-11'), now())
   assert.equal(report.entries, 1)
@@ -176,7 +176,7 @@ test('an interrupted closing continues, and two simultaneous closings become one
       return log.appendAll(items)
     },
   }
-  await assert.rejects(process(now, dying).close(month('2026-11'), cause))
+  await assert.rejects(process(now, dying).close(month('2026-11'), operator))
   assert.equal(await log.head(), 2)
   assert.deepEqual(
     (await process(now).list(now())).map(({ period, status }) => [period, status]),
@@ -186,7 +186,7 @@ test('an interrupted closing continues, and two simultaneous closings become one
     ],
   )
   const both = await Promise.all(
-    [process(now), process(now)].map((one) => one.close(month('2026-11'), cause)),
+    [process(now), process(now)].map((one) => one.close(month('2026-11'), operator)),
   )
   assert.equal(both[0]?.[0]?.digest, both[1]?.[0]?.digest)
   const types = (await log.readAll(0, 100)).map(({ type }) => type)
@@ -197,7 +197,7 @@ test('a month without an entry is closed with the balances before it', async () 
   const { credit, process } = createWorld()
   await credit('2026-09-10T00:00:00.000Z', 100)
   const periods = process(() => ms('2026-12-05T00:00:00.000Z'))
-  const closed = await periods.close(month('2026-11'), cause)
+  const closed = await periods.close(month('2026-11'), operator)
   assert.deepEqual(
     closed.map(({ period, entries }) => [period, entries]),
     [
@@ -213,7 +213,7 @@ test('a log that was changed before the closing is reported', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
   const now = () => ms('2026-12-01T00:05:00.000Z')
-  await process(now).close(month('2026-11'), cause)
+  await process(now).close(month('2026-11'), operator)
   const changed: EventLog = {
     ...log,
     readAll: async (after, limit) =>
@@ -277,7 +277,7 @@ test('for any clocks a closed month never changes, and every entry is in exactly
             new Date(at(offset) - 5 * minute - 31 * 24 * 60 * minute).toISOString().slice(0, 7),
           )
           const closed = await process(() => at(offset))
-            .close(period, cause)
+            .close(period, operator)
             .catch((error) => {
               if (error instanceof PeriodRefused) return []
               throw error
@@ -310,7 +310,7 @@ test('verification recomputes the report of each month, and names the closing th
     id: `00000000-0000-7000-8000-${String(position).padStart(12, '0')}`,
     type,
     data: JSON.stringify(data),
-    metadata: JSON.stringify({ correlationId: 'x', causationId: null, actor: cause.actor, recordedAt }),
+    metadata: JSON.stringify({ correlationId: 'x', causationId: null, actor: operator.actor, recordedAt }),
     stream: type === 'WalletCredited' ? ledgerStream(account) : periodStream(month('2026-11')),
     revision: position - 1,
     position,
@@ -354,7 +354,7 @@ test('a month that was closed before resellers had debts in their books keeps it
   let position = 0
   const event = (stream: string, type: string, data: object, at: string) => {
     position += 1
-    const metadata = { correlationId: 'x', causationId: null, actor: cause.actor, recordedAt: at }
+    const metadata = { correlationId: 'x', causationId: null, actor: operator.actor, recordedAt: at }
     const place = { id: newEventId(), stream, revision: position, position }
     return codec.decode({ ...place, ...codec.encode({ type, data }, metadata) } as never)
   }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openStage } from '../../contract/stage.ts'
+import { asCustomer } from '../../support/app-actions.ts'
 import { farebox } from '../../support/farebox.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { customer, openReseller, openShop } from '../deposits/support.ts'
 
 const finance = '/finance/v1'
 
 test('after a chargeback', async (t) => {
-  const shop = await openShop(t)
-  const { client, env, financeToken: key } = shop
+  const app = await testApp(t, { with: ['financeToken'] })
+  const { client, env, financeToken: key } = app
   // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
   const ask = async (path: string): Promise<any> => {
     const answer = await client.get(`${finance}/${path}`, { key })
@@ -21,12 +21,12 @@ test('after a chargeback', async (t) => {
     assert.equal(ran.code, 0, ran.err)
     return ran.out
   }
-  const buyer = await shop.customer({ cents: 0 })
-  const deposit = await shop.open(buyer.key, { amount_cents: 1000 })
-  await shop.act(deposit.deposit_id, 'pay', 1000)
-  await shop.reads(buyer.key, deposit.deposit_id, { status: 'paid' })
-  await shop.act(deposit.deposit_id, 'dispute')
-  await shop.untilBalance(buyer.key, 0)
+  const buyer = await app.customer({ cents: 0 })
+  const deposit = await app.openDeposit(buyer.key, { amount_cents: 1000 })
+  await app.act(deposit.deposit_id, 'pay', 1000)
+  await app.untilDeposit(buyer.key, deposit.deposit_id, { status: 'paid' })
+  await app.act(deposit.deposit_id, 'dispute')
+  await app.untilBalance(buyer.key, 0)
 
   await t.test(
     'a trial balance has the same totals for any grouping, and its lines add up to them',
@@ -128,12 +128,12 @@ test('after a chargeback', async (t) => {
   )
 
   await t.test("one of a reseller's customer names its deposit in the reseller's book", async () => {
-    const acme = await openReseller(shop, 'Acme', 'btcpay')
-    const made = await shop.open(acme.key, { amount_cents: 1000 }, customer('c-1'))
-    await shop.act(made.deposit_id, 'pay', 1000)
-    await shop.reads(acme.key, made.deposit_id, { status: 'paid' })
-    await shop.act(made.deposit_id, 'dispute')
-    const { rows } = await shop.farebox.core.pool.query<{ customer_id: string }>(
+    const acme = await app.resellerWithGateways('Acme', 'btcpay')
+    const made = await app.openDeposit(acme.key, { amount_cents: 1000 }, asCustomer('c-1'))
+    await app.act(made.deposit_id, 'pay', 1000)
+    await app.untilDeposit(acme.key, made.deposit_id, { status: 'paid' })
+    await app.act(made.deposit_id, 'dispute')
+    const { rows } = await app.core.pool.query<{ customer_id: string }>(
       "select customer_id from vault.customers where account_id = $1 and ref = 'c-1'",
       [acme.accountId],
     )
@@ -152,9 +152,9 @@ test('after a chargeback', async (t) => {
 })
 
 test('an account is found, and a book refused, as on the command line', async (t) => {
-  const { client, financeToken: key, env, ...stage } = await openStage(t)
+  const { client, financeToken: key, env, customer } = await testApp(t, { with: ['financeToken'] })
   const get = (path: string) => client.get(`${finance}/${path}`, { key })
-  const { accountId } = await stage.customer({ cents: 1234 })
+  const { accountId } = await customer({ cents: 1234 })
   const wallet = `liabilities:wallet:${accountId}`
 
   await t.test('the id of an account selects its wallet', async () => {
@@ -182,7 +182,7 @@ test('an account is found, and a book refused, as on the command line', async (t
   })
 
   await t.test("a reseller's book without movements is empty, and not unknown", async () => {
-    const { accountId: reseller } = await stage.customer({ cents: 0, reseller: true })
+    const { accountId: reseller } = await customer({ cents: 0, reseller: true })
     const { status, body } = await get(`trial-balance?book=reseller:${reseller}`)
     assert.deepEqual([status, body.total, body.totals], [200, 0, []])
     const { code, out } = await farebox(t, ['ledger', 'trial-balance', '--book', `reseller:${reseller}`], env)
@@ -191,8 +191,8 @@ test('an account is found, and a book refused, as on the command line', async (t
 
   await t.test('an account name of several resellers needs a book', async () => {
     const [one, other] = [
-      await stage.customer({ cents: 100, reseller: true }),
-      await stage.customer({ cents: 200, reseller: true }),
+      await customer({ cents: 100, reseller: true }),
+      await customer({ cents: 200, reseller: true }),
     ]
     const { status, body } = await get('accounts/equity:funding')
     assert.deepEqual([status, body.code], [400, 'invalid_parameter'])

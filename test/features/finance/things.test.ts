@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { allRegistrations } from '../../../src/app/commands.ts'
 import { exportLedger } from '../../../src/features/exports/export-log.ts'
 import type { Format } from '../../../src/features/exports/journal-formats.ts'
 import { resourceKind } from '../../../src/features/finance/input-forms.ts'
@@ -9,7 +8,7 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { playBusiness } from '../../audit/business.ts'
 import { allEvents } from '../../audit/world.ts'
-import { cliOf } from '../resellers/cli.ts'
+import type { TestApp } from '../../support/test-app.ts'
 
 /** Streams of things by what their ids begin with: of their own, or shared by many. */
 const home: Readonly<Record<string, string>> = {
@@ -33,8 +32,8 @@ const idsIn = (value: unknown): readonly string[] => {
 }
 
 /** The books name the gateways of the resellers by reference, provider and rail. */
-const gatewaysAreNamed = async (run: ReturnType<typeof cliOf>, log: EventLog): Promise<void> => {
-  const { accounts } = (await run('ledger', 'trial-balance')).json
+const gatewaysAreNamed = async (cli: TestApp['cli'], log: EventLog): Promise<void> => {
+  const { accounts } = (await cli('ledger', 'trial-balance')).json
   type Account = { readonly book: string; readonly account: string; readonly gateway: string | null }
   const own = (accounts as readonly Account[]).filter(({ account }) =>
     account.startsWith('assets:gateway:crd_'),
@@ -56,11 +55,11 @@ const gatewaysAreNamed = async (run: ReturnType<typeof cliOf>, log: EventLog): P
     ['replay'],
     ['explain', reference],
   ]) {
-    const { code, out, err } = await run.text('ledger', ...command)
+    const { code, out, err } = await cli.text('ledger', ...command)
     assert.equal(code, 0, err)
     assert.ok(out.includes(named), `${command}: ${out}`)
   }
-  const csv = await run.text('ledger', 'trial-balance', '--format', 'csv', '--book', book)
+  const csv = await cli.text('ledger', 'trial-balance', '--format', 'csv', '--book', book)
   assert.match(csv.out, new RegExp(`^${book},${account},.*,stripe card$`, 'm'))
   const written = async (format: Format): Promise<string> => {
     let text = ''
@@ -86,25 +85,24 @@ const gatewaysAreNamed = async (run: ReturnType<typeof cliOf>, log: EventLog): P
 }
 
 test('every resource with an id in the log can be explained by it', async (t) => {
-  const shop = await playBusiness(t)
-  const { core } = shop.farebox
-  const run = cliOf(shop.farebox, await allRegistrations())
-  const { key } = await shop.customer({ cents: 10_000 })
-  const subscription = await shop.client.post(
+  const app = await playBusiness(t)
+  const { core, cli } = app
+  const { key } = await app.customer({ cents: 10_000 })
+  const subscription = await app.client.post(
     '/api/v1/subscriptions',
     { product_id: 'residential-premium', quantity: 1, interval: 'month' },
     { key, headers: { 'Idempotency-Key': 'monthly' } },
   )
   assert.equal(subscription.status, 201, subscription.text)
-  const hook = await shop.client.post('/api/v1/webhooks', { url: 'http://127.0.0.1:9/gone' }, { key })
-  assert.equal((await shop.client.call('DELETE', `/api/v1/webhooks/${hook.body.id}`, { key })).status, 204)
+  const hook = await app.client.post('/api/v1/webhooks', { url: 'http://127.0.0.1:9/gone' }, { key })
+  assert.equal((await app.client.call('DELETE', `/api/v1/webhooks/${hook.body.id}`, { key })).status, 204)
 
-  const placed = await shop.client.post(
+  const placed = await app.client.post(
     '/api/v1/orders',
     { product_id: 'residential-premium', quantity: 5 },
     { key },
   )
-  assert.equal((await run('orders', 'refund', '--order', placed.body.orderId, '--cents', '100')).code, 0)
+  assert.equal((await cli('orders', 'refund', '--order', placed.body.orderId, '--cents', '100')).code, 0)
 
   const events = (await allEvents(core.log)).map(({ data, ...event }) => ({
     ...event,
@@ -115,7 +113,7 @@ test('every resource with an id in the log can be explained by it', async (t) =>
   assert.deepEqual([...byPrefix.keys()].sort(), Object.keys(home).sort())
   for (const [prefix, found] of byPrefix)
     for (const id of new Set([...found.slice(0, 2), ...found.slice(-2)])) {
-      const { code, err, json } = await run('ledger', 'explain', id, '--limit', '1000')
+      const { code, err, json } = await cli('ledger', 'explain', id, '--limit', '1000')
       assert.equal(code, 0, `${id}: ${err}`)
       assert.equal(json.leftOut, 0, id)
       const chain = json.chain.map(({ position }: { position: string }) => parsePosition(position))
@@ -128,22 +126,22 @@ test('every resource with an id in the log can be explained by it', async (t) =>
       for (const { position, type } of wanted)
         assert.ok(chain.includes(position), `${id}: ${type} is missing`)
     }
-  await gatewaysAreNamed(run, core.log)
+  await gatewaysAreNamed(cli, core.log)
 
   const [deposit = ''] = byPrefix.get('dep') ?? []
-  const { json: short } = await run('ledger', 'explain', deposit, '--limit', '2')
-  const { json: whole } = await run('ledger', 'explain', deposit)
+  const { json: short } = await cli('ledger', 'explain', deposit, '--limit', '2')
+  const { json: whole } = await cli('ledger', 'explain', deposit)
   assert.equal(whole.leftOut, 0)
   assert.equal(short.leftOut, whole.chain.length - 2)
   assert.deepEqual(short.chain, whole.chain.slice(-2))
 })
 
 test('the resources of an account are listed and shown by id, without secrets', async (t) => {
-  const shop = await playBusiness(t)
-  const run = cliOf(shop.farebox, await allRegistrations())
-  const { key, accountId } = await shop.customer({ cents: 10_000 })
+  const app = await playBusiness(t)
+  const { cli } = app
+  const { key, accountId } = await app.customer({ cents: 10_000 })
   const buy = async (path: string, body: object, more: object = {}) => {
-    const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })
+    const { status, text, body: made } = await app.client.post(path, body, { key, ...more })
     assert.ok(status < 300, text)
     return made
   }
@@ -155,12 +153,12 @@ test('the resources of an account are listed and shown by id, without secrets', 
     keyed,
   )
   await buy('/api/v1/orders', { product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, keyed)
-  await shop.open(key, { amount_cents: 2_500 })
+  await app.openDeposit(key, { amount_cents: 2_500 })
   const { secret } = await buy('/api/v1/webhooks', { url: 'http://127.0.0.1:9/hook' })
-  const { accounts } = (await run('accounts', 'list')).json
+  const { accounts } = (await cli('accounts', 'list')).json
   const resellers = accounts.filter((account: { reseller: boolean }) => account.reseller)
-  const { body: api } = await shop.client.get('/api/v1/proxies', { key })
-  const { plans } = (await shop.client.get('/api/v1/plans', { key })).body
+  const { body: api } = await app.client.get('/api/v1/proxies', { key })
+  const { plans } = (await app.client.get('/api/v1/plans', { key })).body
   const secrets = [
     secret,
     api.proxies[0].password,
@@ -180,37 +178,37 @@ test('the resources of an account are listed and shown by id, without secrets', 
   for (const [things, accountIds] of Object.entries(owners)) {
     let shown = 0
     for (const owner of accountIds) {
-      const { code, err, json, out } = await run(things, 'list', '--account', owner)
+      const { code, err, json, out } = await cli(things, 'list', '--account', owner)
       assert.equal(code, 0, `${things}: ${err}`)
       assert.deepEqual([json.total, json.limit, json.offset], [json[things].length, 50, 0])
-      const text = await run.text(things, 'list', '--account', owner)
+      const text = await cli.text(things, 'list', '--account', owner)
       for (const row of json[things]) {
         const id = Object.values(row)[0] as string
-        const one = await run(things, 'show', id)
+        const one = await cli(things, 'show', id)
         assert.deepEqual(one.json, { accountId: owner, ...row })
-        const page = await run.text(things, 'show', id)
+        const page = await cli.text(things, 'show', id)
         assert.match(page.out, new RegExp(`^account +${owner}$`, 'm'))
         assert.match(text.out, new RegExp(`^${id}  `, 'm'))
         for (const hidden of secrets)
           assert.ok(!(out + text.out + page.out).includes(hidden), `${things}: ${hidden}`)
         shown += 1
       }
-      const paged = await run(things, 'list', '--account', owner, '--limit', '1', '--offset', '1')
+      const paged = await cli(things, 'list', '--account', owner, '--limit', '1', '--offset', '1')
       assert.deepEqual(paged.json[things], json[things].slice(1, 2))
     }
     assert.ok(shown > 0, things)
     // Without an account those of all accounts come, in the same order.
-    const all = await run(things, 'list', '--limit', '1000')
+    const all = await cli(things, 'list', '--limit', '1000')
     assert.equal(all.code, 0, `${things}: ${all.err}`)
     assert.equal(all.json.total, all.json[things].length)
     for (const owner of accountIds) {
-      const { json } = await run(things, 'list', '--account', owner, '--limit', '1000')
+      const { json } = await cli(things, 'list', '--account', owner, '--limit', '1000')
       const ofOwner = all.json[things].filter((row: { accountId: string }) => row.accountId === owner)
       assert.deepEqual(ofOwner, json[things])
     }
-    const { out } = await run.text(things, 'list', '--limit', '1', '--offset', '0')
+    const { out } = await cli.text(things, 'list', '--limit', '1', '--offset', '0')
     assert.match(out, /^\S+ +ACCOUNT .*\n\S+ +acc_[0-9a-f]{32} /)
   }
-  const { json } = await run('deposits', 'list', '--account', accountId, '--status', 'paid')
+  const { json } = await cli('deposits', 'list', '--account', accountId, '--status', 'paid')
   assert.deepEqual([json.deposits, json.total], [[], 0])
 })

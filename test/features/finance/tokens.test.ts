@@ -15,9 +15,10 @@ import {
   financeTokenForm,
 } from '../../../src/features/finance/token-service.ts'
 import { financeStream } from '../../../src/kernel/streams.ts'
-import { openStage, operator } from '../../contract/stage.ts'
 import { farebox } from '../../support/farebox.ts'
 import fc from '../../support/fast-check.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 
 type Step =
   | { readonly kind: 'issue'; readonly id: number; readonly livesMs: number | null }
@@ -107,7 +108,7 @@ test('a token has the form of a key with another prefix, and no key has this for
 })
 
 test('a token opens only the books, ends at once when revoked or expired, and is stored as a hash', async (t) => {
-  const { client, farebox: service, env, demo } = await openStage(t)
+  const { client, core, baseUrl, env, demo } = await testApp(t)
   const books = '/finance/v1/trial-balance'
   const made = await farebox(
     t,
@@ -125,9 +126,8 @@ test('a token opens only the books, ends at once when revoked or expired, and is
   assert.equal(bare.status, 401)
   assert.match(bare.body.error, /^no finance token: send it as Authorization: Bearer/)
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    assert.equal((await fetch(`${service.baseUrl}${books}`, { method, ...bearer })).status, 405, method)
+    assert.equal((await fetch(`${baseUrl}${books}`, { method, ...bearer })).status, 405, method)
 
-  const { core } = service
   const listed = await farebox(t, ['finance', 'token', 'list'], env)
   assert.match(listed.out, new RegExp(`${tokenId} +close +${token.slice(0, 8)}.*works`))
   assert.ok(!listed.out.includes(token))
@@ -158,7 +158,7 @@ test('a token opens only the books, ends at once when revoked or expired, and is
 })
 
 test('a token without expiry must be requested explicitly, and the response says so', async (t) => {
-  const { env } = await openStage(t)
+  const { env } = await testApp(t)
   const { code, out } = await farebox(
     t,
     ['finance', 'token', 'create', '--name', 'audit', '--never-expires'],
@@ -170,8 +170,8 @@ test('a token without expiry must be requested explicitly, and the response says
 })
 
 test('wrong use of a finance token exits with 2 and issues nothing', async (t) => {
-  const { env, farebox: service } = await openStage(t)
-  const before = await service.core.log.lastOf(financeStream)
+  const { env, core } = await testApp(t)
+  const before = await core.log.lastOf(financeStream)
   for (const [args, message] of [
     [['revoke', 'fin_nothing'], /no finance token has the id fin_nothing/],
     [['create', '--name', 'a', '--expires-at', '2020-01-01T00:00:00Z'], /in the past/],
@@ -186,5 +186,5 @@ test('wrong use of a finance token exits with 2 and issues nothing', async (t) =
     assert.equal(code, 2, err)
     assert.match(err, message)
   }
-  assert.deepEqual(await service.core.log.lastOf(financeStream), before)
+  assert.deepEqual(await core.log.lastOf(financeStream), before)
 })

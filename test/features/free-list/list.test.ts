@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { type Called, httpClient } from '../../support/http.ts'
 import { machineMs } from '../../support/machine-time.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Recorded, record } from './support/recorded.ts'
 
@@ -12,10 +12,10 @@ const listed = async (
   endpoints: readonly Recorded[],
   settings: Readonly<Record<string, string>> = {},
 ) => {
-  const service = await startService(t, settings)
-  const { pool } = service.farebox.core
+  const app = await testApp(t, { settings })
+  const { pool } = app.core
   await record(pool, endpoints)
-  return { ...service, pool, anybody: httpClient(service.baseUrl, service.document) }
+  return { ...app, pool, anybody: httpClient(app.baseUrl, app.document) }
 }
 
 /** Sends exactly these headers: `fetch` adds some, which is fine, but this one is a plain client of old. */

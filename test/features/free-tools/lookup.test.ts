@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createIpData } from '../../../src/features/free-list/ip-data.ts'
 import { httpClient } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { record } from '../free-list/support/recorded.ts'
 
 test('a look-up gives location, network, and whether a proxy answers there', async (t) => {
-  const service = await startService(t)
-  const anybody = httpClient(service.baseUrl, service.document)
+  const app = await testApp(t)
+  const anybody = httpClient(app.baseUrl, app.document)
   const hourAgo = Date.now() - 3_600_000
-  await record(service.farebox.core.pool, [
+  await record(app.core.pool, [
     { ip: '8.8.8.8', port: 3128, exitIp: '1.1.1.1' },
     { ip: '9.9.9.9', port: 80, state: 'not_answering', atMs: hourAgo },
     { ip: '9.9.9.10', port: 80, state: 'never_answered' },
@@ -34,8 +34,8 @@ test('a look-up gives location, network, and whether a proxy answers there', asy
 })
 
 test('every form of an address is recognized, and private ones have no location', async (t) => {
-  const service = await startService(t)
-  const anybody = httpClient(service.baseUrl, service.document)
+  const app = await testApp(t)
+  const anybody = httpClient(app.baseUrl, app.document)
   const lookUp = async (ip: string) => (await anybody.get(`/api/ip-lookup?ip=${encodeURIComponent(ip)}`)).body
   assert.equal((await lookUp('::ffff:8.8.8.8')).ip, '8.8.8.8')
   assert.equal((await lookUp('2001:4860:4860:0:0:0:0:8888')).ip, '2001:4860:4860::8888')

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { record } from '../free-list/support/recorded.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -66,7 +66,7 @@ const headers = { 'Content-Type': 'application/json', Accept: 'application/json,
 const listTools = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
 
 test('the tools over the Model Context Protocol', async (t) => {
-  const { baseUrl, farebox } = await startService(t)
+  const { baseUrl, farebox } = await testApp(t)
   await record(farebox.core.pool, [
     { ip: '8.8.8.8', port: 3128, protocols: ['http', 'https'] },
     { ip: '1.1.1.1', port: 1080, protocols: ['socks5'], anonymity: 'anonymous' },
@@ -236,7 +236,7 @@ test('the tools over the Model Context Protocol', async (t) => {
 })
 
 test('a tool has the limit of its HTTP operation, for every way of calling it', async (t) => {
-  const { baseUrl } = await startService(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' })
+  const { baseUrl } = await testApp(t, { settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' } })
   const client = await connected(t, baseUrl, 'auto')
   assert.equal((await fetch(`${baseUrl}/api/ip-lookup?ip=8.8.8.8`)).status, 200)
   const answers = await Promise.all(

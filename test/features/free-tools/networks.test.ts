@@ -13,16 +13,16 @@ import { sandboxLocationOf, withSandboxLocations } from '../../../src/sandbox/ex
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { httpClient } from '../../support/http.ts'
 import { testDatabase } from '../../support/postgres.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { type Recorded, record } from '../free-list/support/recorded.ts'
 import { startChecker, startProber, startWorld } from '../free-list/world.ts'
 
 const dayMs = 86_400_000
 
 test('a network shows its live, former and never live endpoints', async (t) => {
-  const service = await startService(t)
-  const { pool } = service.farebox.core
-  const anybody = httpClient(service.baseUrl, service.document)
+  const app = await testApp(t)
+  const { pool } = app.core
+  const anybody = httpClient(app.baseUrl, app.document)
   const nowMs = Date.now()
   const yearAgoMs = nowMs - 365 * dayMs
   const quiet: readonly Recorded[] = Array.from({ length: 230 }, (_, n) => ({

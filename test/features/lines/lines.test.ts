@@ -7,7 +7,7 @@ import { createIsAllowed } from '../../../src/features/lines/whitelist-commitmen
 import { createWhitelistLookup } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import type { Called, HttpClient } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const buy = async (client: HttpClient, product: string, key: string, headers = {}): Promise<PlanId> => {
@@ -21,8 +21,8 @@ const buy = async (client: HttpClient, product: string, key: string, headers = {
 }
 
 test('lines of plans', async (t) => {
-  const { farebox: service, baseUrl, buyer, reseller, demo } = await startService(t)
-  const { pool, clock } = service.core
+  const { core, baseUrl, buyer, reseller, demo } = await testApp(t)
+  const { pool, clock } = core
   const premium = await buy(buyer, 'residential-premium', 'lines-premium')
   const basic = await buy(buyer, 'residential-basic', 'lines-basic')
   const foreign = await buy(reseller, 'residential-premium', 'lines-foreign')
@@ -267,10 +267,10 @@ test('lines of plans', async (t) => {
 
     const lookupDependencies = {
       pool,
-      isAllowed: createIsAllowed(service.core.log),
+      isAllowed: createIsAllowed(core.log),
       clock,
       monotonicMs: () => performance.now(),
-      logger: service.core.logger,
+      logger: core.logger,
       onError: (error: unknown) => assert.fail(String(error)),
     }
     const lookup = createWhitelistLookup(lookupDependencies)

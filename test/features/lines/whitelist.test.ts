@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { basic, socksTo, talkTo } from '../../gateway/support/clients.ts'
 import { startRealWorker, whoami } from '../../gateway/support/real-worker.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('a whitelisted address connects without credentials and exits where its entry says', async (t) => {
-  const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
-  const { buyer } = service
-  const { port } = await startRealWorker(t, service)
+  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { buyer } = app
+  const { port } = await startRealWorker(t, app)
   const bought = async (productId: string) => {
     const { status, text, body } = await buyer.post('/api/v1/orders', { product_id: productId, quantity: 1 })
     assert.equal(status, 201, text)

@@ -1,24 +1,23 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
 import { startAwaitingReactor } from '../../../src/features/orders/place-paid-orders.ts'
-import { operator } from '../../contract/stage.ts'
+import { addresses, asCustomer } from '../../support/app-actions.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { addresses, openStore } from './store.ts'
 
-type Store = Awaited<ReturnType<typeof openStore>>
+type App = TestApp<'cardReseller'>
 
-/** A store whose customers get messages about their orders from a bot. */
+/** A reseller whose customers get messages about their orders from a bot. */
 const openWithBot = async (t: TestContext) => {
-  const store = await openStore(t)
-  const bot = `${store.farebox.config.dataDir}/bot.json`
-  await writeFile(bot, JSON.stringify({ token: '123456:AbC', apiUrl: store.sandbox }))
-  await store.run('reseller', 'set', '--account', store.reseller.accountId, '--bot', bot)
-  return store
+  const app = await testApp(t, { with: ['cardReseller'] })
+  const bot = await app.file('bot.json', { token: '123456:AbC', apiUrl: app.sandbox })
+  await app.run('reseller', 'set', '--account', app.seller.accountId, '--bot', bot)
+  return app
 }
 
-const messagesOf = async ({ sandbox }: Store): Promise<readonly string[]> => {
+const messagesOf = async ({ sandbox }: App): Promise<readonly string[]> => {
   const { messages } = (await (await fetch(`${sandbox}/_sandbox/telegram/messages`)).json()) as {
     messages: { text: string }[]
   }
@@ -28,31 +27,29 @@ const messagesOf = async ({ sandbox }: Store): Promise<readonly string[]> => {
 /**
  * Orders four addresses for the customer, who can get messages, and returns the payment page of the refusal.
  */
-const ask = async (store: Store, customer: string, key = store.reseller.key) => {
-  const headers = { 'Idempotency-Key': `order of ${customer}`, 'X-Reseller-Customer-Id': customer }
-  const short = await store.client.post('/api/v1/orders', store.four, { key, headers })
+const ask = async (app: App, customer: string, key = app.seller.key) => {
+  const headers = asCustomer(customer, `order of ${customer}`)
+  const short = await app.client.post('/api/v1/orders', app.four, { key, headers })
   assert.deepEqual([short.status, short.body.code], [402, 'customer_credit_insufficient'], short.text)
-  const { customers } = (await store.client.get('/api/v1/reseller/customers', { key: store.reseller.key }))
-    .body
+  const { customers } = (await app.reseller.get('/api/v1/reseller/customers')).body
   const { customerId } = customers.find((one: { customer: string }) => one.customer === customer)
   const path = `/api/v1/reseller/customers/${customerId}`
-  const json = { bot_chat_id: '4242' }
-  const patched = await store.client.call('PATCH', path, { key: store.reseller.key, json })
+  const patched = await app.reseller.call('PATCH', path, { json: { bot_chat_id: '4242' } })
   assert.equal(patched.status, 200, patched.text)
   return short.body as { depositId: string; chargeCents: number }
 }
 
 /** Pays and waits until the money is credited; the order's id. */
-const pay = async (store: Store, { depositId, chargeCents }: { depositId: string; chargeCents: number }) => {
-  await store.act(depositId, 'pay', chargeCents)
+const pay = async (app: App, { depositId, chargeCents }: { depositId: string; chargeCents: number }) => {
+  await app.act(depositId, 'pay', chargeCents)
   const wanted = { status: 'paid', credited_cents: chargeCents }
-  const { order_id: orderId } = await store.deposits(depositId, wanted)
+  const { order_id: orderId } = await app.untilDeposit(app.seller.key, depositId, wanted)
   return orderId as string
 }
 
 /** The order failed for this reason, the money stays in both books, and a retry gets the same answer. */
 const assertFailed = async (
-  store: Store,
+  app: App,
   orderId: string,
   {
     customer,
@@ -66,32 +63,32 @@ const assertFailed = async (
     walletCents: number
   },
 ) => {
-  const failed = await store.reads(orderId, 'failed')
+  const failed = await app.untilOrder(app.seller.key, orderId, 'failed')
   assert.deepEqual([failed.failureReason, failed.payUrl, failed.proxyIds], [reason, null, []])
-  assert.equal(await store.creditOf(customer), chargeCents, "the customer's credit is untouched")
-  assert.equal(await store.balance(store.reseller.key), walletCents, "the reseller's wallet is untouched")
-  const text = await until(async () => (await messagesOf(store)).find((one) => one.includes(orderId)), {
+  assert.equal(await app.listedCredit(customer), chargeCents, "the customer's credit is untouched")
+  assert.equal(await app.balance(app.seller.key), walletCents, "the reseller's wallet is untouched")
+  const text = await until(async () => (await messagesOf(app)).find((one) => one.includes(orderId)), {
     timeoutMs: 40_000,
     what: 'the message',
   })
   assert.match(text, /could not be placed.*The money stays in your credit/s)
-  await store.sound()
+  await app.verified()
 }
 
 test('a payment whose product was parked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openWithBot(t)
-  const { core } = store.farebox
-  const page = await ask(store, 'alice')
-  const walletCents = await store.balance(store.reseller.key)
+  const app = await openWithBot(t)
+  const { core } = app
+  const page = await ask(app, 'alice')
+  const walletCents = await app.balance(app.seller.key)
   await createCatalogService(core.runner).setState(
     { productId: 'isp-static', state: 'parked', successorId: null },
     operator,
   )
-  const orderId = await pay(store, page)
+  const orderId = await pay(app, page)
   const { chargeCents } = page
   const reason = 'product_unavailable'
-  await assertFailed(store, orderId, { customer: 'alice', reason, chargeCents, walletCents })
-  const again = await store.order(store.four, 'order of alice', 'alice')
+  await assertFailed(app, orderId, { customer: 'alice', reason, chargeCents, walletCents })
+  const again = await app.seller.order('alice', app.four, 'order of alice')
   assert.deepEqual([again.status, again.body.status, again.body.failureReason], [200, 'failed', reason])
   // Another key is a new order, and the credit is there for it.
   await createCatalogService(core.runner).setState(
@@ -99,42 +96,42 @@ test('a payment whose product was parked meanwhile: the order fails, the credit 
     operator,
   )
   const next = await until(async () => {
-    const answer = await store.order(store.four, 'again', 'alice')
+    const answer = await app.seller.order('alice', app.four, 'again')
     return answer.status === 201 && answer.body
   })
-  assert.equal(await store.creditOf('alice'), chargeCents - next.amountCents)
-  await store.sound()
+  assert.equal(await app.listedCredit('alice'), chargeCents - next.amountCents)
+  await app.verified()
 })
 
 test('a payment for a reseller who was blocked meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openWithBot(t)
-  const { accountId, key } = store.reseller
-  const page = await ask(store, 'alice')
-  const walletCents = await store.balance(key)
-  await store.accounts.block(accountId as never, 'fraud', operator)
-  const orderId = await pay(store, page)
+  const app = await openWithBot(t)
+  const { accountId, key } = app.seller
+  const page = await ask(app, 'alice')
+  const walletCents = await app.balance(key)
+  await app.accounts.block(accountId as never, 'fraud', operator)
+  const orderId = await pay(app, page)
   const { chargeCents } = page
-  await assertFailed(store, orderId, {
+  await assertFailed(app, orderId, {
     customer: 'alice',
     reason: 'account_blocked',
     chargeCents,
     walletCents,
   })
-  const again = await store.order(store.four, 'order of alice', 'alice')
+  const again = await app.seller.order('alice', app.four, 'order of alice')
   assert.deepEqual([again.status, again.body.code], [403, 'account_blocked'])
 })
 
 test('a payment for a key that has reached its cap: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openWithBot(t)
-  const { accountId, key } = store.reseller
-  const cost = store.quote.yourCostCents
-  const capped = await store.issueKey(accountId, cost)
-  const [first, second] = [await ask(store, 'alice', capped), await ask(store, 'bob', capped)]
-  await store.reads(await pay(store, first), 'completed')
-  const walletCents = await store.balance(key)
-  const orderId = await pay(store, second)
+  const app = await openWithBot(t)
+  const { accountId, key } = app.seller
+  const cost = app.quote.yourCostCents
+  const capped = await app.issueKey(accountId, cost)
+  const [first, second] = [await ask(app, 'alice', capped), await ask(app, 'bob', capped)]
+  await app.untilOrder(key, await pay(app, first), 'completed')
+  const walletCents = await app.balance(key)
+  const orderId = await pay(app, second)
   const { chargeCents } = second
-  await assertFailed(store, orderId, {
+  await assertFailed(app, orderId, {
     customer: 'bob',
     reason: 'spend_cap_reached',
     chargeCents,
@@ -143,72 +140,77 @@ test('a payment for a key that has reached its cap: the order fails, the credit 
 })
 
 test('a payment for a product that sold out meanwhile: the order fails, the credit stays, the customer is notified', async (t) => {
-  const store = await openWithBot(t)
-  const { key } = store.reseller
-  const page = await ask(store, 'alice')
+  const app = await openWithBot(t)
+  const { key } = app.seller
+  const page = await ask(app, 'alice')
   // Everything else is bought by the reseller itself.
-  const addresses = (quantity: number) => ({ ...store.four, quantity, method: 'wallet' })
-  await store.credit(store.reseller.accountId, 10_000_000)
+  const addresses = (quantity: number) => ({ ...app.four, quantity, method: 'wallet' })
+  await app.credit(app.seller.accountId, 10_000_000)
   for (let quantity = 64, n = 0; quantity >= 1; n += 1) {
-    const { status } = await store.order(addresses(quantity), `own ${n}`)
+    const { status } = await app.seller.order(null, addresses(quantity), `own ${n}`)
     if (status !== 201) quantity = Math.floor(quantity / 2)
   }
-  const walletCents = await store.balance(key)
-  const orderId = await pay(store, page)
+  const walletCents = await app.balance(key)
+  const orderId = await pay(app, page)
   const { chargeCents } = page
-  await assertFailed(store, orderId, { customer: 'alice', reason: 'out_of_stock', chargeCents, walletCents })
+  await assertFailed(app, orderId, { customer: 'alice', reason: 'out_of_stock', chargeCents, walletCents })
 })
 
 test("a payment while the reseller's wallet is short: the order waits a day for its credits, then fails, and the credit stays", async (t) => {
-  const store = await openWithBot(t)
-  const { accountId, key } = store.reseller
-  const { yourCostCents: cost } = store.quote
-  const [first, second] = [await ask(store, 'alice'), await ask(store, 'bob')]
+  const app = await openWithBot(t)
+  const { accountId, key } = app.seller
+  const { yourCostCents: cost } = app.quote
+  const [first, second] = [await ask(app, 'alice'), await ask(app, 'bob')]
   const spend = async (leave: number, reference: string) => {
-    const cents = leave - (await store.balance(key))
+    const cents = leave - (await app.balance(key))
     const adjust = ['wallet', 'adjust', '--account', accountId, '--cents', String(cents)]
-    await store.run(...adjust, '--reference', reference)
+    await app.run(...adjust, '--reference', reference)
   }
   await spend(cost - 1, 'spent')
-  const held = [await pay(store, first), await pay(store, second)] as const
+  const held = [await pay(app, first), await pay(app, second)] as const
   for (const orderId of held) {
-    const waiting = await store.read(orderId)
+    const waiting = await app.readOrder(key, orderId)
     assert.deepEqual([waiting.status, waiting.failureReason], ['awaiting_payment', 'insufficient_balance'])
   }
-  assert.deepEqual(await messagesOf(store), [], 'no message before the decision')
-  const retry = await store.order(store.four, 'order of alice', 'alice')
+  assert.deepEqual(await messagesOf(app), [], 'no message before the decision')
+  const retry = await app.seller.order('alice', app.four, 'order of alice')
   assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
   // A credit that is enough for one places one of them, within the day.
-  await store.credit(accountId, 1)
+  await app.credit(accountId, 1)
   const [placed] = await until(async () => {
     const done: string[] = []
-    for (const orderId of held) if ((await store.read(orderId)).status === 'completed') done.push(orderId)
+    for (const orderId of held)
+      if ((await app.readOrder(key, orderId)).status === 'completed') done.push(orderId)
     return done.length > 0 ? done : null
   })
   const left = held.find((orderId) => orderId !== placed) as string
-  assert.equal(await store.balance(key), 0)
-  store.ahead(25 * 60 * 60 * 1000)
+  assert.equal(await app.balance(key), 0)
+  app.ahead(25 * 60 * 60 * 1000)
   const customer = left === held[0] ? 'alice' : 'bob'
   const { chargeCents } = left === held[0] ? first : second
   const reason = 'insufficient_balance'
-  await assertFailed(store, left, { customer, reason, chargeCents, walletCents: 0 })
-  await store.credit(accountId, 10_000)
-  assert.equal((await store.read(left)).status, 'failed', 'what has failed is not placed by a later credit')
+  await assertFailed(app, left, { customer, reason, chargeCents, walletCents: 0 })
+  await app.credit(accountId, 10_000)
+  assert.equal(
+    (await app.readOrder(key, left)).status,
+    'failed',
+    'what has failed is not placed by a later credit',
+  )
 })
 
 test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {
-  const store = await openWithBot(t)
-  const { accountId, key } = store.reseller
-  const { yourCostCents: cost } = store.quote
-  const page = await ask(store, 'alice')
-  const cents = cost - 1 - (await store.balance(key))
-  await store.run(
+  const app = await openWithBot(t)
+  const { accountId, key } = app.seller
+  const { yourCostCents: cost } = app.quote
+  const page = await ask(app, 'alice')
+  const cents = cost - 1 - (await app.balance(key))
+  await app.run(
     ...['wallet', 'adjust', '--account', accountId, '--cents', String(cents), '--reference', 'spent'],
   )
-  const orderId = await pay(store, page)
-  assert.equal((await store.order(addresses(1), 'another', 'alice')).status, 201)
-  await store.credit(accountId, 10_000)
-  const { core } = store.farebox
+  const orderId = await pay(app, page)
+  assert.equal((await app.seller.order('alice', addresses(1), 'another')).status, 201)
+  await app.credit(accountId, 10_000)
+  const { core } = app
   let rounds = 0
   const tried: unknown[] = []
   const reactor = startAwaitingReactor({
@@ -233,10 +235,10 @@ test('a waiting order whose customer spent the credit is not retried, so that it
   await until(() => rounds > 3)
   assert.deepEqual(tried, [], 'its wallet has the cost, its customer has not the price')
 
-  const creditCents = await store.creditOf('alice')
-  store.ahead(25 * 60 * 60 * 1000)
-  const failed = await store.reads(orderId, 'failed')
+  const creditCents = await app.listedCredit('alice')
+  app.ahead(25 * 60 * 60 * 1000)
+  const failed = await app.untilOrder(key, orderId, 'failed')
   assert.equal(failed.failureReason, 'insufficient_balance')
-  assert.equal(await store.creditOf('alice'), creditCents)
-  await store.sound()
+  assert.equal(await app.listedCredit('alice'), creditCents)
+  await app.verified()
 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Browser, freshAccount, hiddenField, type Page, signedIn } from '../../support/console.ts'
+import { type Browser, hiddenField, type Page, signedIn } from '../../support/console.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /** The form fields that buy the quoted item of a page. */
@@ -28,10 +28,10 @@ const orderIdIn = ({ to }: Page): string =>
 const figure = (cents: number): string => (cents / 100).toFixed(2)
 
 test('a customer buys in the console', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const account = await freshAccount(service, 'bea@example.com', { cents: 30_000 })
-  const browser = await signedIn(service, account.accountId)
-  const api = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
+  const app = await testApp(t)
+  const account = await app.customer({ email: 'bea@example.com', cents: 30_000 })
+  const browser = await signedIn(app, account.accountId)
+  const api = (path: string) => app.buyer.get(`/api/v1${path}`, { key: account.key })
   const balance = async () => (await api('/wallet')).body.balanceCents as number
   const isp = '/console/catalogue/isp-static'
 
@@ -46,7 +46,7 @@ test('a customer buys in the console', async (t) => {
     const payUrl = /<a class="button first" href="([^"]+)"/.exec(page.html)?.[1] ?? ''
     assert.equal((await fetch(payUrl.replaceAll('&amp;', '&'))).status, 200)
     const id = made.to!.split('/').at(-1)
-    const answer = await fetch(`${service.demo.sandbox}/_sandbox/invoices/${id}/pay`, {
+    const answer = await fetch(`${app.demo.sandbox}/_sandbox/invoices/${id}/pay`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: '{}',
@@ -110,7 +110,7 @@ test('a customer buys in the console', async (t) => {
       assert.deepEqual([order.status, order.quantity], ['completed', 2])
       assert.equal(before - (await balance()), order.amountCents)
       assert.match((await browser.get(`/console/orders/${orderId}`)).html, /in the console/)
-      for await (const { type, data, metadata } of service.farebox.core.log.readStream(
+      for await (const { type, data, metadata } of app.core.log.readStream(
         `ledger-${account.accountId}` as never,
       ))
         if (type === 'WalletDebited') {
@@ -126,7 +126,7 @@ test('a customer buys in the console', async (t) => {
         quantity: 2,
         fulfillment_meta: { country: 'USA', period_days: 30 },
       }
-      const taken = await service.buyer.post('/api/v1/orders', input, {
+      const taken = await app.buyer.post('/api/v1/orders', input, {
         key: account.key,
         headers: { 'Idempotency-Key': form.form! },
       })
@@ -167,8 +167,8 @@ test('a customer buys in the console', async (t) => {
   })
 
   await t.test('the missing amount of a wallet is shown, with a link to add it', async () => {
-    const poor = await freshAccount(service, 'poor@example.com', { cents: 100 })
-    const visitor = await signedIn(service, poor.accountId)
+    const poor = await app.customer({ email: 'poor@example.com', cents: 100 })
+    const visitor = await signedIn(app, poor.accountId)
     const premium = '/console/catalogue/residential-premium'
     const page = await visitor.get(`${premium}?quantity=5`)
     const missing = Number(hiddenField(page, 'expected')) - 100
@@ -201,14 +201,14 @@ test('a customer buys in the console', async (t) => {
   })
 
   await t.test("a reseller pays its cost, and sees the customer's price", async () => {
-    const shop = await freshAccount(service, 'shop@example.com', { reseller: true, cents: 30_000 })
+    const shop = await app.customer({ email: 'shop@example.com', cents: 30_000, reseller: true })
     const set = ['--account', shop.accountId, '--discount', '20', '--markup', '1.5']
-    assert.equal((await operate(['reseller', 'set', ...set], service.env)).code, 0)
-    const visitor = await signedIn(service, shop.accountId)
+    assert.equal((await operate(['reseller', 'set', ...set], app.env)).code, 0)
+    const visitor = await signedIn(app, shop.accountId)
     // A process learns of new terms a moment after the command that set them.
     const quoted = await until(async () => {
       const path = '/api/v1/products/residential-premium/price?quantity=10'
-      const { body } = await service.buyer.get(path, { key: shop.key })
+      const { body } = await app.buyer.get(path, { key: shop.key })
       return body.yourCostCents < body.amountCents && body
     })
     const page = await visitor.get('/console/catalogue/residential-premium?quantity=10')
@@ -220,7 +220,7 @@ test('a customer buys in the console', async (t) => {
   })
 
   await t.test('the books pass verification', async () => {
-    const { code, out } = await operate(['ledger', 'verify', '--json'], service.env)
+    const { code, out } = await operate(['ledger', 'verify', '--json'], app.env)
     assert.equal(code, 0, out)
   })
 })

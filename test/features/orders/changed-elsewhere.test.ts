@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { addresses } from '../../support/app-actions.ts'
 import { call, farebox, startFarebox } from '../../support/farebox.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openShop, type Shop } from '../deposits/support.ts'
-import { addresses, openStore } from './store.ts'
 
 /**
  * The effect of a payment depends on streams that it does not write: the account, the stock, the order.
@@ -11,13 +11,13 @@ import { addresses, openStore } from './store.ts'
  * read.
  */
 const openWatched = async (t: TestContext) => {
-  const shop = await openShop(t)
+  const app = await testApp(t)
   const operate = async (...args: readonly string[]) => {
-    const { code, out, err } = await farebox(t, [...args, '--json'], shop.env)
+    const { code, out, err } = await farebox(t, [...args, '--json'], app.env)
     assert.equal(code, 0, err)
     return JSON.parse(out)
   }
-  return { ...shop, operate }
+  return { ...app, operate }
 }
 type Watched = Awaited<ReturnType<typeof openWatched>>
 
@@ -31,7 +31,7 @@ const customerByCli = async ({ operate, client }: Watched) => {
   return { accountId, key } as { accountId: string; key: string }
 }
 
-const orderOnPage = async ({ client }: Shop, key: string, name: string, body: object = gigabytes) => {
+const orderOnPage = async ({ client }: TestApp, key: string, name: string, body: object = gigabytes) => {
   const { status, body: order } = await client.post('/api/v1/orders', body, {
     key,
     headers: { 'Idempotency-Key': name },
@@ -45,86 +45,86 @@ const orderOnPage = async ({ client }: Shop, key: string, name: string, body: ob
 }
 
 /** Pays the order's invoice; returns the order once the money is credited. */
-const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof orderOnPage>>) => {
-  await shop.act(order.depositId, 'pay', Math.max(1_000, order.cents))
-  await shop.reads(key, order.depositId, { status: 'paid' })
-  const { status, failureReason } = (await shop.client.get(`/api/v1/orders/${order.orderId}`, { key })).body
+const paid = async (app: TestApp, key: string, order: Awaited<ReturnType<typeof orderOnPage>>) => {
+  await app.act(order.depositId, 'pay', Math.max(1_000, order.cents))
+  await app.untilDeposit(key, order.depositId, { status: 'paid' })
+  const { status, failureReason } = (await app.client.get(`/api/v1/orders/${order.orderId}`, { key })).body
   return [status, failureReason]
 }
 
 test('an order paid after its account was blocked fails, though an earlier one was placed', async (t) => {
-  const shop = await openWatched(t)
-  const { key, accountId } = await customerByCli(shop)
-  const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
-  assert.deepEqual(await paid(shop, key, before), ['completed', null])
-  await shop.operate('accounts', 'block', accountId)
-  assert.deepEqual(await paid(shop, key, after), ['failed', 'account_blocked'])
+  const app = await openWatched(t)
+  const { key, accountId } = await customerByCli(app)
+  const [before, after] = [await orderOnPage(app, key, '1'), await orderOnPage(app, key, '2')]
+  assert.deepEqual(await paid(app, key, before), ['completed', null])
+  await app.operate('accounts', 'block', accountId)
+  assert.deepEqual(await paid(app, key, after), ['failed', 'account_blocked'])
 })
 
 test('an order paid after its account was unblocked is placed, though an earlier one failed', async (t) => {
-  const shop = await openWatched(t)
-  const { key, accountId } = await customerByCli(shop)
-  const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
-  await shop.operate('accounts', 'block', accountId)
-  assert.deepEqual(await paid(shop, key, before), ['failed', 'account_blocked'])
-  await shop.operate('accounts', 'unblock', accountId)
-  assert.deepEqual(await paid(shop, key, after), ['completed', null])
+  const app = await openWatched(t)
+  const { key, accountId } = await customerByCli(app)
+  const [before, after] = [await orderOnPage(app, key, '1'), await orderOnPage(app, key, '2')]
+  await app.operate('accounts', 'block', accountId)
+  assert.deepEqual(await paid(app, key, before), ['failed', 'account_blocked'])
+  await app.operate('accounts', 'unblock', accountId)
+  assert.deepEqual(await paid(app, key, after), ['completed', null])
 })
 
 test('an order of addresses that is paid after the operator stocked them is placed', async (t) => {
-  const shop = await openWatched(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const rich = await shop.customer({ cents: 100_000_000 })
-  const order = await orderOnPage(shop, key, '1', addresses(1, { method: 'card' }))
+  const app = await openWatched(t)
+  const { key } = await app.customer({ cents: 0 })
+  const rich = await app.customer({ cents: 100_000_000 })
+  const order = await orderOnPage(app, key, '1', addresses(1, { method: 'card' }))
   // Sold out, which this process knows from the refusals that end it.
   for (let quantity = 128, n = 0; quantity >= 1; n += 1) {
     const headers = { 'Idempotency-Key': `all ${n}` }
-    const { status } = await shop.client.post('/api/v1/orders', addresses(quantity), {
+    const { status } = await app.client.post('/api/v1/orders', addresses(quantity), {
       key: rich.key,
       headers,
     })
     if (status !== 201) quantity = Math.floor(quantity / 2)
   }
   const where = ['--product', 'isp-static', '--country', 'USA']
-  await shop.operate('stock', 'add', ...where, '--addresses', '203.0.113.7')
-  assert.deepEqual(await paid(shop, key, order), ['completed', null])
+  await app.operate('stock', 'add', ...where, '--addresses', '203.0.113.7')
+  assert.deepEqual(await paid(app, key, order), ['completed', null])
 })
 
 test('a chargeback blocks its account again if the operator unblocked it after an earlier one', async (t) => {
-  const shop = await openWatched(t)
-  const { key, accountId } = await shop.customer({ cents: 0 })
+  const app = await openWatched(t)
+  const { key, accountId } = await app.customer({ cents: 0 })
   const deposit = async () => {
-    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_000, method: 'card' })
-    await shop.act(id, 'pay', 2_000)
-    await shop.reads(key, id, { status: 'paid' })
+    const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2_000, method: 'card' })
+    await app.act(id, 'pay', 2_000)
+    await app.untilDeposit(key, id, { status: 'paid' })
     return id as string
   }
   const [first, second] = [await deposit(), await deposit()]
-  const isBlocked = async () => (await shop.operate('accounts', 'show', accountId)).blocked
-  await shop.act(first, 'dispute')
-  await shop.untilBalance(key, 2_000)
+  const isBlocked = async () => (await app.operate('accounts', 'show', accountId)).blocked
+  await app.act(first, 'dispute')
+  await app.untilBalance(key, 2_000)
   assert.equal(await isBlocked(), true)
-  await shop.operate('accounts', 'unblock', accountId)
-  await shop.act(second, 'dispute')
-  await shop.untilBalance(key, 0)
+  await app.operate('accounts', 'unblock', accountId)
+  await app.act(second, 'dispute')
+  await app.untilBalance(key, 0)
   assert.equal(await isBlocked(), true)
 })
 
 test('an order is placed by the payment of an invoice that another process opened for it', async (t) => {
-  const store = await openStore(t)
-  const { key } = store.reseller
-  const other = await startFarebox(t, { ...store.env, FAREBOX_SANDBOX_URL: store.sandbox }, ['http'])
+  const app = await testApp(t, { with: ['cardReseller'] })
+  const { key } = app.seller
+  const other = await startFarebox(t, { ...app.env, FAREBOX_SANDBOX_URL: app.sandbox }, ['http'])
   const ask = (baseUrl: string) =>
     call(`${baseUrl}/api/v1/orders`, key, {
-      body: store.four,
+      body: app.four,
       headers: { 'Idempotency-Key': 'A', 'X-Reseller-Customer-Id': 'alice' },
     })
-  const first = await ask(store.baseUrl)
-  await store.act(first.body.depositId, 'expire')
-  await store.deposits(first.body.depositId, { status: 'expired' })
+  const first = await ask(app.baseUrl)
+  await app.act(first.body.depositId, 'expire')
+  await app.untilDeposit(key, first.body.depositId, { status: 'expired' })
   const second = await ask(other.baseUrl)
   assert.notEqual(second.body.depositId, first.body.depositId)
-  await store.act(second.body.depositId, 'pay', second.body.chargeCents)
-  const { order_id: orderId } = await store.deposits(second.body.depositId, { status: 'paid' })
-  await store.reads(orderId, 'completed')
+  await app.act(second.body.depositId, 'pay', second.body.chargeCents)
+  const { order_id: orderId } = await app.untilDeposit(key, second.body.depositId, { status: 'paid' })
+  await app.untilOrder(key, orderId, 'completed')
 })

@@ -1,33 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
-import { commands as walletCommands } from '../../../src/features/wallet/commands.ts'
-import { orderCommands } from '../../support/order-commands.ts'
-import { startService } from '../../support/service.ts'
+import { addresses, asCustomer } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { cliOf } from '../resellers/cli.ts'
 
 const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
-const addresses = (quantity: number) => ({
-  product_id: 'isp-static',
-  quantity,
-  fulfillment_meta: { country: 'USA', period_days: 30 },
-})
-
 test('orders for customers', async (t) => {
-  const service = await startService(t)
-  const { reseller, demo } = service
+  const app = await testApp(t)
+  const { reseller, demo } = app
   const { accountId } = demo.reseller
-  const cli = cliOf(service.farebox, [...resellerCommands, ...orderCommands, ...walletCommands])
-  const run = async (...args: readonly string[]) => {
-    const ran = await cli(...args)
-    assert.equal(ran.code, 0, ran.err)
-    return ran.json
-  }
-  const as = (customer: string, name: string) => ({
-    headers: { 'Idempotency-Key': name, 'X-Reseller-Customer-Id': customer },
-  })
+  const { cli, run } = app
+  const as = (customer: string, name: string) => ({ headers: asCustomer(customer, name) })
   const alone = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const creditOf = async (customer: string): Promise<number> => {
     const { customers } = await run('customers', 'list', '--account', accountId)

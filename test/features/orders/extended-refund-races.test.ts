@@ -10,22 +10,20 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
-import { orderCommands } from '../../support/order-commands.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { createShopProcess, mortal, type ShopProcess } from '../../support/prefix-process.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { startService } from '../../support/service.ts'
-import { cliOf } from '../resellers/cli.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
 const clock = Date.now
 const startCents = 100_000
 
 test('the order of extended addresses is refunded on the command line after its extension, and not before', async (t) => {
-  const service = await startService(t)
-  const { buyer } = service
-  const cli = cliOf(service.farebox, orderCommands)
+  const app = await testApp(t)
+  const { buyer } = app
+  const { cli } = app
   const wallet = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
   const key = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const rented = async (orderId: string) =>

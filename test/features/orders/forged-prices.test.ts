@@ -1,25 +1,23 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { readConfig } from '../../../src/app/config.ts'
-import { openFarebox } from '../../../src/app/start.ts'
-import { createLogger } from '../../../src/platform/http/logging.ts'
-import { done, openStage } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
 import { farebox } from '../../support/farebox.ts'
-import { httpClient } from '../../support/http.ts'
+import type { HttpClient } from '../../support/http.ts'
+import { secondClient, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const orders = '/api/v1/orders'
 const five = { product_id: 'residential-premium', quantity: 5 }
 
 test('an order is priced by the log, whatever the read tables of prices contain', async (t) => {
-  const stage = await openStage(t)
-  const { pool } = stage.farebox.core
-  const reseller = await stage.customer({ cents: 100_000, reseller: true })
-  const buyer = await stage.customer({ cents: 100_000 })
+  const app = await testApp(t)
+  const { pool } = app.core
+  const reseller = await app.customer({ cents: 100_000, reseller: true })
+  const buyer = await app.customer({ cents: 100_000 })
   const discount = ['reseller', 'set', '--account', reseller.accountId, '--discount', '10']
-  assert.equal((await farebox(t, discount, stage.env)).code, 0)
-  const costOf = async (client: typeof stage.client, key: string): Promise<number> => {
+  assert.equal((await farebox(t, discount, app.env)).code, 0)
+  const costOf = async (client: HttpClient, key: string): Promise<number> => {
     const { status, text, body } = await client.post(orders, five, {
       key,
       headers: { 'Idempotency-Key': randomUUID() },
@@ -29,10 +27,10 @@ test('an order is priced by the log, whatever the read tables of prices contain'
   }
   const path = '/api/v1/products/residential-premium/price?quantity=5'
   await until(
-    async () => (await done(stage.client.get(path, { key: reseller.key }))).body.yourCostCents === 2475,
+    async () => (await done(app.client.get(path, { key: reseller.key }))).body.yourCostCents === 2475,
   )
-  const price = await costOf(stage.client, buyer.key)
-  assert.equal(await costOf(stage.client, reseller.key), 2475)
+  const price = await costOf(app.client, buyer.key)
+  assert.equal(await costOf(app.client, reseller.key), 2475)
 
   const { rowCount } = await pool.query(
     `update read.catalog set products = regexp_replace(products::text, '"unitPriceMicros": ?[0-9]+', '"unitPriceMicros":10000', 'g')::jsonb`,
@@ -42,16 +40,7 @@ test('an order is priced by the log, whatever the read tables of prices contain'
     `update read.reseller_terms set terms = terms || '{"discountBp": 9900}', position = position + 1`,
   )
   // A process that starts on these tables, and the one that runs.
-  const beside = await openFarebox({
-    config: readConfig(stage.env),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => beside.close())
-  for (const client of [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]) {
+  for (const client of [app.client, await secondClient(t, app)]) {
     assert.equal(await costOf(client, buyer.key), price)
     assert.equal(await costOf(client, reseller.key), 2475)
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openTown } from './store.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const orders = '/api/v1/orders'
 
@@ -9,14 +9,14 @@ for (const { product, country, meta } of [
   { product: 'mobile-dedicated', country: 'GBR', meta: {} },
 ])
   test(`the free addresses of ${product} in the options and in a refusal are correct, and one order gets all of them`, async (t) => {
-    const town = await openTown(t)
-    const { key } = await town.customer({ cents: 100_000_000 })
-    const { body: options } = await town.client.get(`/api/v1/products/${product}/options`, { key })
+    const app = await testApp(t)
+    const { key } = await app.customer({ cents: 100_000_000 })
+    const { body: options } = await app.client.get(`/api/v1/products/${product}/options`, { key })
     const place = options.countries.find(({ alpha3 }: { alpha3: string }) => alpha3 === country)
     assert.ok(place?.available > 0, JSON.stringify(options.countries))
     const { available } = place
     const order = (quantity: number, method = 'wallet') =>
-      town.client.post(
+      app.client.post(
         orders,
         {
           product_id: product,

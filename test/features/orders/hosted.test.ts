@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { addresses } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { addresses, openStore, openTown } from './store.ts'
 
 const orders = '/api/v1/orders'
 const traffic = (quantity: number, more: object = {}) => ({
@@ -11,46 +12,46 @@ const traffic = (quantity: number, more: object = {}) => ({
 })
 describe('an own order on a rail', () => {
   test('awaits its payment and is placed by it, in one append', async (t) => {
-    const town = await openTown(t)
-    const { key } = await town.customer({ cents: 0 })
+    const app = await testApp(t)
+    const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'own' }
-    const made = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    const made = await app.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
     assert.equal(made.status, 201, made.text)
     const { orderId, payUrl, amountCents } = made.body
     assert.deepEqual([made.body.status, made.body.planId], ['awaiting_payment', null])
     assert.match(payUrl, /^http/)
-    const again = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    const again = await app.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
     assert.deepEqual([again.status, again.body], [200, made.body])
-    assert.deepEqual(await town.read(orderId, key), made.body)
-    const listed = await town.client.get(`${orders}?status=awaiting_payment`, { key })
+    assert.deepEqual(await app.readOrder(key, orderId), made.body)
+    const listed = await app.client.get(`${orders}?status=awaiting_payment`, { key })
     assert.deepEqual([listed.body.total, listed.body.orders[0].payUrl], [1, payUrl])
-    const { deposits } = (await town.client.get('/api/v1/deposits', { key })).body
+    const { deposits } = (await app.client.get('/api/v1/deposits', { key })).body
     const [deposit] = deposits
     assert.deepEqual(
       [deposit.for_order, deposit.order_id, deposit.amount_cents],
       [true, orderId, amountCents],
     )
-    await town.act(deposit.deposit_id, 'pay', amountCents + 77)
-    const done = await town.reads(orderId, 'completed', key)
+    await app.act(deposit.deposit_id, 'pay', amountCents + 77)
+    const done = await app.untilOrder(key, orderId, 'completed')
     assert.deepEqual([done.payUrl, done.balanceCents], [null, 77])
     assert.match(done.planId, /^pln_/)
-    assert.equal(await town.balance(key), 77)
-    await town.reads(orderId, 'completed', key)
-    const { transactions } = (await town.client.get('/api/v1/wallet/transactions', { key })).body
+    assert.equal(await app.balance(key), 77)
+    await app.untilOrder(key, orderId, 'completed')
+    const { transactions } = (await app.client.get('/api/v1/wallet/transactions', { key })).body
     assert.deepEqual(
       transactions.map(({ type }: { type: string }) => type),
       ['order', 'deposit'],
     )
-    await town.sound()
+    await app.verified()
   })
 
   test('requested thirty times at once under one key is created once: 201, and 200 for every other', async (t) => {
-    const town = await openTown(t)
-    const { key } = await town.customer({ cents: 0 })
+    const app = await testApp(t)
+    const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'thirty' }
     const answers = await Promise.all(
       Array.from({ length: 30 }, () =>
-        town.client.post(orders, traffic(1, { method: 'card' }), { key, headers }),
+        app.client.post(orders, traffic(1, { method: 'card' }), { key, headers }),
       ),
     )
     const said = answers.map(
@@ -58,76 +59,76 @@ describe('an own order on a rail', () => {
     )
     assert.deepEqual(said.sort(), [...Array(29).fill('200 true'), '201 made'])
     assert.equal(new Set(answers.map(({ body }) => `${body.orderId} ${body.payUrl}`)).size, 1)
-    assert.equal((await town.client.get('/api/v1/deposits', { key })).body.total, 1)
-    await town.sound()
+    assert.equal((await app.client.get('/api/v1/deposits', { key })).body.total, 1)
+    await app.verified()
   })
 
   test('shows the charge and its deposit, and so do its read, the list and the command', async (t) => {
-    const town = await openTown(t)
-    const { key, accountId } = await town.customer({ cents: 0 })
+    const app = await testApp(t)
+    const { key, accountId } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'small' }
-    const { body } = await town.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
+    const { body } = await app.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
     assert.deepEqual([body.amountCents, body.chargeCents], [550, 1_000])
-    const deposit = (await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body
+    const deposit = (await app.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body
     assert.deepEqual(
       [deposit.amount_cents, deposit.pay_url, deposit.order_id],
       [body.chargeCents, body.payUrl, body.orderId],
     )
     assert.match(await (await fetch(body.payUrl)).text(), /10\.00/)
-    const again = await town.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
+    const again = await app.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
     assert.deepEqual(again.body, body)
-    assert.deepEqual(await town.read(body.orderId, key), body)
-    assert.deepEqual((await town.client.get(orders, { key })).body.orders, [body])
-    const { accountId: of, refunds, ...shown } = await town.run('orders', 'show', body.orderId)
+    assert.deepEqual(await app.readOrder(key, body.orderId), body)
+    assert.deepEqual((await app.client.get(orders, { key })).body.orders, [body])
+    const { accountId: of, refunds, ...shown } = await app.run('orders', 'show', body.orderId)
     assert.deepEqual([of, refunds, shown], [accountId, [], body])
-    assert.deepEqual((await town.run('orders', 'list', '--account', accountId)).orders, [
+    assert.deepEqual((await app.run('orders', 'list', '--account', accountId)).orders, [
       { accountId, ...body },
     ])
 
-    await town.act(body.depositId, 'pay')
-    const done = await town.reads(body.orderId, 'completed', key)
+    await app.act(body.depositId, 'pay')
+    const done = await app.untilOrder(key, body.orderId, 'completed')
     assert.deepEqual([done.depositId, done.chargeCents, done.payUrl], [body.depositId, null, null])
-    assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
+    assert.equal((await app.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
   })
 
   test('has no payment page after its invoice expired, even without a callback', async (t) => {
-    const town = await openTown(t)
-    const { key } = await town.customer({ cents: 0 })
+    const app = await testApp(t)
+    const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'expires' }
-    const { body } = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    const { body } = await app.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
     assert.match(body.payUrl, /^http/)
-    await town.switches({ down: true })
-    town.ahead(25 * 60 * 60 * 1000)
+    await app.switches({ down: true })
+    app.ahead(25 * 60 * 60 * 1000)
     const dead = { ...body, payUrl: null }
-    assert.deepEqual(await town.read(body.orderId, key), dead)
-    assert.deepEqual((await town.client.get(orders, { key })).body.orders, [dead])
-    const again = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.deepEqual(await app.readOrder(key, body.orderId), dead)
+    assert.deepEqual((await app.client.get(orders, { key })).body.orders, [dead])
+    const again = await app.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
     assert.deepEqual([again.status, again.body], [200, dead])
-    assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
+    assert.equal((await app.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
   })
 
   test('is canceled when its invoice closes, and later money is credited', async (t) => {
-    const town = await openTown(t, { FAREBOX_DEPOSIT_LOOK_MS: '500' })
-    const { key } = await town.customer({ cents: 0 })
+    const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
+    const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'closes' }
-    const { body } = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
-    await town.act(body.depositId, 'expire')
-    const canceled = await town.reads(body.orderId, 'canceled', key)
+    const { body } = await app.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
+    await app.act(body.depositId, 'expire')
+    const canceled = await app.untilOrder(key, body.orderId, 'canceled')
     assert.deepEqual([canceled.payUrl, canceled.cancelReason], [null, 'invoice_expired'])
     assert.ok(Date.parse(canceled.canceledAt) >= Date.parse(canceled.createdAt))
-    const again = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
+    const again = await app.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
     assert.deepEqual([again.status, again.body], [200, canceled])
-    await town.act(body.depositId, 'pay', body.amountCents)
-    await until(async () => (await town.balance(key)) === body.amountCents)
-    assert.equal((await town.read(body.orderId, key)).status, 'canceled')
-    await town.sound()
+    await app.act(body.depositId, 'pay', body.amountCents)
+    await until(async () => (await app.balance(key)) === body.amountCents)
+    assert.equal((await app.readOrder(key, body.orderId)).status, 'canceled')
+    await app.verified()
   })
 
   test('is refused before any invoice when it cannot be placed', async (t) => {
-    const town = await openTown(t)
-    const { key } = await town.customer({ cents: 0 })
+    const app = await testApp(t)
+    const { key } = await app.customer({ cents: 0 })
     const refused = async (json: object, status: number, code: string) => {
-      const answer = await town.client.post(orders, json, { key })
+      const answer = await app.client.post(orders, json, { key })
       assert.deepEqual([answer.status, answer.body.code], [status, code], answer.text)
     }
     const servers = { product_id: 'ipv4-datacenter', fulfillment_meta: { country: 'CAN', period_days: 30 } }
@@ -136,19 +137,20 @@ describe('an own order on a rail', () => {
     await refused(traffic(5, { method: 'pix' }), 403, 'deposits_not_available')
     await refused(traffic(5, { method: 'shells' }), 400, 'unsupported_method')
     await refused(traffic(5, { method: 'card', expected_amount_cents: 1 }), 409, 'price_changed')
-    await town.switches({ down: true })
+    await app.switches({ down: true })
     await refused(traffic(5, { method: 'card' }), 502, 'gateway_unavailable')
-    assert.equal((await town.client.get(orders, { key })).body.total, 0)
-    await town.sound()
+    assert.equal((await app.client.get(orders, { key })).body.total, 0)
+    await app.verified()
   })
 })
 
 describe('an order for a customer that is short of credit', () => {
   test('has a payment page, the same on every retry, and is placed under its key when that is paid', async (t) => {
-    const town = await openStore(t)
-    const { quote } = town
-    const input = addresses(4, { method: 'card' })
-    const short = await town.order(input, 'k', 'alice')
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key } = app.seller
+    const { quote } = app
+    const input = app.four
+    const short = await app.seller.order('alice', input, 'k')
     assert.equal(short.status, 402, short.text)
     const { code, shortfallCents, chargeCents, depositId, payUrl } = short.body
     assert.equal(code, 'customer_credit_insufficient')
@@ -157,98 +159,97 @@ describe('an order for a customer that is short of credit', () => {
     const page = await (await fetch(payUrl)).text()
     assert.match(page, /SANDBOX/)
     assert.match(page, /Ann &amp; Co/)
-    const deposit = await town.deposit(depositId)
+    const deposit = await app.readDeposit(key, depositId)
     assert.deepEqual([deposit.for_order, deposit.customer], [true, 'alice'])
-    const waiting = await town.read(deposit.order_id)
+    const waiting = await app.readOrder(key, deposit.order_id)
     assert.deepEqual([waiting.status, waiting.payUrl], ['awaiting_payment', payUrl])
 
     // The price is frozen for the life of the invoice.
-    await town.run('reseller', 'set', '--account', town.reseller.accountId, '--markup', '3')
+    await app.run('reseller', 'set', '--account', app.seller.accountId, '--markup', '3')
     const path = '/api/v1/products/isp-static/price?quantity=4&country=USA&period_days=30'
     await until(
-      async () =>
-        (await town.client.get(path, { key: town.reseller.key })).body.amountCents > quote.amountCents,
+      async () => (await app.client.get(path, { key: app.seller.key })).body.amountCents > quote.amountCents,
     )
     const { requestId: _a, ...first } = short.body
-    const { requestId: _b, ...second } = (await town.order(input, 'k', 'alice')).body
+    const { requestId: _b, ...second } = (await app.seller.order('alice', input, 'k')).body
     assert.deepEqual(second, first)
-    const other = await town.order(input, 'k', 'bob')
+    const other = await app.seller.order('bob', input, 'k')
     assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
 
-    await town.act(depositId, 'pay', chargeCents)
-    const done = await town.reads(deposit.order_id, 'completed')
+    await app.act(depositId, 'pay', chargeCents)
+    const done = await app.untilOrder(key, deposit.order_id, 'completed')
     assert.deepEqual([done.amountCents, done.yourCostCents], [quote.amountCents, quote.yourCostCents])
-    assert.equal(await town.creditOf('alice'), chargeCents - quote.amountCents)
-    const replay = await town.order(input, 'k', 'alice')
+    assert.equal(await app.listedCredit('alice'), chargeCents - quote.amountCents)
+    const replay = await app.seller.order('alice', input, 'k')
     assert.deepEqual([replay.status, replay.body.orderId], [200, deposit.order_id])
     assert.equal(replay.headers.get('idempotency-replayed'), 'true')
-    await town.sound()
+    await app.verified()
   })
 
   test('is placed by the retry itself when no callback arrived', async (t) => {
-    const town = await openStore(t)
-    await town.switches({ lost: 1 })
-    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
-    await town.act(short.body.depositId, 'pay')
-    const placed = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    const app = await testApp(t, { with: ['cardReseller'] })
+    await app.switches({ lost: 1 })
+    const short = await app.seller.order('alice', app.four, 'k')
+    await app.act(short.body.depositId, 'pay')
+    const placed = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
-    await town.sound()
+    await app.verified()
   })
 
   test('that is underpaid keeps the payment, and the next retry invoices the rest', async (t) => {
-    const town = await openStore(t)
-    const input = addresses(4, { method: 'card' })
-    const short = await town.order(input, 'k', 'alice')
-    await town.act(short.body.depositId, 'expire')
-    const next = await town.order(input, 'k', 'alice')
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const input = app.four
+    const short = await app.seller.order('alice', input, 'k')
+    await app.act(short.body.depositId, 'expire')
+    const next = await app.seller.order('alice', input, 'k')
     assert.equal(next.status, 402, next.text)
     assert.notEqual(next.body.depositId, short.body.depositId)
-    await town.run(
-      ...['customers', 'credit', '--account', town.reseller.accountId, '--customer', 'alice'],
+    await app.run(
+      ...['customers', 'credit', '--account', app.seller.accountId, '--customer', 'alice'],
       ...['--cents', '100', '--reference', 'cash'],
     )
-    await town.act(next.body.depositId, 'expire')
-    const rest = await town.order(input, 'k', 'alice')
-    assert.equal(rest.body.shortfallCents, town.quote.amountCents - 100)
-    await town.run(
-      ...['customers', 'credit', '--account', town.reseller.accountId, '--customer', 'alice'],
-      ...['--cents', String(town.quote.amountCents - 100), '--reference', 'cash 2'],
+    await app.act(next.body.depositId, 'expire')
+    const rest = await app.seller.order('alice', input, 'k')
+    assert.equal(rest.body.shortfallCents, app.quote.amountCents - 100)
+    await app.run(
+      ...['customers', 'credit', '--account', app.seller.accountId, '--customer', 'alice'],
+      ...['--cents', String(app.quote.amountCents - 100), '--reference', 'cash 2'],
     )
-    const placed = await town.order(input, 'k', 'alice')
+    const placed = await app.seller.order('alice', input, 'k')
     assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
-    await town.act(rest.body.depositId, 'pay')
-    await until(async () => (await town.creditOf('alice')) === rest.body.chargeCents)
-    await town.sound()
+    await app.act(rest.body.depositId, 'pay')
+    await until(async () => (await app.listedCredit('alice')) === rest.body.chargeCents)
+    await app.verified()
   })
 
   test('has no payment page without a live rail, and none above $5,000', async (t) => {
-    const town = await openStore(t)
+    const app = await testApp(t, { with: ['cardReseller'] })
     for (const input of [addresses(4), addresses(4, { method: 'crypto' }), addresses(4, { method: 'pix' })]) {
-      const short = await town.order(input, JSON.stringify(input), 'alice')
+      const short = await app.seller.order('alice', input, JSON.stringify(input))
       assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
       assert.deepEqual(
         [short.body.payUrl, short.body.depositId, short.body.chargeCents],
         [undefined, undefined, undefined],
       )
     }
-    await town.run(
-      ...['wallet', 'credit', '--account', town.reseller.accountId],
+    await app.run(
+      ...['wallet', 'credit', '--account', app.seller.accountId],
       ...['--cents', '10000000', '--reference', 'rich'],
     )
-    const dear = await town.order(traffic(2_000, { method: 'card' }), 'dear', 'alice')
+    const dear = await app.seller.order('alice', traffic(2_000, { method: 'card' }), 'dear')
     assert.deepEqual(
       [dear.body.code, dear.body.payUrl],
       ['customer_credit_insufficient', undefined],
       dear.text,
     )
-    await town.sound()
+    await app.verified()
   })
 
   test('opens no invoice while the wallet of the reseller is short', async (t) => {
-    const town = await openStore(t)
-    const { accountId, key } = town.reseller
-    const cents = await town.balance(key)
-    await town.run(
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { accountId, key } = app.seller
+    const cents = await app.balance(key)
+    await app.run(
       'wallet',
       'adjust',
       '--account',
@@ -258,18 +259,18 @@ describe('an order for a customer that is short of credit', () => {
       '--reference',
       'x',
     )
-    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    const short = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([short.status, short.body.code], [402, 'insufficient_balance'])
-    assert.equal((await town.client.get('/api/v1/deposits', { key })).body.total, 0)
-    await town.sound()
+    assert.equal((await app.client.get('/api/v1/deposits', { key })).body.total, 0)
+    await app.verified()
   })
 
   test('whose reseller runs short before the payment waits, and is placed by the next credit', async (t) => {
-    const town = await openStore(t)
-    const { accountId, key } = town.reseller
-    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
-    const cents = await town.balance(key)
-    await town.run(
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { accountId, key } = app.seller
+    const short = await app.seller.order('alice', app.four, 'k')
+    const cents = await app.balance(key)
+    await app.run(
       'wallet',
       'adjust',
       '--account',
@@ -279,38 +280,38 @@ describe('an order for a customer that is short of credit', () => {
       '--reference',
       'x',
     )
-    await town.act(short.body.depositId, 'pay')
-    const { order_id: orderId } = await town.deposits(short.body.depositId, { status: 'paid' })
-    const held = await town.read(orderId)
+    await app.act(short.body.depositId, 'pay')
+    const { order_id: orderId } = await app.untilDeposit(key, short.body.depositId, { status: 'paid' })
+    const held = await app.readOrder(key, orderId)
     assert.deepEqual([held.status, held.failureReason], ['awaiting_payment', 'insufficient_balance'])
-    const retry = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    const retry = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
-    assert.equal(await town.creditOf('alice'), short.body.chargeCents)
-    await town.run('wallet', 'credit', '--account', accountId, '--cents', '100000', '--reference', 'more')
-    await town.reads(orderId, 'completed')
-    assert.equal(await town.creditOf('alice'), short.body.chargeCents - town.quote.amountCents)
-    await town.sound()
+    assert.equal(await app.listedCredit('alice'), short.body.chargeCents)
+    await app.run('wallet', 'credit', '--account', accountId, '--cents', '100000', '--reference', 'more')
+    await app.untilOrder(key, orderId, 'completed')
+    assert.equal(await app.listedCredit('alice'), short.body.chargeCents - app.quote.amountCents)
+    await app.verified()
   })
 
   test('that is sold out when it is paid fails, and the credit stays', async (t) => {
-    const town = await openStore(t)
-    const { key } = town.reseller
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key } = app.seller
     const few = {
       product_id: 'isp-static',
       quantity: 20,
       fulfillment_meta: { country: 'POL', period_days: 30 },
     }
-    const short = await town.order({ ...few, method: 'card' }, 'k', 'alice')
+    const short = await app.seller.order('alice', { ...few, method: 'card' }, 'k')
     assert.equal(short.status, 402, short.text)
-    const rest = await town.order({ ...few, quantity: 50 }, 'own')
+    const rest = await app.seller.order(null, { ...few, quantity: 50 }, 'own')
     assert.equal(rest.status, 201, rest.text)
-    const before = await town.balance(key)
-    await town.act(short.body.depositId, 'pay')
-    const { order_id: orderId } = await town.deposits(short.body.depositId, { status: 'paid' })
-    const failed = await town.reads(orderId, 'failed')
+    const before = await app.balance(key)
+    await app.act(short.body.depositId, 'pay')
+    const { order_id: orderId } = await app.untilDeposit(key, short.body.depositId, { status: 'paid' })
+    const failed = await app.untilOrder(key, orderId, 'failed')
     assert.equal(failed.failureReason, 'out_of_stock')
-    assert.equal(await town.creditOf('alice'), short.body.chargeCents)
-    assert.equal(await town.balance(key), before)
-    await town.sound()
+    assert.equal(await app.listedCredit('alice'), short.body.chargeCents)
+    assert.equal(await app.balance(key), before)
+    await app.verified()
   })
 })

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { orderCommands } from '../../support/order-commands.ts'
-import { cliOf } from '../resellers/cli.ts'
-import { openTown } from './store.ts'
+import { testApp } from '../../support/test-app.ts'
 
 test("orders show prints each refund's time and its reference", async (t) => {
-  const town = await openTown(t)
-  const cli = cliOf(town.farebox, orderCommands)
-  const { key, accountId } = town.reseller
-  await town.credit(accountId, 10_000)
-  const { body } = await town.client.post(
+  const app = await testApp(t)
+  const { cli } = app
+  const { key, accountId } = app.demo.reseller
+  await app.credit(accountId, 10_000)
+  const { body } = await app.client.post(
     '/api/v1/orders',
     { product_id: 'residential-premium', quantity: 2 },
     { key, headers: { 'Idempotency-Key': 'one' } },
@@ -38,21 +36,21 @@ test("orders show prints each refund's time and its reference", async (t) => {
   assert.equal((await cli(...refund, '--cents', '1', '--reference', 'ticket 4711')).code, 1)
   const unprintable = await cli(...refund, '--cents', '1', '--reference', 'a\u0007')
   assert.equal(unprintable.code, 2)
-  await town.sound()
+  await app.verified()
 })
 
 test("orders list pages through an account's orders, newest first, with their customers", async (t) => {
-  const town = await openTown(t)
-  const cli = cliOf(town.farebox, orderCommands)
-  const { key, accountId } = town.reseller
-  await town.credit(accountId, 10_000)
+  const app = await testApp(t)
+  const { cli } = app
+  const { key, accountId } = app.demo.reseller
+  await app.credit(accountId, 10_000)
   const order = async (quantity: number, idempotencyKey: string): Promise<string> => {
     const headers = { 'Idempotency-Key': idempotencyKey }
     const body = { product_id: 'residential-premium', quantity }
-    return (await town.client.post('/api/v1/orders', body, { key, headers })).body.orderId
+    return (await app.client.post('/api/v1/orders', body, { key, headers })).body.orderId
   }
   const ids = [await order(1, 'one'), await order(2, 'two'), await order(3, 'three')]
-  await town.client.get('/api/v1/orders', { key }) // which waits for the read tables
+  await app.client.get('/api/v1/orders', { key }) // which waits for the read tables
   const list = async (...args: string[]) => await cli('orders', 'list', '--account', accountId, ...args)
   const whole = await list()
   assert.equal(whole.code, 0, whole.err)
@@ -66,7 +64,7 @@ test("orders list pages through an account's orders, newest first, with their cu
   assert.deepEqual([page.orders[0].orderId, page.orders.length, page.total], [ids[1], 1, 3])
 
   assert.equal((await cli('orders', 'refund', '--order', ids[0] ?? '')).code, 0)
-  await town.client.get('/api/v1/orders', { key })
+  await app.client.get('/api/v1/orders', { key })
   const refunded = (await list('--status', 'refunded')).json
   assert.deepEqual(
     refunded.orders.map((row: { orderId: string; refundedCents: number; amountCents: number }) => [
@@ -77,13 +75,13 @@ test("orders list pages through an account's orders, newest first, with their cu
   )
   assert.equal((await list('--status', 'lost')).code, 2)
 
-  const { buyer } = town.demo
-  const others = await town.client.post(
+  const { buyer } = app.demo
+  const others = await app.client.post(
     '/api/v1/orders',
     { product_id: 'residential-premium', quantity: 1 },
     { key: buyer.key, headers: { 'Idempotency-Key': 'four' } },
   )
-  await town.client.get('/api/v1/orders', { key: buyer.key })
+  await app.client.get('/api/v1/orders', { key: buyer.key })
   const all = (await cli('orders', 'list', '--limit', '3')).json
   assert.deepEqual(
     all.orders.map((row: { orderId: string; accountId: string }) => [row.orderId, row.accountId]),
@@ -97,5 +95,5 @@ test("orders list pages through an account's orders, newest first, with their cu
   assert.equal((await cli('orders', 'list', '--status', 'completed')).json.total, 3)
   const unknown = await cli('orders', 'list', '--account', 'acc_unknown')
   assert.deepEqual([unknown.code, unknown.json.code], [2, 'not_found'])
-  await town.sound()
+  await app.verified()
 })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createCompletion } from '../../../src/features/orders/complete-orders.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { httpClientOf } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const orders = '/api/v1/orders'
@@ -21,8 +21,8 @@ const addresses = (quantity: number, meta: object = {}) => ({
 })
 
 test('orders over HTTP', async (t) => {
-  const service = await startService(t)
-  const { buyer, reseller, scraper, baseUrl } = service
+  const app = await testApp(t)
+  const { buyer, reseller, scraper, baseUrl } = app
   const balance = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
 
   /** Sends a request that must be refused, and checks that nothing was charged. */
@@ -420,26 +420,24 @@ test('orders over HTTP', async (t) => {
   })
 
   await t.test('a blocked account can read everything and order nothing', async () => {
-    const { core } = service.farebox
-    const accounts = createAccounts(core)
-    const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
-    const { accountId } = service.demo.reseller
-    await accounts.block(accountId as AccountId, 'chargebacks', cause)
+    const { accounts } = app
+    const { accountId } = app.demo.reseller
+    await accounts.block(accountId as AccountId, 'chargebacks', operator)
     await until(async () => (await reseller.post(orders, plan(1), key('blocked'))).status === 403, {
       what: 'the block to act',
     })
     const { body } = await reseller.post(orders, plan(1), key('blocked'))
     assert.equal(body.code, 'account_blocked')
     assert.equal((await reseller.get(orders)).status, 200)
-    await accounts.unblock(accountId as AccountId, cause)
+    await accounts.unblock(accountId as AccountId, operator)
   })
 
   await t.test('the completion reactor does not change a complete order', async () => {
     const [order] = (await buyer.get(orders)).body.orders
-    const head = await service.farebox.core.log.head()
-    const completed = await createCompletion(service.farebox.core)(order.orderId, null)
+    const head = await app.core.log.head()
+    const completed = await createCompletion(app.core)(order.orderId, null)
     assert.deepEqual([completed?.order.status, completed?.position], ['completed', null])
-    assert.equal(await service.farebox.core.log.head(), head)
+    assert.equal(await app.core.log.head(), head)
   })
 
   assert.equal((await (await httpClientOf(baseUrl, 'fbx_unknown')).get('/api/v1/me')).status, 401)

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { done, openStage } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
 import { signedIn } from '../../support/console.ts'
+import { testApp } from '../../support/test-app.ts'
 
 test('credentials of plans and rentals are returned to their owners only, whatever the read tables contain', async (t) => {
-  const stage = await openStage(t)
-  const { client } = stage
-  const { pool } = stage.farebox.core
-  const victim = await stage.customer({ cents: 100_00 })
-  const thief = await stage.customer({ cents: 100_00 })
+  const app = await testApp(t)
+  const { client } = app
+  const { pool } = app.core
+  const victim = await app.customer({ cents: 100_00 })
+  const thief = await app.customer({ cents: 100_00 })
   const buy = async (body: object, key = victim.key) =>
     (await done(client.post('/api/v1/orders', body, { key }))).body
   const { planId } = await buy({ product_id: 'residential-basic', quantity: 1 })
@@ -46,7 +47,7 @@ test('credentials of plans and rentals are returned to their owners only, whatev
     answers.map(({ status }) => status),
     [200, 404, 404, 404, 200, 200, 404, 404],
   )
-  const browser = await signedIn(stage, thief.accountId)
+  const browser = await signedIn(app, thief.accountId)
   const pages = await Promise.all(
     [
       `/console/plans/${planId}`,
@@ -69,7 +70,7 @@ test('credentials of plans and rentals are returned to their owners only, whatev
   await pool.query(`update read.proxies set product_id = 'ipv4-datacenter' where proxy_id = $1`, [
     own.proxyIds[0],
   ])
-  const before = await stage.balance(key)
+  const before = await app.balance(key)
   const cheaper = [
     await client.post(`/api/v1/plans/${premium.planId}/topup`, { quantity: 1 }, { key }),
     await client.post('/api/v1/proxies/extend', { proxy_ids: own.proxyIds, period_days: 30 }, { key }),
@@ -78,7 +79,7 @@ test('credentials of plans and rentals are returned to their owners only, whatev
     cheaper.map(({ status }) => status),
     [404, 404],
   )
-  assert.equal(await stage.balance(key), before)
+  assert.equal(await app.balance(key), before)
 
   // The owner is found again once the rows are as they were.
   await pool.query('update read.plans set account_id = $1 where plan_id = $2', [victim.accountId, planId])

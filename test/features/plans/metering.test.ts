@@ -4,8 +4,6 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
-import { readConfig } from '../../../src/app/config.ts'
-import { openFarebox } from '../../../src/app/start.ts'
 import { meteringIntervalMs } from '../../../src/domain/plans/decide.ts'
 import type { PlanEvent } from '../../../src/domain/plans/events.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
@@ -15,10 +13,9 @@ import type { CommandRunner } from '../../../src/platform/commands/command.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
-import { openStage } from '../../contract/stage.ts'
 import { postgresWorld, runnerOver } from '../../platform/commands/world.ts'
 import fc from '../../support/fast-check.ts'
-import { httpClient } from '../../support/http.ts'
+import { secondClient, testApp } from '../../support/test-app.ts'
 import { openPlan } from './open-plan.ts'
 import { batchOf, sumOf } from './traffic.ts'
 
@@ -330,8 +327,8 @@ test('a log that is ahead of its counter, as after a restore, raises the counter
 })
 
 test('traffic that any process metered is read at once in every other', async (t) => {
-  const stage = await openStage(t)
-  const { client, demo, farebox } = stage
+  const app = await testApp(t)
+  const { client, demo, farebox } = app
   const { key } = demo.buyer
   const { body: order } = await client.post(
     '/api/v1/orders',
@@ -339,16 +336,7 @@ test('traffic that any process metered is read at once in every other', async (t
     { key },
   )
   const planId = order.planId as PlanId
-  const beside = await openFarebox({
-    config: readConfig(stage.env),
-    roles: ['http'],
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger,
-    kill: () => assert.fail('unexpected crash'),
-  })
-  t.after(() => beside.close())
-  const other = httpClient(beside.baseUrl ?? '', stage.document)
+  const other = await secondClient(t, app)
   const path = `/api/v1/plans/${planId}`
   assert.equal((await other.get(path, { key })).body.dataGbUsed, 0)
 

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createUsage } from '../../../src/gateway/admit/record-usage.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
-import { freshAccount, hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
+import { hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
+import { testApp } from '../../support/test-app.ts'
 
 test('the page of a plan', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const { core } = service.farebox
-  const account = await freshAccount(service, 'pia@example.com', { cents: 20_000 })
-  const other = await freshAccount(service, 'other@example.com', { cents: 20_000 })
-  const browser = await signedIn(service, account.accountId)
-  const call = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
+  const app = await testApp(t)
+  const { core } = app
+  const account = await app.customer({ email: 'pia@example.com', cents: 20_000 })
+  const other = await app.customer({ email: 'other@example.com', cents: 20_000 })
+  const browser = await signedIn(app, account.accountId)
+  const call = (path: string) => app.buyer.get(`/api/v1${path}`, { key: account.key })
   const order = async (key: string, productId: string, quantity: number) => {
-    const { status, body } = await service.buyer.post(
+    const { status, body } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: productId, quantity },
       { key, headers: { 'Idempotency-Key': crypto.randomUUID() } },
@@ -168,7 +168,7 @@ test('the page of a plan', async (t) => {
   })
 
   await t.test('shows no password to staff', async () => {
-    const operator = await staffBrowser(service, ['operator'])
+    const operator = await staffBrowser(app, ['operator'])
     await operator.post('/console/staff', { account: account.accountId, reason: 'ticket 7' })
     const { html, status } = await operator.get(`${here}/lines`)
     assert.equal(status, 200)

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { checkRental } from '../../../src/features/proxies/check-proxy.ts'
 import { atEnd } from '../../support/cleanup.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const rental = (port: number, rotates = false) => ({
   ip: '127.0.0.1',
@@ -79,12 +79,9 @@ describe('the check of a rented address', () => {
   })
 
   test('is refused without a target, for an ended rental, for another account, and for the sixth check in a minute', async (t) => {
-    let aheadMs = 0
-    const { buyer, reseller } = await startService(
-      t,
-      { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' },
-      { clockOffsetMs: () => aheadMs },
-    )
+    const { buyer, reseller, ahead } = await testApp(t, {
+      settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' },
+    })
     const order = await buyer.post('/api/v1/orders', {
       product_id: 'isp-static',
       quantity: 1,
@@ -94,7 +91,7 @@ describe('the check of a rented address', () => {
     const refusal = async (client: typeof buyer) => (await client.get(path)).body.code
     assert.equal(await refusal(buyer), 'check_not_available')
     assert.equal(await refusal(reseller), 'not_found')
-    aheadMs = 31 * 86_400_000
+    ahead(31 * 86_400_000)
     for (let nth = 2; nth <= 5; nth += 1) assert.equal(await refusal(buyer), 'rental_ended')
     const last = await buyer.get(path)
     assert.equal(last.status, 429)

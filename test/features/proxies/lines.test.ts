@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Customer, done } from '../../contract/stage.ts'
-import { orderCommands } from '../../support/order-commands.ts'
-import { cliOf } from '../resellers/cli.ts'
-import { dayMs, openYear } from '../subscriptions/world.ts'
+import { type Customer, done } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 
+const dayMs = 86_400_000
 const path = '/api/v1/proxies'
 const rent = (quantity: number, productId = 'isp-static') => ({
   product_id: productId,
@@ -18,8 +17,9 @@ const nextOf = (headers: Headers): string | null =>
 
 describe('rented addresses as lines of text', () => {
   test('are counted, and are paged until every address was returned once', async (t) => {
-    const { client, ...stage } = await openYear(t)
-    const { key } = await stage.customer({ cents: 1_000_000 })
+    const app = await testApp(t)
+    const { client } = app
+    const { key } = await app.customer({ cents: 1_000_000 })
     await done(client.post('/api/v1/orders', rent(73, 'ipv4-datacenter'), { key }))
     await done(client.post('/api/v1/orders', rent(2), { key }))
     const { proxies } = (await done(client.get(`${path}?family=ipv4&limit=100`, { key }))).body
@@ -67,9 +67,10 @@ describe('rented addresses as lines of text', () => {
   })
 
   test('contain only working addresses, to their last instant; others on request', async (t) => {
-    const { client, ...stage } = await openYear(t)
-    const run = cliOf(stage.farebox, orderCommands)
-    const who: Customer = await stage.customer({ cents: 100_000 })
+    const app = await testApp(t)
+    const { client } = app
+    const { run } = app
+    const who: Customer = await app.customer({ cents: 100_000 })
     const { key } = who
     const order = async () => (await done(client.post('/api/v1/orders', rent(2), { key }))).body
     const lines = async (query = '') => {
@@ -85,16 +86,15 @@ describe('rented addresses as lines of text', () => {
     const [heldIps, refundedIps] = [await ipsOf(held.orderId), await ipsOf(refunded.orderId)]
     assert.deepEqual(await lines(), [...refundedIps, ...heldIps])
 
-    const { code, err } = await run('orders', 'refund', '--order', refunded.orderId)
-    assert.equal(code, 0, err)
+    await run('orders', 'refund', '--order', refunded.orderId)
     assert.deepEqual(await lines(), heldIps)
     assert.deepEqual(await lines(`&order_id=${refunded.orderId}`), [])
     assert.deepEqual(await lines('&status=expired'), refundedIps)
 
-    stage.wait(29 * dayMs)
+    app.wait(29 * dayMs)
     assert.deepEqual(await lines(), heldIps, 'an address that ends tomorrow works today')
     assert.deepEqual([await lines('&status=expiring'), await lines('&status=active')], [heldIps, []])
-    stage.wait(dayMs)
+    app.wait(dayMs)
     assert.deepEqual(await lines(), [])
     assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...heldIps])
     // The list for programs includes ended rentals: each entry has its status.

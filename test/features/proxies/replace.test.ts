@@ -2,34 +2,30 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import type { AddressReplaced } from '../../../src/domain/stock/events.ts'
 import { stockFold } from '../../../src/domain/stock/fold.ts'
-import { commands as proxyCommands } from '../../../src/features/proxies/commands.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { decided } from '../../../src/kernel/decider.ts'
 import type { ProxyId } from '../../../src/kernel/ids.ts'
 import { stockStream } from '../../../src/kernel/streams.ts'
 import { handle } from '../../../src/platform/commands/command.ts'
-import { logInPostgres, type Service, startService } from '../../support/service.ts'
-import { assertVerified } from '../../support/verify.ts'
-import { cliOf } from '../resellers/cli.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 
 const dayMs = 86_400_000
-const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
 describe('replacing a rented address', () => {
   const ends: (() => unknown)[] = []
-  let service: Service
-  let aheadMs = 0
+  let app: TestApp
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    service = await startService(held, {}, { clockOffsetMs: () => aheadMs })
+    app = await testApp(held)
   })
   after(async () => {
     for (const end of ends) await end()
   })
 
   const rent = async (quantity = 1, productId = 'isp-static', meta: object = {}) => {
-    const { status, body } = await service.buyer.post('/api/v1/orders', {
+    const { status, body } = await app.buyer.post('/api/v1/orders', {
       product_id: productId,
       quantity,
       fulfillment_meta: { country: 'USA', period_days: 30, ...meta },
@@ -38,9 +34,9 @@ describe('replacing a rented address', () => {
     return body.proxyIds as readonly string[]
   }
   const pathOf = (id: string) => `/api/v1/proxies/${id}`
-  const read = async (id: string) => (await service.buyer.get(pathOf(id))).body
+  const read = async (id: string) => (await app.buyer.get(pathOf(id))).body
   const replace = (id: string, json: object = { reason: 'not_working' }, headers = {}) =>
-    service.buyer.call('POST', `${pathOf(id)}/replace`, { json, headers })
+    app.buyer.call('POST', `${pathOf(id)}/replace`, { json, headers })
 
   test('continues the rental with another address of the same product and country, and the old one rests a day', async () => {
     const [id = ''] = await rent()
@@ -51,7 +47,7 @@ describe('replacing a rented address', () => {
     const { ip, host, city, asn, asnOrg } = old
     assert.deepEqual({ ...body, ip, host, city, asn, asnOrg }, old, 'all else is as it was')
     assert.deepEqual(await read(id), body)
-    const { rows } = await service.farebox.core.pool.query<{ hours: number }>(
+    const { rows } = await app.core.pool.query<{ hours: number }>(
       `select round(extract(epoch from available_from - now()) / 3600)::int as hours
          from read.resting_addresses where ip = $1::text`,
       [old.ip],
@@ -71,7 +67,7 @@ describe('replacing a rented address', () => {
     const soon = await replace(id)
     assert.equal(soon.body.code, 'replacement_limit_reached')
     assert.equal((await read(id)).ip, first.body.ip)
-    aheadMs += dayMs
+    app.wait(dayMs)
     assert.equal((await replace(id)).status, 200)
   })
 
@@ -97,10 +93,10 @@ describe('replacing a rented address', () => {
       assert.equal((await replace(id, json)).body.code, 'invalid_body', JSON.stringify(json))
     const comment = 'blocked by my bank'
     assert.equal((await replace(id, { reason: 'custom', comment })).status, 200)
-    const { pool } = service.farebox.core
+    const { pool } = app.core
     const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
     assert.deepEqual(rows, [{ proxy_id: id, comment }])
-    const cli = cliOf(service.farebox, proxyCommands)
+    const { cli } = app
     const { ip } = await read(id)
     const { json } = await cli('proxies', 'show', id)
     const [{ replacedAt, formerIp, ...said }] = json.replacements
@@ -109,36 +105,34 @@ describe('replacing a rented address', () => {
       (await cli.text('proxies', 'show', id)).out,
       new RegExp(`replacement 1 +${replacedAt} custom, was ${formerIp}: ${comment}`),
     )
-    const listed = await cli.text('proxies', 'list', '--account', service.demo.buyer.accountId)
+    const listed = await cli.text('proxies', 'list', '--account', app.demo.buyer.accountId)
     assert.match(listed.out, new RegExp(`${id} .* custom$`, 'm'))
   })
 
   test("is refused for another account's rental, without another network, and after the end", async () => {
     const [id = ''] = await rent()
-    const foreign = await service.reseller.call('POST', `${pathOf(id)}/replace`, {
+    const foreign = await app.reseller.call('POST', `${pathOf(id)}/replace`, {
       json: { reason: 'not_working' },
     })
     assert.equal(foreign.body.code, 'not_found')
     const { body } = await replace(id, { reason: 'change_network' })
     assert.equal(body.code, 'out_of_stock')
-    aheadMs += 31 * dayMs
+    app.wait(31 * dayMs)
     assert.equal((await replace(id)).body.code, 'rental_ended')
   })
 
   test('leaves a log in which verify finds a rental with the address of another one', async () => {
-    const { pool, log, keys, runner } = service.farebox.core
-    const books = { pool, log, sealKey: keys.seal }
-    await assertVerified(books, { logInPostgres })
+    await app.verified()
     const [one = '', other = ''] = await rent(2)
     const ref = { stream: stockStream('isp-static', 'USA'), fold: stockFold }
-    await handle(runner, { ...cause, name: 'forge' }, ref, (stock) => {
+    await handle(app.core.runner, { ...operator, name: 'forge' }, ref, (stock) => {
       const address = stock.addresses.get(stock.rentals.get(other)!.ip)!
       const former = stock.addresses.get(stock.rentals.get(one)!.ip)!
       return decided<AddressReplaced>({
         type: 'AddressReplaced',
         data: {
           proxyId: one as ProxyId,
-          accountId: service.demo.buyer.accountId,
+          accountId: app.demo.buyer.accountId,
           reason: 'not_working',
           requestId: null,
           former: { ip: former.ip, carrierId: null, service: null },
@@ -148,6 +142,6 @@ describe('replacing a rented address', () => {
         },
       })
     })
-    await assert.rejects(assertVerified(books, { logInPostgres }), /while its rental .* runs/)
+    await assert.rejects(app.verified(), /while its rental .* runs/)
   })
 })

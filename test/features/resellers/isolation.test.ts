@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from '../../support/fast-check.ts'
 import type { Called } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { cliOf } from './cli.ts'
-import { cause, type Shop, shopsOf } from './shop.ts'
 
 type Action =
   | { readonly kind: 'credit'; readonly name: string; readonly cents: number }
@@ -72,7 +71,7 @@ type Sold = {
 
 /** One reseller, and the state that follows from its own actions. */
 type Party = {
-  readonly shop: Shop
+  readonly shop: Awaited<ReturnType<TestApp['newReseller']>>
   readonly unit: { readonly amountCents: number; readonly costCents: number }
   walletCents: number
   readonly credit: Map<string, number>
@@ -90,22 +89,17 @@ const idPattern = /(?:ord|dep|pln|prx|cus|txn|ref)_[0-9a-z]{8,}/g
 const api = '/api/v1/reseller'
 
 test("resellers with customers of the same names never see, charge or credit each other's", async (t) => {
-  const service = await startService(t)
-  const shops = shopsOf(service)
-  const cli = cliOf(service.farebox)
+  const app = await testApp(t)
   const open = async (
     discountBp: number,
     markupMillionths: number,
     crypto: 'btcpay' | 'nowpayments',
   ): Promise<Party> => {
-    const shop = await shops.open(50_000_000)
+    const shop = await app.newReseller(50_000_000)
     const gateway = ['reseller', 'gateway', '--account', shop.accountId, '--sandbox', '--rail']
-    for (const rail of [
-      ['card', '--provider', 'stripe'],
-      ['crypto', '--provider', crypto],
-    ])
-      assert.equal((await cli(...gateway, ...rail)).code, 0)
-    await shops.resellers.change(shop.accountId, { discountBp, markupMillionths }, cause)
+    await app.run(...gateway, 'card', '--provider', 'stripe')
+    await app.run(...gateway, 'crypto', '--provider', crypto)
+    await app.resellers.change(shop.accountId, { discountBp, markupMillionths }, operator)
     const unit = await until(async () => {
       const { body } = await shop.client.get('/api/v1/products/residential-basic/price?quantity=1')
       return body.marginCents === 0
@@ -128,25 +122,11 @@ test("resellers with customers of the same names never see, charge or credit eac
     open(1_000, 1_300_000, 'nowpayments'),
     open(2_500, 2_000_000, 'btcpay'),
   ])
-  const { sandbox } = service.demo
-  /** The payer's actions on the invoice of a deposit. */
-  const pay = async (depositId: string, cents: number): Promise<void> => {
-    const answer = await fetch(`${sandbox}/_sandbox/invoices/${depositId}/pay`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ amount_cents: cents }),
-    })
-    assert.equal(answer.status, 200, await answer.text())
+  /** The payer's action on the invoice of a deposit, until it is credited. */
+  const pay = async ({ key }: Party['shop'], depositId: string, cents: number) => {
+    assert.equal((await app.act(depositId, 'pay', cents)).status, 200)
+    return await app.untilDeposit(key, depositId, { credited_cents: cents })
   }
-  const credited = async ({ client }: Shop, depositId: string, cents: number) =>
-    until(
-      async () => {
-        const { body } = await client.get(`/api/v1/deposits/${depositId}`)
-        return body.credited_cents === cents && body
-      },
-      { timeoutMs: 20_000, what: `${depositId} to have ${cents}` },
-    )
-
   const hear = (me: Party, { status, text }: Called): void => {
     if (status < 300) for (const [id] of text.matchAll(idPattern)) me.received.add(id)
   }
@@ -166,7 +146,7 @@ test("resellers with customers of the same names never see, charge or credit eac
     const creditOf = (who: string) => me.credit.get(who) ?? 0
     switch (done.kind) {
       case 'credit': {
-        me.ids.set(done.name, await shop.credit(done.name, done.cents))
+        me.ids.set(done.name, await shop.pay(done.name, done.cents))
         me.credit.set(done.name, creditOf(done.name) + done.cents)
         return
       }
@@ -212,8 +192,7 @@ test("resellers with customers of the same names never see, charge or credit eac
         me.deposits.set(under, deposit)
         if (share === null) return
         deposit.paidCents = Math.floor(cents * share)
-        await pay(deposit.id, deposit.paidCents)
-        await credited(shop, deposit.id, deposit.paidCents)
+        await pay(shop, deposit.id, deposit.paidCents)
         me.credit.set(who, creditOf(who) + deposit.paidCents)
         return
       }
@@ -232,8 +211,7 @@ test("resellers with customers of the same names never see, charge or credit eac
           assert.deepEqual([answer.status, answer.body.code], [402, 'customer_credit_insufficient'])
           const { depositId, chargeCents } = answer.body
           assert.equal(answer.body.shortfallCents, amountCents - creditOf(who))
-          await pay(depositId, chargeCents)
-          const deposit = await credited(shop, depositId, chargeCents)
+          const deposit = await pay(shop, depositId, chargeCents)
           orderId = deposit.order_id
           me.deposits.set(`${who} order-${key}`, {
             id: depositId,
@@ -255,7 +233,7 @@ test("resellers with customers of the same names never see, charge or credit eac
         const sale = me.sold[done.at % Math.max(1, me.sold.length)]
         const left = sale ? sale.amountCents - sale.back.amountCents : 0
         if (!sale || left === 0) return
-        const { order } = await shops.refund(
+        const { order } = await app.refund(
           sale.orderId,
           done.share === 1 ? { kind: 'whole' } : { kind: 'cents', cents: Math.ceil(left / done.share) },
         )

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { freshAccount, signedIn } from '../../support/console.ts'
+import { signedIn } from '../../support/console.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { shopsOf } from './shop.ts'
 
 /** The whole cents of a figure such as `$1,234.50`. */
 const centsOf = (text: string): number => {
@@ -25,20 +24,19 @@ const cardsOf = (html: string): Readonly<Record<string, string>> =>
   )
 
 test('the pages of a reseller', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const shops = shopsOf(service)
-  const shop = await shops.open(500_000)
-  const rival = await shops.open(500_000)
-  const browser = await signedIn(service, shop.accountId)
+  const app = await testApp(t)
+  const shop = await app.newReseller(500_000)
+  const rival = await app.newReseller(500_000)
+  const browser = await signedIn(app, shop.accountId)
   const terms = ['--account', shop.accountId, '--discount', '10', '--markup', '1.30']
-  assert.equal((await operate(['reseller', 'set', ...terms], service.env)).code, 0)
+  assert.equal((await operate(['reseller', 'set', ...terms], app.env)).code, 0)
   const quote = '/api/v1/products/residential-premium/price?quantity=2'
   await until(async () => (await shop.client.get(quote)).body.marginCents > 0, { what: 'the terms' })
-  const month = new Date(service.farebox.core.clock()).toISOString().slice(0, 7)
+  const month = new Date(app.core.clock()).toISOString().slice(0, 7)
   const plan = (quantity: number) => ({ product_id: 'residential-premium', quantity })
-  const aliceId = await shop.credit('alice', 50_000)
-  await shop.credit('<b>bob', 50_000)
-  const rivals = await rival.credit('alice', 50_000)
+  const aliceId = await shop.pay('alice', 50_000)
+  await shop.pay('<b>bob', 50_000)
+  const rivals = await rival.pay('alice', 50_000)
   const ordered = [
     (await shop.order('alice', plan(3))).body,
     (await shop.order('alice', plan(2))).body,
@@ -46,7 +44,7 @@ test('the pages of a reseller', async (t) => {
   ]
   for (const { status } of ordered) assert.equal(status, 'completed')
   await rival.order('alice', plan(7))
-  await shops.refund(ordered[1].orderId)
+  await app.refund(ordered[1].orderId)
   const read = async (path: string) => (await shop.client.get(`/api/v1/reseller/${path}`)).body
 
   await t.test("a month's margins equal the API's, and its days and products add up to them", async () => {
@@ -115,7 +113,7 @@ test('the pages of a reseller', async (t) => {
   })
 
   await t.test('terms are those that the service set, and credentials are named, never shown', async () => {
-    const file = join(service.env.FAREBOX_DATA ?? '', 'gateway.json')
+    const file = join(app.env.FAREBOX_DATA ?? '', 'gateway.json')
     await writeFile(file, JSON.stringify({ secretKey: 'sk_test_s3cret', webhookSecret: 'whsec_s3cret' }))
     const gateway = await operate(
       [
@@ -130,7 +128,7 @@ test('the pages of a reseller', async (t) => {
         '--credentials',
         file,
       ],
-      service.env,
+      app.env,
     )
     assert.equal(gateway.code, 0, gateway.err + gateway.out)
     let page = await browser.open('/console/reseller/terms')
@@ -148,7 +146,7 @@ test('the pages of a reseller', async (t) => {
   })
 
   await t.test('customers page by key, each once, newest first', async () => {
-    for (let n = 0; n < 55; n += 1) await shop.credit(`crowd-${n}`, 1)
+    for (let n = 0; n < 55; n += 1) await shop.pay(`crowd-${n}`, 1)
     const seen: string[] = []
     for (let next: string | undefined = '/console/reseller/customers'; next !== undefined; ) {
       const { html } = await browser.open(next)
@@ -178,8 +176,8 @@ test('the pages of a reseller', async (t) => {
         404,
       )
       assert.equal((await browser.get(`/console/reseller/customers?before=${rivals}`)).status, 200)
-      const customer = await freshAccount(service, 'plain@example.com')
-      const plain = await signedIn(service, customer.accountId)
+      const customer = await app.customer({ email: 'plain@example.com', cents: 10_000 })
+      const plain = await signedIn(app, customer.accountId)
       for (const path of ['margins', 'customers', 'statement', 'statement.csv', 'terms'])
         assert.equal((await plain.get(`/console/reseller/${path}`)).status, 403, path)
       assert.doesNotMatch((await plain.open('/console')).html, /\/console\/reseller/)

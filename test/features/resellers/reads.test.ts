@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { positionToken } from '../../../src/kernel/log-position.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
-import { startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { shopsOf } from './shop.ts'
 
 const premium = (quantity: number) => ({ product_id: 'residential-premium', quantity })
 const isp = (quantity: number) => ({
@@ -16,37 +16,27 @@ const isp = (quantity: number) => ({
 const api = '/api/v1/reseller'
 
 test("a reseller's reads of its customers, margins and statement", async (t) => {
-  const offsetTo = (time: string) => Date.parse(time) - Date.now()
-  let offsetMs = offsetTo('2030-11-19T22:00:00Z')
-  const service = await startService(t, {}, { clockOffsetMs: () => offsetMs })
-  const moveTo = (time: string): void => {
-    offsetMs = offsetTo(time)
-  }
-  const shops = shopsOf(service)
-  const shop = await shops.open(1_000_000)
-  const { accountId, client } = shop
-  await shops.resellers.change(
-    accountId,
-    { discountBp: 1_000, markupMillionths: 1_300_000 },
-    { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' },
-  )
+  const app = await testApp(t)
+  app.waitUntil('2030-11-19T22:00:00Z')
+  const { accountId, client, pay, order } = await app.newReseller(1_000_000)
+  await app.resellers.change(accountId, { discountBp: 1_000, markupMillionths: 1_300_000 }, operator)
   const quoted = await until(async () => {
     const { body } = await client.get('/api/v1/products/residential-premium/price?quantity=10')
     return body.marginCents > 0 ? body : null
   })
   assert.deepEqual([quoted.amountCents, quoted.yourCostCents], [6_370, 4_410])
 
-  const alice = await shop.credit('alice', 100_000)
-  const bob = await shop.credit('bob', 100_000)
-  const own = await shop.order(null, premium(1))
-  const first = await shop.order('alice', premium(10))
+  const alice = await pay('alice', 100_000)
+  const bob = await pay('bob', 100_000)
+  const own = await order(null, premium(1))
+  const first = await order('alice', premium(10))
   assert.equal(first.status, 201, JSON.stringify(first.body))
-  const second = await shop.order('bob', isp(2))
-  moveTo('2030-11-20T01:00:00Z')
-  const third = await shop.order('alice', isp(3))
-  moveTo('2030-11-21T10:00:00Z')
-  await shops.refund(third.body.orderId, { kind: 'proxies', proxyIds: [third.body.proxyIds[0]] })
-  await shops.refund(second.body.orderId)
+  const second = await order('bob', isp(2))
+  app.waitUntil('2030-11-20T01:00:00Z')
+  const third = await order('alice', isp(3))
+  app.waitUntil('2030-11-21T10:00:00Z')
+  await app.refund(third.body.orderId, { kind: 'proxies', proxyIds: [third.body.proxyIds[0]] })
+  await app.refund(second.body.orderId)
 
   const figures = ({ body }: typeof first, share = 1) => ({
     revenueCents: Math.round(body.amountCents * share),
@@ -146,7 +136,7 @@ test("a reseller's reads of its customers, margins and statement", async (t) => 
     )
     assert.ok(body.lines.every((line: { orderId: string }) => line.orderId !== own.body.orderId))
     const events = new Map<string, ReturnType<typeof decode>>()
-    for await (const stored of service.farebox.core.log.readStream(ledgerStream(accountId)))
+    for await (const stored of app.core.log.readStream(ledgerStream(accountId)))
       events.set(stored.id, decode(stored))
     for (const line of body.lines) {
       const event = events.get(line.eventId)
@@ -179,8 +169,8 @@ test("a reseller's reads of its customers, margins and statement", async (t) => 
   })
 
   await t.test('a statement is available as CSV, without formulas', async () => {
-    await shop.credit('=cmd("x"), y', 10_000)
-    const odd = await shop.order('=cmd("x"), y', premium(1))
+    await pay('=cmd("x"), y', 10_000)
+    const odd = await order('=cmd("x"), y', premium(1))
     assert.equal(odd.status, 201)
     const csv = await client.get(`${api}/statement?format=csv`)
     assert.match(csv.headers.get('content-type') ?? '', /^text\/csv/)
@@ -256,9 +246,9 @@ test("a reseller's reads of its customers, margins and statement", async (t) => 
   })
 
   await t.test('ordinary keys are refused, and other resellers see none of it', async () => {
-    const other = await shops.open(1)
+    const other = await app.newReseller(1)
     for (const path of ['customers', `customers/${alice}`, 'margins', 'statement']) {
-      const forbidden = await service.buyer.get(`${api}/${path}`)
+      const forbidden = await app.buyer.get(`${api}/${path}`)
       assert.deepEqual([forbidden.status, forbidden.body.code], [403, 'reseller_forbidden'])
     }
     assert.equal((await other.client.get(`${api}/customers`)).body.total, 0)

@@ -6,11 +6,11 @@ import { termsStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createVault, SealBroken } from '../../../src/platform/vault/seal.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { cliOf, operator, scratch } from './cli.ts'
 
-const streamOf = async ({ farebox }: Service, accountId: string) => {
+const streamOf = async ({ farebox }: TestApp, accountId: string) => {
   const events = []
   for await (const stored of farebox.core.log.readStream(termsStream(accountId as AccountId)))
     events.push(decode(stored))
@@ -20,32 +20,32 @@ const streamOf = async ({ farebox }: Service, accountId: string) => {
 const isp = '/api/v1/products/isp-static'
 
 test('each setting of a reseller is an event with its actor, and prices change within a moment', async (t) => {
-  const service = await startService(t)
-  const { accountId } = service.demo.reseller
-  const run = cliOf(service.farebox)
-  const quote = async (path: string) => (await service.reseller.get(path)).body
+  const app = await testApp(t)
+  const { accountId } = app.demo.reseller
+  const { cli } = app
+  const quote = async (path: string) => (await app.reseller.get(path)).body
   const plain = await quote('/api/v1/products/residential-premium/price?quantity=10')
   assert.deepEqual([plain.yourCostCents, plain.amountCents, plain.listCents], [4_900, 4_900, 4_900])
 
-  const set = await run(
+  const set = await cli(
     ...['reseller', 'set', '--account', accountId, '--discount', '12.5', '--markup', '1.30'],
     ...['--merchant-name', 'Acme Proxies', '--website', 'https://acme.example'],
     ...['--storefront', 'https://t.me/acme', '--sellable', 'isp-static,residential-premium'],
   )
   assert.deepEqual([set.code, set.json], [0, { accountId, changed: true }], set.err)
   const retail = ['reseller', 'retail', '--account', accountId, '--product', 'isp-static']
-  const priced = await run(...retail, '--country', 'usa,deu', '--period-days', '30', '--price', '3.50')
+  const priced = await cli(...retail, '--country', 'usa,deu', '--period-days', '30', '--price', '3.50')
   assert.deepEqual([priced.code, priced.json?.changed], [0, true], priced.err)
   assert.equal(
-    (await run(...retail, '--country', 'DEU', '--period-days', '30', '--remove')).json.changed,
+    (await cli(...retail, '--country', 'DEU', '--period-days', '30', '--remove')).json.changed,
     true,
   )
   assert.equal(
-    (await run(...retail, '--country', 'DEU', '--period-days', '30', '--remove')).json.changed,
+    (await cli(...retail, '--country', 'DEU', '--period-days', '30', '--remove')).json.changed,
     false,
   )
 
-  const shown = (await run('reseller', 'show', accountId)).json
+  const shown = (await cli('reseller', 'show', accountId)).json
   assert.deepEqual(shown, {
     accountId,
     discountPct: '12.5',
@@ -59,7 +59,7 @@ test('each setting of a reseller is an event with its actor, and prices change w
     retail: [{ productId: 'isp-static', country: 'USA', periodDays: 30, unitPrice: '3.50' }],
   })
 
-  const events = await streamOf(service, accountId)
+  const events = await streamOf(app, accountId)
   assert.deepEqual(
     events.map(({ type }) => type),
     [
@@ -67,7 +67,7 @@ test('each setting of a reseller is an event with its actor, and prices change w
       ...['RetailPriceSet', 'RetailPriceSet', 'RetailPriceRemoved'],
     ],
   )
-  for (const { metadata } of events) assert.deepEqual(metadata.actor, operator)
+  for (const { metadata } of events) assert.deepEqual(metadata.actor, operator.actor)
 
   await until(async () => (await quote(`${isp}/price?quantity=2`)).amountCents === 700)
   const premium = await quote('/api/v1/products/residential-premium/price?quantity=10')
@@ -88,32 +88,32 @@ test('each setting of a reseller is an event with its actor, and prices change w
   assert.equal(line(90).customerCents, Math.round(line(90).listCents * 1.3))
   const mobile = await quote('/api/v1/products/mobile-dedicated/price-list?country=USA')
   assert.equal(mobile.partner.sellable, false)
-  const ordinary = (await service.buyer.get(`${isp}/price?quantity=2`)).body
+  const ordinary = (await app.buyer.get(`${isp}/price?quantity=2`)).body
   assert.deepEqual([ordinary.amountCents, ordinary.yourCostCents], [560, undefined])
 
-  await run('reseller', 'set', '--account', accountId, '--no-markup', '--sell-all', '--no-website')
-  const back = (await run('reseller', 'show', accountId)).json
+  await cli('reseller', 'set', '--account', accountId, '--no-markup', '--sell-all', '--no-website')
+  const back = (await cli('reseller', 'show', accountId)).json
   assert.deepEqual([back.markup, back.sellable, back.website, back.discountPct], [null, null, null, '12.5'])
 })
 
 test("a reseller's own order is charged its cost, and the expected amount is compared with that", async (t) => {
-  const service = await startService(t)
-  const run = cliOf(service.farebox)
-  await run(
+  const app = await testApp(t)
+  const { cli } = app
+  await cli(
     'reseller',
     'set',
     '--account',
-    service.demo.reseller.accountId,
+    app.demo.reseller.accountId,
     '--discount',
     '12.5',
     '--markup',
     '2',
   )
   const path = '/api/v1/products/residential-premium/price?quantity=10'
-  await until(async () => (await service.reseller.get(path)).body.yourCostCents === 4_288)
-  const before = (await service.reseller.get('/api/v1/wallet')).body.balanceCents
+  await until(async () => (await app.reseller.get(path)).body.yourCostCents === 4_288)
+  const before = (await app.reseller.get('/api/v1/wallet')).body.balanceCents
   const order = (expected: number, key: string) =>
-    service.reseller.post(
+    app.reseller.post(
       '/api/v1/orders',
       { product_id: 'residential-premium', quantity: 10, expected_amount_cents: expected },
       { headers: { 'Idempotency-Key': key } },
@@ -125,16 +125,15 @@ test("a reseller's own order is charged its cost, and the expected amount is com
   )
   const placed = await order(4_288, 'own')
   assert.deepEqual([placed.status, placed.body.amountCents, placed.body.yourCostCents], [201, 4_288, 4_288])
-  const after = (await service.reseller.get('/api/v1/wallet')).body.balanceCents
+  const after = (await app.reseller.get('/api/v1/wallet')).body.balanceCents
   assert.equal(before - after, 4_288)
 })
 
 test('credentials of gateways and bots are sealed in the vault; events contain only provider, rail and reference', async (t) => {
-  const service = await startService(t)
-  const { core } = service.farebox
-  const { accountId } = service.demo.reseller
-  const run = cliOf(service.farebox)
-  const file = await scratch(t)
+  const app = await testApp(t)
+  const { core } = app
+  const { accountId } = app.demo.reseller
+  const { cli, file } = app
   const stripe = await file('stripe.json', { secretKey: 'sk_live_s3cret', webhookSecret: 'whsec_s3cret' })
   const btcpay = await file('btcpay.json', {
     url: 'https://pay.acme.example',
@@ -149,14 +148,14 @@ test('credentials of gateways and bots are sealed in the vault; events contain o
     [...gateway, '--rail', 'crypto', '--provider', 'btcpay', '--credentials', btcpay],
     ['reseller', 'set', '--account', accountId, '--bot', bot],
   ]) {
-    const ran = await run(...args)
+    const ran = await cli(...args)
     assert.deepEqual([ran.code, ran.json?.changed], [0, true], ran.err)
     assert.doesNotMatch(ran.out + ran.err, /s3cret/)
   }
-  const shown = (await run('reseller', 'show', accountId)).json
+  const shown = (await cli('reseller', 'show', accountId)).json
   const { reference } = shown.gateways.card
   assert.equal(shown.gateways.card.provider, 'stripe')
-  assert.doesNotMatch(JSON.stringify(await streamOf(service, accountId)), /s3cret/)
+  assert.doesNotMatch(JSON.stringify(await streamOf(app, accountId)), /s3cret/)
   const { rows } = await core.pool.query(
     "select encode(sealed, 'escape') as sealed from vault.reseller_credentials",
   )
@@ -185,18 +184,17 @@ test('credentials of gateways and bots are sealed in the vault; events contain o
   assert.equal(await credentials.gateway('crd_none'), null)
   await assert.rejects(vaultOf(masterKey(Buffer.alloc(32, 1))).gateway(reference), SealBroken)
 
-  assert.equal((await run(...gateway, '--rail', 'card', '--remove')).json.changed, true)
-  assert.equal((await run(...gateway, '--rail', 'card', '--remove')).json.changed, false)
-  assert.equal((await run('reseller', 'show', accountId)).json.gateways.card, null)
+  assert.equal((await cli(...gateway, '--rail', 'card', '--remove')).json.changed, true)
+  assert.equal((await cli(...gateway, '--rail', 'card', '--remove')).json.changed, false)
+  assert.equal((await cli('reseller', 'show', accountId)).json.gateways.card, null)
   assert.deepEqual(await vaultOf(core.keys.master).gateway(reference), expected)
 })
 
 test('a wrong input is refused with the accepted values, exits with 2 and writes nothing', async (t) => {
-  const service = await startService(t)
-  const { core } = service.farebox
-  const { reseller, buyer } = service.demo
-  const run = cliOf(service.farebox)
-  const file = await scratch(t)
+  const app = await testApp(t)
+  const { core } = app
+  const { reseller, buyer } = app.demo
+  const { cli, file } = app
   const broken = await file('broken.json', '{"secretKey":')
   const short = await file('short.json', { secretKey: 's3cret' })
   const http = await file('http.json', {
@@ -256,7 +254,7 @@ test('a wrong input is refused with the accepted values, exits with 2 and writes
     [['reseller', 'show', buyer.accountId], /not a reseller's/],
   ]
   for (const [args, message] of cases) {
-    const ran = await run(...args)
+    const ran = await cli(...args)
     assert.equal(ran.code, 2, `${args.join(' ')}: ${ran.err}`)
     assert.match(ran.err, message, args.join(' '))
     assert.doesNotMatch(ran.out + ran.err, /s3cret/)
@@ -267,14 +265,14 @@ test('a wrong input is refused with the accepted values, exits with 2 and writes
 })
 
 test('customers cannot order what a reseller does not sell, and orders of 0 cents are refused', async (t) => {
-  const service = await startService(t)
-  const run = cliOf(service.farebox)
-  const { accountId } = service.demo.reseller
-  await run('reseller', 'set', '--account', accountId, '--sellable', 'isp-static', '--discount', '99.99')
+  const app = await testApp(t)
+  const { cli } = app
+  const { accountId } = app.demo.reseller
+  await cli('reseller', 'set', '--account', accountId, '--sellable', 'isp-static', '--discount', '99.99')
   const path = '/api/v1/products/residential-premium/price?quantity=1'
-  await until(async () => (await service.reseller.get(path)).body.yourCostCents === 0)
+  await until(async () => (await app.reseller.get(path)).body.yourCostCents === 0)
   const order = (headers: Record<string, string>) =>
-    service.reseller.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { headers })
+    app.reseller.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { headers })
   const customers = await order({ 'Idempotency-Key': 'a', 'X-Reseller-Customer-Id': 'ann' })
   assert.deepEqual([customers.status, customers.body.code], [409, 'product_unavailable'])
   assert.match(customers.body.error, /not in your catalogue/)

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('an operator lists scrapers, shows one, and tests one at the provider without charging a wallet', async (t) => {
-  const service = await startService(t)
-  const { demo } = service
+  const app = await testApp(t)
+  const { demo } = app
   assert.ok(demo.sandbox)
-  const env = { ...service.env, FAREBOX_SANDBOX_URL: demo.sandbox }
+  const env = { ...app.env, FAREBOX_SANDBOX_URL: demo.sandbox }
   const run = async (...args: string[]) => {
     const ran = await operate(['scrapers', ...args, '--json'], env)
     return { code: ran.code, json: ran.out === '' ? null : JSON.parse(ran.out) }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AccountId, scrapeIdOf } from '../../../src/kernel/ids.ts'
-import { openStage } from '../../contract/stage.ts'
 import { operate } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 
 test('ledger explain shows a scrape from its hold to its capture, by its id', async (t) => {
-  const { client, demo, env } = await openStage(t)
+  const { client, demo, env } = await testApp(t)
   const { accountId, key } = demo.scraper
   const headers = { 'X-Request-Id': 'explain me' }
   const { status } = await client.post('/v1/scrape/tiktok/profile', { handle: 'nasa' }, { key, headers })

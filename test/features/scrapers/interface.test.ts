@@ -5,7 +5,7 @@ import { rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../../src/kernel/money.ts'
 import { type Document, httpClient } from '../../support/http.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 type Operation = {
@@ -25,8 +25,8 @@ const atOnce = async <Item>(items: readonly Item[], work: (item: Item) => Promis
 
 describe('the HTTP interface of the scrapers', () => {
   test('every scraper works over HTTP as described, is charged its price, and is called once', async (t) => {
-    const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-    const { baseUrl, demo } = service
+    const app = await testApp(t)
+    const { baseUrl, demo } = app
     const { accountId, key } = demo.scraper
     const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document
     const checked = await new Validator().validate(structuredClone(document))
@@ -35,7 +35,7 @@ describe('the HTTP interface of the scrapers', () => {
 
     const generic = document.paths['/v1/scrape/{platform}/{operation}']?.post as Operation
     const available = async (): Promise<number> => {
-      const { rows } = await service.farebox.core.pool.query<{ micros: string }>(
+      const { rows } = await app.core.pool.query<{ micros: string }>(
         `select available_micros::text as micros from read.balances where account_id = $1::text`,
         [accountId],
       )
@@ -97,7 +97,7 @@ describe('the HTTP interface of the scrapers', () => {
   })
 
   test('a batch reports an input that is not an object by its position, counted from 1 as for other inputs', async (t) => {
-    const { baseUrl, demo } = await startService(t)
+    const { baseUrl, demo } = await testApp(t)
     const refusal = async (...inputs: readonly unknown[]): Promise<string> => {
       const answer = await fetch(`${baseUrl}/v1/scrape/batch`, {
         method: 'POST',

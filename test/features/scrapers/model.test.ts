@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { type Customer, openStage, type Stage } from '../../contract/stage.ts'
+import type { Customer } from '../../support/app-actions.ts'
 import fc from '../../support/fast-check.ts'
 import type { Called } from '../../support/http.ts'
-import { assertVerified } from '../../support/verify.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 
 const runs = process.env.FAREBOX_SOAK === '1' ? 200 : 8
 const priceMicros = 3_000
@@ -66,20 +66,20 @@ const createModel = (cents: number) => {
   }
 }
 
-const scrape = ({ client }: Stage, { key }: Customer, requestId: string, handle: string): Promise<Called> =>
+const scrape = ({ client }: TestApp, { key }: Customer, requestId: string, handle: string): Promise<Called> =>
   client.post('/v1/scrape/tiktok/profile', { handle }, { key, headers: { 'X-Request-Id': requestId } })
 
-const order = ({ client }: Stage, { key }: Customer): Promise<Called> =>
+const order = ({ client }: TestApp, { key }: Customer): Promise<Called> =>
   client.post('/api/v1/orders', gigabyte, { key, headers: { 'Idempotency-Key': randomUUID() } })
 
 /** What can be spent, to the micro-dollar. */
-const availableMicros = async ({ client }: Stage, { key }: Customer): Promise<number> => {
+const availableMicros = async ({ client }: TestApp, { key }: Customer): Promise<number> => {
   const { body } = await client.get('/api/v1/wallet/transactions?limit=1', { key })
   return body.transactions[0]?.balanceAfterMicros ?? 0
 }
 
 test('random scrapes and orders on a nearly empty wallet are answered and charged by the rules', async (t) => {
-  const stage = await openStage(t)
+  const app = await testApp(t)
   const counts: Record<string, number> = {}
   const count = (answer: string): void => {
     counts[answer] = (counts[answer] ?? 0) + 1
@@ -90,38 +90,36 @@ test('random scrapes and orders on a nearly empty wallet are answered and charge
       fc.constantFrom(0, 1, 2, 551),
       fc.array(step, { minLength: 10, maxLength: 25, size: 'max' }),
       async (cents, steps) => {
-        const customer = await stage.customer({ cents, scopes: ['buy', 'scrape'] })
+        const customer = await app.customer({ cents, scopes: ['buy', 'scrape'] })
         const model = createModel(cents)
         for (const one of steps) {
           if (one.kind === 'credit') {
-            await stage.credit(customer.accountId, one.cents)
+            await app.credit(customer.accountId, one.cents)
             model.credit(one.cents)
           } else {
             const given = answerOf(
-              await (one.kind === 'order'
-                ? order(stage, customer)
-                : scrape(stage, customer, one.id, one.word)),
+              await (one.kind === 'order' ? order(app, customer) : scrape(app, customer, one.id, one.word)),
             )
             const expected = one.kind === 'order' ? model.order() : model.scrape(one.id, one.word)
             assert.equal(given, expected, JSON.stringify(one))
             count(given)
           }
-          assert.equal(await availableMicros(stage, customer), model.micros())
-          assert.equal(await stage.balance(customer.key), Math.floor(model.micros() / 10_000))
+          assert.equal(await availableMicros(app, customer), model.micros())
+          assert.equal(await app.balance(customer.key), Math.floor(model.micros() / 10_000))
         }
         // All at once: which call gets the last money is open, the charge is not.
         const before = model.micros()
         const scraped = Array.from({ length: 20 }, (_, n) =>
-          scrape(stage, customer, `at-once-${n % 15}`, `about-${n % 15}`),
+          scrape(app, customer, `at-once-${n % 15}`, `about-${n % 15}`),
         )
-        const ordered = Array.from({ length: 2 }, () => order(stage, customer))
+        const ordered = Array.from({ length: 2 }, () => order(app, customer))
         const answers = await Promise.all(scraped)
         const charged = answers.filter(
           ({ status, headers }) => status === 200 && !headers.has('x-replayed'),
         ).length
         const bought = (await Promise.all(ordered)).filter(({ status }) => status === 201).length
         for (const answer of answers) count(answerOf(answer))
-        const after = await availableMicros(stage, customer)
+        const after = await availableMicros(app, customer)
         assert.equal(after, before - charged * priceMicros - bought * orderMicros)
         assert.ok(after >= 0)
       },
@@ -129,6 +127,5 @@ test('random scrapes and orders on a nearly empty wallet are answered and charge
     { numRuns: runs },
   )
   t.diagnostic(JSON.stringify(counts))
-  const { pool, log, keys } = stage.farebox.core
-  await assertVerified({ pool, log, sealKey: keys.seal })
+  await app.verified()
 })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
-import { openStage } from '../../contract/stage.ts'
+import { testApp } from '../../support/test-app.ts'
 import { exampleOf } from './provider-world.ts'
 
 test('options of a call', async (t) => {
-  const { client, customer } = await openStage(t)
+  const { client, customer } = await testApp(t)
   const { key } = await customer({ cents: 100, scopes: ['scrape', 'buy'] })
   const cacheable = scrapers.find(({ source }) => source.isCacheable && !source.isWithdrawn)!
   const fresh = scrapers.find(({ source }) => !source.isCacheable && !source.isWithdrawn)!

@@ -4,32 +4,32 @@ import { test } from 'node:test'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createMailer } from '../../../src/platform/outgoing/mailer.ts'
 import { startSmtp } from '../../../src/sandbox/mailbox.ts'
-import { consoleBrowser, freshAccount, pressLink } from '../../support/console.ts'
+import { consoleBrowser, pressLink } from '../../support/console.ts'
 import { operate } from '../../support/operator.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const pathOf = (url: string): string => new URL(url).pathname + new URL(url).search
 
 test('accounts sign-in-link prints a link to this server, valid once', async (t) => {
-  const service = await startService(t)
-  const { accountId, email } = await freshAccount(service, 'vera@example.com')
+  const app = await testApp(t)
+  const { accountId, email } = await app.customer({ email: 'vera@example.com', cents: 10_000 })
   for (const who of [accountId, email]) {
-    const { out, code } = await operate(['accounts', 'sign-in-link', who, '--json'], service.env)
+    const { out, code } = await operate(['accounts', 'sign-in-link', who, '--json'], app.env)
     assert.equal(code, 0)
     const { url } = JSON.parse(out) as { url: string }
-    assert.equal(new URL(url).origin, `http://localhost:${new URL(service.baseUrl).port}`)
-    assert.equal((await pressLink(consoleBrowser(service), pathOf(url))).to, '/console')
-    assert.equal((await pressLink(consoleBrowser(service), pathOf(url))).status, 409)
+    assert.equal(new URL(url).origin, `http://localhost:${new URL(app.baseUrl).port}`)
+    assert.equal((await pressLink(consoleBrowser(app), pathOf(url))).to, '/console')
+    assert.equal((await pressLink(consoleBrowser(app), pathOf(url))).status, 409)
   }
-  const unknown = await operate(['accounts', 'sign-in-link', 'unknown@example.com', '--json'], service.env)
+  const unknown = await operate(['accounts', 'sign-in-link', 'unknown@example.com', '--json'], app.env)
   assert.deepEqual([unknown.code, JSON.parse(unknown.out).code], [2, 'not_found'])
 
   await t.test(
     'staff are granted, listed and revoked; a staff link opens only the passkey page',
     async () => {
       const staff = async (...args: readonly string[]) =>
-        JSON.parse((await operate(['staff', ...args, '--json'], service.env)).out)
+        JSON.parse((await operate(['staff', ...args, '--json'], app.env)).out)
       const { staffId, url, changed } = await staff(
         'grant',
         '--email',
@@ -38,7 +38,7 @@ test('accounts sign-in-link prints a link to this server, valid once', async (t)
         'finance',
       )
       assert.equal(changed, true)
-      const browser = consoleBrowser(service)
+      const browser = consoleBrowser(app)
       assert.equal((await pressLink(browser, pathOf(url))).to, '/console')
       assert.equal((await browser.get('/console')).to, '/console/passkeys')
       for (const path of ['/console/staff', '/console/orders', '/console/keys'])
@@ -56,24 +56,18 @@ test('accounts sign-in-link prints a link to this server, valid once', async (t)
       assert.deepEqual((await staff('revoke', staffId)).revoked, ['operator'])
       assert.equal((await browser.get('/console/passkeys')).status, 303)
       assert.equal((await staff('sign-in-link', staffId)).code, 'no_role')
-      const wrong = await operate(
-        ['staff', 'grant', '--email', 'ops@example.com', '--role', 'root'],
-        service.env,
-      )
+      const wrong = await operate(['staff', 'grant', '--email', 'ops@example.com', '--role', 'root'], app.env)
       assert.equal(wrong.code, 2)
     },
   )
 })
 
 test('without a mail server the page says so, and no e-mail is queued', async (t) => {
-  const service = await startService(t, { FAREBOX_SANDBOX: 'off' })
-  const page = await consoleBrowser(service).get('/console/sign-in')
+  const app = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const page = await consoleBrowser(app).get('/console/sign-in')
   assert.match(page.html, /This service sends no mail/)
   assert.doesNotMatch(page.html, /name="email"/)
-  assert.equal(
-    (await consoleBrowser(service).post('/console/sign-in', { email: 'a@example.com' })).status,
-    400,
-  )
+  assert.equal((await consoleBrowser(app).post('/console/sign-in', { email: 'a@example.com' })).status, 400)
 })
 
 test('a mail server that refuses or is down is retried, and the content of the e-mail is never logged', async (t) => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findingText } from '../../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
-import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createFinanceTokenService, financeTokenForm } from '../../../src/features/finance/token-service.ts'
 import { claimStaff, createPeople } from '../../../src/features/sign-in/people.ts'
 import { readConsoleAddress } from '../../../src/features/sign-in/printed-link.ts'
@@ -14,7 +13,6 @@ import { createAuthenticator } from '../../support/authenticator.ts'
 import {
   type Browser,
   consoleBrowser,
-  freshAccount,
   letterTo,
   type Page,
   pressLink,
@@ -22,10 +20,10 @@ import {
   signedIn,
   staffBrowser,
 } from '../../support/console.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 
 const sessionCookie = '__Host-farebox_session'
-const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
 /** The options of the passkey button of a page. */
 const optionsOf = ({ html }: Page): { readonly challenge: string } => {
@@ -35,7 +33,7 @@ const optionsOf = ({ html }: Page): { readonly challenge: string } => {
 }
 
 /** The vault findings of the audit. */
-const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly string[]> => {
+const vaultFindings = async ({ farebox: { core } }: TestApp): Promise<readonly string[]> => {
   const { findings } = await verifyLog(
     { pool: core.pool, log: core.log, groups: [], logInPostgres: true },
     { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null, keys: core.keys },
@@ -45,7 +43,7 @@ const vaultFindings = async ({ farebox: { core } }: Service): Promise<readonly s
 
 /** Changes the database with write access, and undoes the change afterwards. */
 const edited = async (
-  { farebox: { core } }: Service,
+  { farebox: { core } }: TestApp,
   table: string,
   edit: (query: (sql: string, values?: readonly unknown[]) => Promise<unknown>) => Promise<unknown>,
   then: () => Promise<void>,
@@ -62,8 +60,8 @@ const isSignedIn = async (browser: Browser): Promise<boolean> =>
   browser.cookies.has(sessionCookie) && (await browser.get('/console')).status === 200
 
 test('write access to the database does not allow to act as another person', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
-  const { core } = service.farebox
+  const app = await testApp(t)
+  const { core } = app
   const { pool } = core
   const { rows: addresses } = await pool.query<{ origin: string }>('select origin from work.console_address')
   const { origin } = addresses[0]!
@@ -72,11 +70,11 @@ test('write access to the database does not allow to act as another person', asy
   const operatorWithPasskey = async (email: string) => {
     const member = await claimStaff(pool, email)
     await createPeople(core).grant(member, 'operator', operator)
-    const browser = consoleBrowser(service)
+    const browser = consoleBrowser(app)
     // The page that was wanted before the first passkey is the one that comes after it.
     const wanted = '/console/operator/search?for=acc_1'
     await browser.open(wanted)
-    assert.equal((await pressLink(browser, await printedLink(service, member.staffId))).to, wanted)
+    assert.equal((await pressLink(browser, await printedLink(app, member.staffId))).to, wanted)
     const device = createAuthenticator(origin)
     const answer = device.create(optionsOf(await browser.open(wanted)))
     assert.equal((await browser.post('/console/passkeys', { name: 'key', answer })).to, wanted)
@@ -89,7 +87,7 @@ test('write access to the database does not allow to act as another person', asy
     return { ...member, email, device }
   }
   const signInWith = async (answerOf: (options: { readonly challenge: string }) => string) => {
-    const browser = consoleBrowser(service)
+    const browser = consoleBrowser(app)
     const answer = answerOf(optionsOf(await browser.open('/console/sign-in')))
     const { status } = await browser.post('/console/sign-in/passkey', { answer })
     return { status, browser }
@@ -112,7 +110,7 @@ test('write access to the database does not allow to act as another person', asy
       const insiders = createAuthenticator(origin)
       const others = createAuthenticator(origin)
       await edited(
-        service,
+        app,
         'vault.console_passkeys',
         async (query) => {
           // One under the credential of the operator, the other under one of their own.
@@ -130,14 +128,14 @@ test('write access to the database does not allow to act as another person', asy
           const asBob = await signInWith(others.get)
           assert.deepEqual([asAnn.status, asBob.status], [400, 400])
           for (const { browser } of [asAnn, asBob]) assert.equal(await isSignedIn(browser), false)
-          const found = await vaultFindings(service)
+          const found = await vaultFindings(app)
           assert.equal(found.length, 2, found.join('; '))
           for (const text of found)
             assert.match(text, /PasskeyAdded.*vault.console_passkeys holds another public key/)
         },
       )
       assert.deepEqual([await signIns(ann.staffId), await signIns(bob.staffId)], before)
-      assert.deepEqual(await vaultFindings(service), [])
+      assert.deepEqual(await vaultFindings(app), [])
       assert.equal((await signInWith(ann.device.get)).status, 303)
     },
   )
@@ -148,7 +146,7 @@ test('write access to the database does not allow to act as another person', asy
       const insiders = createAuthenticator(origin)
       const columns = 'sign_count, transports, created_at, salt'
       await edited(
-        service,
+        app,
         'vault.console_passkeys',
         (query) =>
           query(
@@ -159,7 +157,7 @@ test('write access to the database does not allow to act as another person', asy
         async () => assert.equal((await signInWith(insiders.get)).status, 400),
       )
       await edited(
-        service,
+        app,
         'vault.console_passkeys',
         (query) =>
           query('update vault.console_passkeys set subject_id = $1 where subject_id = $2', [
@@ -168,18 +166,18 @@ test('write access to the database does not allow to act as another person', asy
           ]),
         async () => {
           assert.equal((await signInWith(bob.device.get)).status, 400)
-          assert.equal((await vaultFindings(service)).length, 1)
+          assert.equal((await vaultFindings(app)).length, 1)
         },
       )
     },
   )
 
   await t.test('an inserted, changed or restored session is refused', async () => {
-    const { accountId } = await freshAccount(service, 'mal@example.com')
-    const own = await signedIn(service, accountId)
-    const staff = await staffBrowser(service, ['operator'])
+    const { accountId } = await app.customer({ email: 'mal@example.com', cents: 10_000 })
+    const own = await signedIn(app, accountId)
+    const staff = await staffBrowser(app, ['operator'])
     const secret = newSecret()
-    const forged = consoleBrowser(service)
+    const forged = consoleBrowser(app)
     forged.cookies.set(sessionCookie, secret)
     const theirs = await pool.query<{ session_id: string }>(
       'select session_id from vault.console_sessions where subject_id = $1',
@@ -210,12 +208,12 @@ test('write access to the database does not allow to act as another person', asy
     ]
     for (const [sql, values, browser] of edits)
       await edited(
-        service,
+        app,
         'vault.console_sessions',
         (query) => query(sql, values),
         async () => {
           assert.notEqual((await browser.get('/console')).status, 200, sql)
-          const found = await vaultFindings(service)
+          const found = await vaultFindings(app)
           assert.equal(found.length, 1, sql)
           assert.match(
             found[0]!,
@@ -242,28 +240,28 @@ test('write access to the database does not allow to act as another person', asy
       [hashOfSecret(secret), ann.staffId],
     )
     const path = `/console/sign-in/link?link=${secret}`
-    assert.equal((await pressLink(consoleBrowser(service), path)).status, 409)
-    const { accountId } = await freshAccount(service, 'moe@example.com')
-    const link = await printedLink(service, accountId)
+    assert.equal((await pressLink(consoleBrowser(app), path)).status, 409)
+    const { accountId } = await app.customer({ email: 'moe@example.com', cents: 10_000 })
+    const link = await printedLink(app, accountId)
     await pool.query('update vault.console_links set subject_id = $1 where subject_id = $2', [
       ann.staffId,
       accountId,
     ])
-    assert.equal((await pressLink(consoleBrowser(service), link)).status, 409)
-    assert.match((await vaultFindings(service)).join(), /vault.console_links holds \w+ of stf_/)
+    assert.equal((await pressLink(consoleBrowser(app), link)).status, 409)
+    assert.match((await vaultFindings(app)).join(), /vault.console_links holds \w+ of stf_/)
     await pool.query('delete from vault.console_links')
   })
 
   await t.test('links lead only to addresses that the service wrote', async () => {
     assert.equal(await readConsoleAddress(core), origin)
     await edited(
-      service,
+      app,
       'work.console_address',
       (query) => query(`update work.console_address set origin = 'https://thief.example'`),
       async () => {
         assert.equal(await readConsoleAddress(core), null)
         assert.match(
-          (await vaultFindings(service)).join(),
+          (await vaultFindings(app)).join(),
           /work.console_address holds https:\/\/thief.example, which the service has not written so/,
         )
       },
@@ -272,10 +270,10 @@ test('write access to the database does not allow to act as another person', asy
   })
 
   await t.test('a changed e-mail gets no link, and names no account and no member of staff', async () => {
-    const { accountId, email } = await freshAccount(service, 'rich@example.com')
-    const accounts = createAccounts(core)
+    const { accountId, email } = await app.customer({ email: 'rich@example.com', cents: 10_000 })
+    const { accounts } = app
     await edited(
-      service,
+      app,
       'vault.accounts',
       (query) =>
         query(`update vault.accounts set email = 'thief@example.com' where account_id = $1`, [accountId]),
@@ -283,22 +281,19 @@ test('write access to the database does not allow to act as another person', asy
         const { rows: before } = await pool.query(
           'select count(*) from vault.console_links where subject_id is not null',
         )
-        await consoleBrowser(service).post('/console/sign-in', { email: 'thief@example.com' })
+        await consoleBrowser(app).post('/console/sign-in', { email: 'thief@example.com' })
         const { rows: after } = await pool.query(
           'select count(*) from vault.console_links where subject_id is not null',
         )
         assert.deepEqual(after, before, 'the link that was made opens no session')
         assert.equal(await accounts.byEmail('thief@example.com', operator), null)
-        assert.match(
-          (await vaultFindings(service)).join(),
-          /AccountCreated.*vault.accounts holds another e-mail/,
-        )
+        assert.match((await vaultFindings(app)).join(), /AccountCreated.*vault.accounts holds another e-mail/)
       },
     )
-    await consoleBrowser(service).post('/console/sign-in', { email })
-    assert.ok(await letterTo(service, email))
+    await consoleBrowser(app).post('/console/sign-in', { email })
+    assert.ok(await letterTo(app, email))
     await edited(
-      service,
+      app,
       'vault.staff',
       (query) =>
         query(`update vault.staff set email = 'mal@staff.example' where staff_id = $1`, [bob.staffId]),
@@ -306,10 +301,7 @@ test('write access to the database does not allow to act as another person', asy
         const member = await claimStaff(pool, 'mal@staff.example')
         const granted = await createPeople(core).grant(member, 'finance', operator)
         assert.deepEqual(granted, { outcome: 'refused', refusal: { code: 'email_changed' } })
-        assert.match(
-          (await vaultFindings(service)).join(),
-          /StaffRoleGranted.*vault.staff holds another e-mail/,
-        )
+        assert.match((await vaultFindings(app)).join(), /StaffRoleGranted.*vault.staff holds another e-mail/)
       },
     )
   })
@@ -320,15 +312,15 @@ test('write access to the database does not allow to act as another person', asy
     assert.ok(issued.outcome === 'done')
     const books = '/finance/v1/trial-balance'
     const read = async (key: string) =>
-      (await fetch(`${service.baseUrl}${books}`, { headers: { authorization: `Bearer ${key}` } })).status
+      (await fetch(`${app.baseUrl}${books}`, { headers: { authorization: `Bearer ${key}` } })).status
     const insiders = financeTokenForm.generate()
     await edited(
-      service,
+      app,
       'vault.finance_tokens',
       (query) => query('update vault.finance_tokens set hash = $1', [financeTokenForm.hash(insiders)]),
       async () => {
         assert.equal(await read(insiders), 401)
-        assert.match((await vaultFindings(service)).join(), /FinanceTokenIssued.*another hash or salt/)
+        assert.match((await vaultFindings(app)).join(), /FinanceTokenIssued.*another hash or salt/)
       },
     )
     assert.equal(await read(issued.key), 200)

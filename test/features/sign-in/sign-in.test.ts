@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { lifetimes } from '../../../src/domain/staff/lifetimes.ts'
 import {
   consoleBrowser,
-  freshAccount,
   hiddenField,
   letterTo,
   linkIn,
@@ -11,29 +10,28 @@ import {
   printedLink,
   signedIn,
 } from '../../support/console.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const sessionCookie = '__Host-farebox_session'
 const askingCookie = '__Host-farebox_asking'
 const codeOf = (text: string): string => /(\d{4} \d{4})/.exec(text)?.[1] ?? ''
 
 test('signing in', async (t) => {
-  let aheadMs = 0
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
+  const app = await testApp(t)
 
   await t.test(
     'an e-mailed link opens a session in the browser that requested it, after a click on its button',
     async () => {
-      const { email } = await freshAccount(service, 'ann@example.com')
-      const browser = consoleBrowser(service)
+      const { email } = await app.customer({ email: 'ann@example.com', cents: 10_000 })
+      const browser = consoleBrowser(app)
       // The page that was wanted first is the one that comes after.
       const to = hiddenField(await browser.open('/console/orders?limit=5'), 'to')
       const sent = await browser.post('/console/sign-in', { email: 'ANN@example.com', to })
       assert.equal(sent.to, '/console/sign-in/sent')
-      const link = linkIn(await letterTo(service, 'ann@example.com'))
+      const link = linkIn(await letterTo(app, 'ann@example.com'))
       // Mail scanners open the link first, several times; opening uses nothing up.
       for (let looks = 0; looks < 3; looks += 1)
-        assert.equal((await consoleBrowser(service).get(link)).status, 200)
+        assert.equal((await consoleBrowser(app).get(link)).status, 200)
       assert.equal((await browser.get(link)).status, 200)
       assert.equal(browser.cookies.has(sessionCookie), false)
       assert.equal((await pressLink(browser, link)).to, '/console/orders?limit=5')
@@ -47,11 +45,11 @@ test('signing in', async (t) => {
   await t.test(
     'opened in another browser it shows a code, which the first browser accepts once',
     async () => {
-      await freshAccount(service, 'bob@example.com')
-      const asking = consoleBrowser(service)
+      await app.customer({ email: 'bob@example.com', cents: 10_000 })
+      const asking = consoleBrowser(app)
       await asking.post('/console/sign-in', { email: 'bob@example.com', to: '/console/plans' })
-      const link = linkIn(await letterTo(service, 'bob@example.com'))
-      const phone = consoleBrowser(service)
+      const link = linkIn(await letterTo(app, 'bob@example.com'))
+      const phone = consoleBrowser(app)
       const shown = await pressLink(phone, link)
       const code = codeOf(shown.html)
       assert.match(code, /^\d{4} \d{4}$/)
@@ -61,17 +59,17 @@ test('signing in', async (t) => {
       assert.equal((await asking.post('/console/sign-in/sent', { code: '0000 0000' })).status, 400)
       assert.equal((await asking.post('/console/sign-in/sent', { code })).to, '/console/plans')
       assert.equal((await asking.open('/console')).status, 200)
-      const again = consoleBrowser(service)
+      const again = consoleBrowser(app)
       again.cookies.set(askingCookie, 'A'.repeat(43))
       assert.equal((await again.post('/console/sign-in/sent', { code })).status, 400)
     },
   )
 
   await t.test('five wrong codes end the link', async () => {
-    await freshAccount(service, 'cid@example.com')
-    const asking = consoleBrowser(service)
+    await app.customer({ email: 'cid@example.com', cents: 10_000 })
+    const asking = consoleBrowser(app)
     await asking.post('/console/sign-in', { email: 'cid@example.com' })
-    const shown = await pressLink(consoleBrowser(service), linkIn(await letterTo(service, 'cid@example.com')))
+    const shown = await pressLink(consoleBrowser(app), linkIn(await letterTo(app, 'cid@example.com')))
     const code = codeOf(shown.html)
     const wrong = code.startsWith('1') ? '2000 0000' : '1000 0000'
     for (let tries = 0; tries < 5; tries += 1)
@@ -80,9 +78,9 @@ test('signing in', async (t) => {
   })
 
   await t.test('an unknown address gets the same answer, and no e-mail', async () => {
-    const { email } = await freshAccount(service, 'dee@example.com')
-    const known = await consoleBrowser(service).post('/console/sign-in', { email })
-    const unknown = await consoleBrowser(service).post('/console/sign-in', { email: 'unknown@example.com' })
+    const { email } = await app.customer({ email: 'dee@example.com', cents: 10_000 })
+    const known = await consoleBrowser(app).post('/console/sign-in', { email })
+    const unknown = await consoleBrowser(app).post('/console/sign-in', { email: 'unknown@example.com' })
     const plain = ({
       headers: { 'set-cookie': cookies, 'x-request-id': _, date: _d, ...rest },
       html,
@@ -94,8 +92,8 @@ test('signing in', async (t) => {
       cookies: String(cookies).replaceAll(/[\w-]{43}/g, 'secret'),
     })
     assert.deepEqual(plain(unknown), plain(known))
-    const letter = await letterTo(service, email)
-    const { letters } = (await (await fetch(`${service.demo.sandbox}/_sandbox/mail`)).json()) as {
+    const letter = await letterTo(app, email)
+    const { letters } = (await (await fetch(`${app.demo.sandbox}/_sandbox/mail`)).json()) as {
       letters: readonly { to: readonly string[] }[]
     }
     assert.ok(letter)
@@ -106,12 +104,12 @@ test('signing in', async (t) => {
   })
 
   await t.test('an e-mail goes to the stored address, not to one with the same folded form', async () => {
-    await freshAccount(service, 'mike@example.com')
+    await app.customer({ email: 'mike@example.com', cents: 10_000 })
     // The Kelvin sign is no k, and lower-cased it is one.
-    await consoleBrowser(service).post('/console/sign-in', { email: 'mi\u212ae@example.com' })
-    await consoleBrowser(service).post('/console/sign-in', { email: 'MIKE@EXAMPLE.COM' })
-    await letterTo(service, 'mike@example.com')
-    const { letters } = (await (await fetch(`${service.demo.sandbox}/_sandbox/mail`)).json()) as {
+    await consoleBrowser(app).post('/console/sign-in', { email: 'mi\u212ae@example.com' })
+    await consoleBrowser(app).post('/console/sign-in', { email: 'MIKE@EXAMPLE.COM' })
+    await letterTo(app, 'mike@example.com')
+    const { letters } = (await (await fetch(`${app.demo.sandbox}/_sandbox/mail`)).json()) as {
       letters: readonly { to: readonly string[] }[]
     }
     const written = letters.flatMap(({ to }) => to).filter((to) => /^mi.e@/i.test(to))
@@ -119,48 +117,51 @@ test('signing in', async (t) => {
   })
 
   await t.test("a link requested by another person does not end one's own link", async () => {
-    const { email } = await freshAccount(service, 'eve@example.com')
-    const browser = consoleBrowser(service)
+    const { email } = await app.customer({ email: 'eve@example.com', cents: 10_000 })
+    const browser = consoleBrowser(app)
     await browser.post('/console/sign-in', { email })
-    const first = await letterTo(service, email)
-    await consoleBrowser(service).post('/console/sign-in', { email })
-    await letterTo(service, email, first.number)
+    const first = await letterTo(app, email)
+    await consoleBrowser(app).post('/console/sign-in', { email })
+    await letterTo(app, email, first.number)
     assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
   })
 
   await t.test(
     'after two requests the first e-mail to arrive can be used; both end after ten minutes',
     async () => {
-      const { email } = await freshAccount(service, 'eva@example.com')
-      const browser = consoleBrowser(service)
+      const { email } = await app.customer({ email: 'eva@example.com', cents: 10_000 })
+      const browser = consoleBrowser(app)
       await browser.post('/console/sign-in', { email })
-      const first = await letterTo(service, email)
+      const first = await letterTo(app, email)
       await browser.post('/console/sign-in', { email })
-      const second = await letterTo(service, email, first.number)
+      const second = await letterTo(app, email, first.number)
       assert.equal((await pressLink(browser, linkIn(first))).to, '/console')
       assert.equal((await pressLink(browser, linkIn(second))).status, 409, 'the browser is signed in')
-      const late = consoleBrowser(service)
+      const late = consoleBrowser(app)
       await late.post('/console/sign-in', { email })
-      const third = await letterTo(service, email, second.number)
-      aheadMs += 11 * 60_000
+      const third = await letterTo(app, email, second.number)
+      app.wait(11 * 60_000)
       assert.equal((await pressLink(late, linkIn(third))).status, 409)
     },
   )
 
   await t.test('a link of the command line signs in any browser, once', async () => {
-    const { accountId } = await freshAccount(service, 'fay@example.com')
-    const link = await printedLink(service, accountId)
-    assert.equal((await pressLink(consoleBrowser(service), link)).to, '/console')
-    assert.equal((await pressLink(consoleBrowser(service), link)).status, 409)
+    const { accountId } = await app.customer({ email: 'fay@example.com', cents: 10_000 })
+    const link = await printedLink(app, accountId)
+    assert.equal((await pressLink(consoleBrowser(app), link)).to, '/console')
+    assert.equal((await pressLink(consoleBrowser(app), link)).status, 409)
   })
 
   await t.test('a session id that was set before sign-in is replaced', async () => {
-    const { accountId } = await freshAccount(service, 'gus@example.com')
-    const attacker = await signedIn(service, (await freshAccount(service, 'mal@example.com')).accountId)
+    const { accountId } = await app.customer({ email: 'gus@example.com', cents: 10_000 })
+    const attacker = await signedIn(
+      app,
+      (await app.customer({ email: 'mal@example.com', cents: 10_000 })).accountId,
+    )
     const planted = attacker.cookies.get(sessionCookie)!
-    const victim = consoleBrowser(service)
+    const victim = consoleBrowser(app)
     victim.cookies.set(sessionCookie, planted)
-    await pressLink(victim, await printedLink(service, accountId))
+    await pressLink(victim, await printedLink(app, accountId))
     assert.notEqual(victim.cookies.get(sessionCookie), planted)
     // The session set before ended with the sign-in.
     assert.equal((await attacker.get('/console')).to, '/console/sign-in?to=%2Fconsole')
@@ -168,32 +169,35 @@ test('signing in', async (t) => {
   })
 
   await t.test('a session ends after twelve hours without use, and after thirty days of use', async () => {
-    const { accountId } = await freshAccount(service, 'hal@example.com')
-    const idle = await signedIn(service, accountId)
-    aheadMs += lifetimes.account.idleMs - 120_000
+    const { accountId } = await app.customer({ email: 'hal@example.com', cents: 10_000 })
+    const idle = await signedIn(app, accountId)
+    app.wait(lifetimes.account.idleMs - 120_000)
     assert.equal((await idle.get('/console')).status, 200)
-    aheadMs += lifetimes.account.idleMs + 1
+    app.wait(lifetimes.account.idleMs + 1)
     assert.equal((await idle.get('/console')).status, 303)
-    const used = await signedIn(service, accountId)
+    const used = await signedIn(app, accountId)
     for (let days = 0; days < 60; days += 1) {
-      aheadMs += 11 * 3_600_000
+      app.wait(11 * 3_600_000)
       await used.get('/console/sessions')
     }
     assert.equal((await used.get('/console')).status, 200)
-    aheadMs += 4 * 86_400_000
+    app.wait(4 * 86_400_000)
     assert.equal((await used.get('/console')).status, 303)
   })
 
   await t.test(
     'sessions are listed and ended one by one or all at once; another account cannot end them',
     async () => {
-      const { accountId } = await freshAccount(service, 'ida@example.com')
+      const { accountId } = await app.customer({ email: 'ida@example.com', cents: 10_000 })
       const [one, two, three] = [
-        await signedIn(service, accountId),
-        await signedIn(service, accountId),
-        await signedIn(service, accountId),
+        await signedIn(app, accountId),
+        await signedIn(app, accountId),
+        await signedIn(app, accountId),
       ]
-      const otherBrowser = await signedIn(service, (await freshAccount(service, 'jon@example.com')).accountId)
+      const otherBrowser = await signedIn(
+        app,
+        (await app.customer({ email: 'jon@example.com', cents: 10_000 })).accountId,
+      )
       const { html } = await one.get('/console/sessions')
       const ids = [...html.matchAll(/name="end" value="(ses_[0-9a-f]+)"/g)].map(([, id = '']) => id)
       assert.equal(ids.length, 3)
@@ -214,9 +218,9 @@ test('signing in', async (t) => {
   await t.test(
     'the log has the session and the sign-in method of each action; secrets are stored only as hashes',
     async () => {
-      const { accountId } = await freshAccount(service, 'kim@example.com')
-      const browser = await signedIn(service, accountId)
-      const { pool, log } = service.farebox.core
+      const { accountId } = await app.customer({ email: 'kim@example.com', cents: 10_000 })
+      const browser = await signedIn(app, accountId)
+      const { pool, log } = app.core
       const events: { type: string; metadata: string }[] = []
       for await (const event of log.readStream(`console-${accountId}` as never)) events.push(event)
       assert.deepEqual(
@@ -238,7 +242,7 @@ test('signing in', async (t) => {
   )
 
   await t.test('an invalid form keeps the input', async () => {
-    const page = await consoleBrowser(service).post('/console/sign-in', { email: '"><script>x' })
+    const page = await consoleBrowser(app).post('/console/sign-in', { email: '"><script>x' })
     assert.equal(page.status, 400)
     assert.match(page.html, /value="&quot;&gt;&lt;script&gt;x"/)
     assert.match(page.html, /id="email-problem"/)
@@ -247,10 +251,10 @@ test('signing in', async (t) => {
 })
 
 test('requests from one source never block another source, also behind a trusted proxy', async (t) => {
-  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_TRUSTED_PROXY: '127.0.0.1' })
+  const app = await testApp(t, { settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_TRUSTED_PROXY: '127.0.0.1' } })
   const askFrom = async (address: string) => {
     const headers = { 'x-forwarded-for': `198.51.100.99, ${address}` }
-    return (await consoleBrowser(service).post('/console/sign-in', { email: 'lea@example.com' }, { headers }))
+    return (await consoleBrowser(app).post('/console/sign-in', { email: 'lea@example.com' }, { headers }))
       .status
   }
   const statuses: number[] = []

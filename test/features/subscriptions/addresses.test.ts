@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { done } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { dayMs, openYear } from './world.ts'
+import { dayMs, subscriptionsOf } from './subscriptions.ts'
 
 const isp = {
   product_id: 'isp-static',
@@ -13,13 +14,11 @@ const isp = {
 /** 2 addresses for 30 days. */
 const price = 560
 
-type Year = Awaited<ReturnType<typeof openYear>>
-
 /** The log's word, which needs no read table: the addresses of every period, once so many are paid. */
-const periodsPaid = (year: Year, id: string, periods: number) =>
+const periodsPaid = ({ eventsOf }: ReturnType<typeof subscriptionsOf>, id: string, periods: number) =>
   until(
     async () => {
-      const paid = (await year.eventsOf(id)).flatMap((event) =>
+      const paid = (await eventsOf(id)).flatMap((event) =>
         event.type === 'SubscriptionStarted' || event.type === 'SubscriptionRenewed' ? [event.data] : [],
       )
       return paid.length >= periods ? paid.map(({ proxyIds }) => [...proxyIds].sort()) : null
@@ -29,15 +28,16 @@ const periodsPaid = (year: Year, id: string, periods: number) =>
 
 describe('a subscription of addresses, without any read table', () => {
   test('that missed two periods rents addresses for the first and keeps them for the second', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 3 * price })
-    const { subscriptionId } = await year.start(who, isp)
-    await year.caughtUp()
-    const { projecting } = year.farebox
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 3 * price })
+    const { subscriptionId } = await subs.start(who, isp)
+    await app.caughtUp()
+    const { projecting } = app.farebox
     await projecting.pause()
     // The addresses ended forty days ago; the second and the third period have begun.
-    year.wait(70 * dayMs)
-    const [first, second, third] = await periodsPaid(year, subscriptionId, 3)
+    app.wait(70 * dayMs)
+    const [first, second, third] = await periodsPaid(subs, subscriptionId, 3)
     assert.ok(
       second?.every((id) => !first?.includes(id)),
       'rentals that ended are gone',
@@ -45,8 +45,8 @@ describe('a subscription of addresses, without any read table', () => {
     assert.deepEqual(third, second, 'addresses that run were rented a second time')
 
     projecting.resume()
-    await year.caughtUp()
-    const orders: { kind: string; amountCents: number }[] = await year.orders(who)
+    await app.caughtUp()
+    const orders: { kind: string; amountCents: number }[] = await subs.orders(who)
     assert.deepEqual(
       orders.map(({ kind, amountCents }) => [kind, amountCents]),
       [
@@ -55,23 +55,24 @@ describe('a subscription of addresses, without any read table', () => {
         ['order', price],
       ],
     )
-    const { body } = await done(year.client.get('/api/v1/proxies?status=active', { key: who.key }))
+    const { body } = await done(app.client.get('/api/v1/proxies?status=active', { key: who.key }))
     assert.deepEqual(body.proxies.map(({ proxyId }: { proxyId: string }) => proxyId).sort(), second)
   })
 
   test('keeps addresses that its customer extended a moment before', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 3 * price })
-    const { subscriptionId, proxyIds } = await year.start(who, isp)
-    await year.caughtUp()
-    await year.farebox.projecting.pause()
-    year.wait(28 * dayMs)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 3 * price })
+    const { subscriptionId, proxyIds } = await subs.start(who, isp)
+    await app.caughtUp()
+    await app.farebox.projecting.pause()
+    app.wait(28 * dayMs)
     const keep = { proxy_ids: proxyIds, period_days: 30 }
-    const extension = await done(year.client.post('/api/v1/proxies/extend', keep, { key: who.key }))
+    const extension = await done(app.client.post('/api/v1/proxies/extend', keep, { key: who.key }))
     assert.equal(extension.body.amountCents, price)
     // By the read tables they ended a day ago.
-    year.wait(3 * dayMs)
-    const [first, second] = await periodsPaid(year, subscriptionId, 2)
+    app.wait(3 * dayMs)
+    const [first, second] = await periodsPaid(subs, subscriptionId, 2)
     assert.deepEqual(second, first)
   })
 })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { commands as resellerCommands } from '../../../src/features/resellers/commands.ts'
-import { type Customer, operator } from '../../contract/stage.ts'
+import type { Customer } from '../../support/app-actions.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { cliOf } from '../resellers/cli.ts'
-import { dayMs, openYear, path } from './world.ts'
+import { dayMs, path, subscriptionsOf } from './subscriptions.ts'
 
 const premium = { product_id: 'residential-premium', quantity: 2, interval: 'month' }
 const isp = {
@@ -25,9 +25,9 @@ const isPastDue = ({ status, reason, graceEndsAt }: Record<string, unknown>): bo
 
 describe('a subscription', () => {
   test('charges its first period at once, and a retry returns the same one', async (t) => {
-    const year = await openYear(t)
-    const { client } = year
-    const who = await year.customer({ cents: 5_000 })
+    const app = await testApp(t)
+    const { client } = app
+    const who = await app.customer({ cents: 5_000 })
     const headers = { 'Idempotency-Key': 'mine' }
     const first = await client.post(
       path,
@@ -43,7 +43,7 @@ describe('a subscription', () => {
     )
     const month = new Date(startedAt)
     assert.equal(new Date(currentPeriodEnd).getUTCMonth(), (month.getUTCMonth() + 1) % 12)
-    assert.equal(await year.balance(who.key), 5_000 - price)
+    assert.equal(await app.balance(who.key), 5_000 - price)
     const order = (await client.get(`/api/v1/orders/${orderId}`, { key: who.key })).body
     assert.deepEqual([order.status, order.planId, order.amountCents], ['completed', planId, price])
 
@@ -56,7 +56,7 @@ describe('a subscription', () => {
     assert.deepEqual(again.body, first.body)
     const other = await client.post(path, { ...premium, quantity: 3 }, { key: who.key, headers })
     assert.equal(other.body.code, 'idempotency_conflict')
-    assert.equal(await year.balance(who.key), 5_000 - price)
+    assert.equal(await app.balance(who.key), 5_000 - price)
 
     // The keys of orders are apart.
     const bought = await client.post(
@@ -75,7 +75,7 @@ describe('a subscription', () => {
       [unnamed.body.subscriptionId, subscriptionId],
     )
     assert.equal(list.total, 2)
-    const outsider = await year.customer({ cents: 0 })
+    const outsider = await app.customer({ cents: 0 })
     assert.equal((await client.get(`${path}/${subscriptionId}`, { key: outsider.key })).status, 404)
     assert.equal(
       (await client.call('DELETE', `${path}/${subscriptionId}`, { key: outsider.key })).status,
@@ -85,14 +85,15 @@ describe('a subscription', () => {
   })
 
   test('renews once a month from the wallet for a year, on its plan', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 13 * price })
-    const { subscriptionId, planId, startedAt } = await year.start(who, premium)
-    let { currentPeriodEnd } = await year.read(who, subscriptionId)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 13 * price })
+    const { subscriptionId, planId, startedAt } = await subs.start(who, premium)
+    let { currentPeriodEnd } = await subs.read(who, subscriptionId)
     for (let month = 2; month <= 4; month += 1) {
-      year.until(currentPeriodEnd)
+      app.waitUntil(currentPeriodEnd)
       const before = currentPeriodEnd
-      const record = await year.becomes(
+      const record = await subs.becomes(
         who,
         subscriptionId,
         (one) => one.currentPeriodEnd !== before,
@@ -102,83 +103,85 @@ describe('a subscription', () => {
       assert.equal(record.status, 'active')
       assert.equal(record.planId, planId)
       currentPeriodEnd = record.currentPeriodEnd
-      assert.equal(await year.balance(who.key), (13 - month) * price)
+      assert.equal(await app.balance(who.key), (13 - month) * price)
     }
     // A service after a long outage catches up: each period was due, and the wallet can pay it.
-    year.until(new Date(Date.parse(startedAt) + 366 * dayMs).toISOString())
+    app.waitUntil(new Date(Date.parse(startedAt) + 366 * dayMs).toISOString())
     currentPeriodEnd = (
-      await year.becomes(
+      await subs.becomes(
         who,
         subscriptionId,
-        ({ currentPeriodEnd: end }) => Date.parse(end as string) > year.now(),
+        ({ currentPeriodEnd: end }) => Date.parse(end as string) > app.core.clock(),
         'the other months',
       )
     ).currentPeriodEnd
-    assert.equal(await year.balance(who.key), 0)
+    assert.equal(await app.balance(who.key), 0)
     const [start, end] = [new Date(startedAt), new Date(currentPeriodEnd)]
     assert.equal(
       end.getUTCFullYear() * 12 + end.getUTCMonth() - start.getUTCFullYear() * 12 - start.getUTCMonth(),
       13,
     )
-    const orders = await year.orders(who)
+    const orders = await subs.orders(who)
     assert.equal(orders.length, 13)
-    const plan = (await year.client.get(`/api/v1/plans/${planId}`, { key: who.key })).body
+    const plan = (await app.client.get(`/api/v1/plans/${planId}`, { key: who.key })).body
     assert.equal(plan.dataGbTotal, 26)
   })
 
   test('is past due while the wallet is short, renews after a credit, and expires after three days', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: price })
-    const { subscriptionId, currentPeriodEnd } = await year.start(who, premium)
-    year.until(currentPeriodEnd)
-    year.wait(1)
-    const late = await year.becomes(who, subscriptionId, isPastDue, 'the refused renewal')
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: price })
+    const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
+    app.waitUntil(currentPeriodEnd)
+    app.wait(1)
+    const late = await subs.becomes(who, subscriptionId, isPastDue, 'the refused renewal')
     assert.equal(late.reason, 'insufficient_balance')
     assert.deepEqual(
       [late.status, Date.parse(late.graceEndsAt) - Date.parse(currentPeriodEnd)],
       ['past_due', 3 * dayMs],
     )
-    year.wait(2 * dayMs)
-    await year.credit(who.accountId, price - 1)
-    assert.equal((await year.read(who, subscriptionId)).status, 'past_due')
-    await year.credit(who.accountId, 1)
-    const renewed = await year.becomes(
+    app.wait(2 * dayMs)
+    await app.credit(who.accountId, price - 1)
+    assert.equal((await subs.read(who, subscriptionId)).status, 'past_due')
+    await app.credit(who.accountId, 1)
+    const renewed = await subs.becomes(
       who,
       subscriptionId,
       ({ status }) => status === 'active',
       'the late renewal',
     )
     assert.equal(renewed.currentPeriodStart, currentPeriodEnd, 'a late payment shifts nothing')
-    assert.equal(await year.balance(who.key), 0)
+    assert.equal(await app.balance(who.key), 0)
 
-    year.until(renewed.currentPeriodEnd)
-    year.wait(3 * dayMs - 60_000)
-    await year.becomes(who, subscriptionId, isPastDue, 'another refused renewal')
-    year.wait(60_001)
-    const over = await year.becomes(who, subscriptionId, ({ status }) => status === 'expired', 'the end')
+    app.waitUntil(renewed.currentPeriodEnd)
+    app.wait(3 * dayMs - 60_000)
+    await subs.becomes(who, subscriptionId, isPastDue, 'another refused renewal')
+    app.wait(60_001)
+    const over = await subs.becomes(who, subscriptionId, ({ status }) => status === 'expired', 'the end')
     assert.deepEqual([over.reason, over.graceEndsAt], ['insufficient_balance', null])
-    await year.credit(who.accountId, 10 * price)
-    year.wait(40 * dayMs)
-    await year.caughtUp()
-    assert.equal((await year.read(who, subscriptionId)).status, 'expired')
-    const types = (await year.eventsOf(subscriptionId)).map(({ type }) => type)
+    await app.credit(who.accountId, 10 * price)
+    app.wait(40 * dayMs)
+    await app.caughtUp()
+    assert.equal((await subs.read(who, subscriptionId)).status, 'expired')
+    const types = (await subs.eventsOf(subscriptionId)).map(({ type }) => type)
     assert.deepEqual(types, ['SubscriptionStarted', 'SubscriptionRenewed', 'SubscriptionExpired'])
-    assert.equal(await year.balance(who.key), 10 * price)
+    assert.equal(await app.balance(who.key), 10 * price)
     for (const [status, total] of [
       ['expired', 1],
       ['active', 0],
       ['past_due', 0],
       ['canceled', 0],
     ] as const)
-      assert.equal((await year.client.get(`${path}?status=${status}`, { key: who.key })).body.total, total)
+      assert.equal((await app.client.get(`${path}?status=${status}`, { key: who.key })).body.total, total)
   })
 
   test('is canceled at the end of the paid period', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 9 * price })
-    const { subscriptionId, currentPeriodEnd } = await year.start(who, premium)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 9 * price })
+    const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
     const cancel = async () => {
-      const { status, body, text } = await year.client.call('DELETE', `${path}/${subscriptionId}`, {
+      const { status, body, text } = await app.client.call('DELETE', `${path}/${subscriptionId}`, {
         key: who.key,
       })
       assert.equal(status, 200, text)
@@ -189,25 +192,26 @@ describe('a subscription', () => {
         [body.status, body.cancelAtPeriodEnd, body.currentPeriodEnd],
         ['active', true, currentPeriodEnd],
       )
-    year.until(currentPeriodEnd)
-    const over = await year.becomes(who, subscriptionId, ({ status }) => status === 'canceled', 'the end')
+    app.waitUntil(currentPeriodEnd)
+    const over = await subs.becomes(who, subscriptionId, ({ status }) => status === 'canceled', 'the end')
     assert.equal(over.reason, 'requested')
     assert.equal((await cancel()).status, 'canceled')
-    year.wait(90 * dayMs)
-    assert.equal(await year.balance(who.key), 8 * price, 'it was charged after it was canceled')
+    app.wait(90 * dayMs)
+    assert.equal(await app.balance(who.key), 8 * price, 'it was charged after it was canceled')
   })
 
   test('of addresses keeps them if paid a day before they end; later it rents others', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 560 * 2 })
-    const one = await year.start(who, isp)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 560 * 2 })
+    const one = await subs.start(who, isp)
     assert.equal(Date.parse(one.currentPeriodEnd) - Date.parse(one.startedAt), 30 * dayMs)
     const proxies = async () =>
-      (await year.client.get('/api/v1/proxies?status=active', { key: who.key })).body.proxies
+      (await app.client.get('/api/v1/proxies?status=active', { key: who.key })).body.proxies
     const before = await proxies()
-    year.until(one.currentPeriodEnd)
-    year.wait(-dayMs)
-    const two = await year.becomes(
+    app.waitUntil(one.currentPeriodEnd)
+    app.wait(-dayMs)
+    const two = await subs.becomes(
       who,
       one.subscriptionId,
       ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
@@ -216,21 +220,21 @@ describe('a subscription', () => {
     assert.deepEqual([...two.proxyIds].sort(), [...one.proxyIds].sort())
     const running = [
       ...(await proxies()),
-      ...(await year.client.get('/api/v1/proxies?status=expiring', { key: who.key })).body.proxies,
+      ...(await app.client.get('/api/v1/proxies?status=expiring', { key: who.key })).body.proxies,
     ]
     assert.deepEqual(
       new Set(running.map(({ ip }: { ip: string }) => ip)),
       new Set(before.map(({ ip }: { ip: string }) => ip)),
     )
     assert.ok(running.every(({ expiresAt }: { expiresAt: string }) => expiresAt === two.currentPeriodEnd))
-    const [order] = await year.orders(who)
+    const [order] = await subs.orders(who)
     assert.deepEqual([order.kind, order.amountCents], ['extension', 560])
 
-    year.until(two.currentPeriodEnd)
-    year.wait(dayMs)
-    await year.becomes(who, one.subscriptionId, isPastDue, 'the refused renewal')
-    await year.credit(who.accountId, 560)
-    const three = await year.becomes(
+    app.waitUntil(two.currentPeriodEnd)
+    app.wait(dayMs)
+    await subs.becomes(who, one.subscriptionId, isPastDue, 'the refused renewal')
+    await app.credit(who.accountId, 560)
+    const three = await subs.becomes(
       who,
       one.subscriptionId,
       ({ status }) => status === 'active',
@@ -245,81 +249,80 @@ describe('a subscription', () => {
   })
 
   test('of a plan sold by time opens a new plan for each period', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 200_000 })
-    const one = await year.start(who, { product_id: 'residential-unlimited', quantity: 1, interval: 'month' })
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const who = await app.customer({ cents: 200_000 })
+    const one = await subs.start(who, { product_id: 'residential-unlimited', quantity: 1, interval: 'month' })
     assert.equal(Date.parse(one.currentPeriodEnd) - Date.parse(one.startedAt), 30 * dayMs)
-    year.until(one.currentPeriodEnd)
-    const two = await year.becomes(
+    app.waitUntil(one.currentPeriodEnd)
+    const two = await subs.becomes(
       who,
       one.subscriptionId,
       ({ planId }) => planId !== one.planId,
       'the next plan',
     )
-    const plan = (await year.client.get(`/api/v1/plans/${two.planId}`, { key: who.key })).body
+    const plan = (await app.client.get(`/api/v1/plans/${two.planId}`, { key: who.key })).body
     assert.equal(plan.status, 'active')
   })
 
   test("costs the product's price at its renewal", async (t) => {
-    const year = await openYear(t)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
     const { readFileSync } = await import('node:fs')
     const { createCatalogService } = await import('../../../src/features/catalog/import-catalog.ts')
-    const who = await year.customer({ cents: 9 * price })
-    const one = await year.start(who, premium)
+    const who = await app.customer({ cents: 9 * price })
+    const one = await subs.start(who, premium)
     const file = JSON.parse(
       readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
     )
     const product = file.products.find(({ id }: { id: string }) => id === 'residential-premium')
     for (const tier of product.tiers) tier.unitPriceMicros *= 2
-    const imported = await createCatalogService(year.farebox.core.runner).import(
-      JSON.stringify(file),
-      operator,
-    )
+    const imported = await createCatalogService(app.core.runner).import(JSON.stringify(file), operator)
     assert.ok(imported.outcome === 'done' && imported.changed)
-    await year.caughtUp()
-    year.until(one.currentPeriodEnd)
-    const two = await year.becomes(
+    await app.caughtUp()
+    app.waitUntil(one.currentPeriodEnd)
+    const two = await subs.becomes(
       who,
       one.subscriptionId,
       ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
       'a renewal',
     )
     assert.equal(two.amountCents, 2 * price)
-    assert.equal(await year.balance(who.key), 9 * price - 3 * price)
+    assert.equal(await app.balance(who.key), 9 * price - 3 * price)
   })
 
   test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
-    const year = await openYear(t)
-    const run = cliOf(year.farebox, resellerCommands)
-    const who = { ...year.demo.reseller, email: '' } as Customer
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const { run } = app
+    const who = { ...app.demo.reseller, email: '' } as Customer
     const discount = async (percent: string, costCents: number): Promise<void> => {
-      const { code, err } = await run('reseller', 'set', '--account', who.accountId, '--discount', percent)
-      assert.equal(code, 0, err)
+      await run('reseller', 'set', '--account', who.accountId, '--discount', percent)
       await until(async () => {
         const at = '/api/v1/products/residential-premium/price?quantity=2'
-        return (await year.client.get(at, { key: who.key })).body.yourCostCents === costCents
+        return (await app.client.get(at, { key: who.key })).body.yourCostCents === costCents
       })
     }
     await discount('10', 990)
-    const before = await year.balance(who.key)
-    const one = await year.start(who, premium)
-    assert.deepEqual([one.amountCents, await year.balance(who.key)], [990, before - 990])
+    const before = await app.balance(who.key)
+    const one = await subs.start(who, premium)
+    assert.deepEqual([one.amountCents, await app.balance(who.key)], [990, before - 990])
     await discount('20', 880)
-    year.until(one.currentPeriodEnd)
-    const two = await year.becomes(
+    app.waitUntil(one.currentPeriodEnd)
+    const two = await subs.becomes(
       who,
       one.subscriptionId,
       ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
       'a renewal',
     )
-    assert.deepEqual([two.amountCents, await year.balance(who.key)], [880, before - 990 - 880])
+    assert.deepEqual([two.amountCents, await app.balance(who.key)], [880, before - 990 - 880])
   })
 
   test('is refused with a code that names the accepted values, and nothing is charged', async (t) => {
-    const year = await openYear(t)
-    const who = await year.customer({ cents: 50_000 })
-    const poor = await year.customer({ cents: 10 })
-    const { log } = year.farebox.core
+    const app = await testApp(t)
+    const who = await app.customer({ cents: 50_000 })
+    const poor = await app.customer({ cents: 10 })
+    const { log } = app.core
     const before = await log.head()
     for (const [body, code, message, key] of [
       [{ ...premium, product_id: undefined }, 'missing_product', /product_id/],
@@ -366,7 +369,7 @@ describe('a subscription', () => {
       [{ ...premium, expected_amount_cents: 1 }, 'price_changed', /1100/],
       [premium, 'insufficient_balance', /short/, poor.key],
     ] as const) {
-      const refused = await year.client.post(path, body, { key: key ?? who.key })
+      const refused = await app.client.post(path, body, { key: key ?? who.key })
       assert.equal(refused.body.code, code, refused.text)
       assert.match(refused.body.error, message)
     }
@@ -376,7 +379,7 @@ describe('a subscription', () => {
       written.map(({ type }) => type),
       [],
     )
-    const reseller = await year.client.post(path, premium, { key: year.demo.reseller.key })
+    const reseller = await app.client.post(path, premium, { key: app.demo.reseller.key })
     assert.equal(reseller.body.code, 'idempotency_key_required')
   })
 })

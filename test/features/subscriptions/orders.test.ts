@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { done } from '../../contract/stage.ts'
-import { dayMs, openYear, path } from './world.ts'
+import { done } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
+import { dayMs, path, subscriptionsOf } from './subscriptions.ts'
 
 const orders = '/api/v1/orders'
 const premium = { product_id: 'residential-premium', quantity: 1 }
@@ -17,13 +18,15 @@ const idsOf = (list: readonly Order[]): string[] => list.map(({ orderId }) => or
 
 describe('the orders of a subscription', () => {
   test('name it, from the first to each renewal, and no other order does', async (t) => {
-    const { client, ...year } = await openYear(t)
+    const app = await testApp(t)
+    const subs = subscriptionsOf(app)
+    const { client } = app
     // Months of four lengths follow.
-    year.until('2028-01-31T12:00:00.000Z')
-    const who = await year.customer({ cents: 100_000 })
+    app.waitUntil('2028-01-31T12:00:00.000Z')
+    const who = await app.customer({ cents: 100_000 })
     const { key } = who
-    const traffic = await year.start(who, { ...premium, interval: 'month' })
-    const rented = await year.start(who, { ...isp, interval: 'month' })
+    const traffic = await subs.start(who, { ...premium, interval: 'month' })
+    const rented = await subs.start(who, { ...isp, interval: 'month' })
     const plain = (await done(client.post(orders, premium, { key }))).body
     assert.deepEqual(
       [plain.planId, plain.subscriptionId],
@@ -36,29 +39,29 @@ describe('the orders of a subscription', () => {
 
     const paid: Record<string, string[]> = {}
     for (let month = 0; month < 4; month += 1) {
-      year.wait(31 * dayMs)
+      app.wait(31 * dayMs)
       for (const { subscriptionId: id } of [traffic, rented])
-        await year.becomes(
+        await subs.becomes(
           who,
           id,
-          ({ currentPeriodEnd: end }) => Date.parse(end as string) > year.now(),
+          ({ currentPeriodEnd: end }) => Date.parse(end as string) > app.core.clock(),
           'the renewals',
         )
     }
     for (const { subscriptionId: id } of [traffic, rented]) {
       paid[id] = []
-      for (const { type, data } of await year.eventsOf(id))
+      for (const { type, data } of await subs.eventsOf(id))
         if (type === 'SubscriptionStarted' || type === 'SubscriptionRenewed') paid[id].unshift(data.orderId)
       for (const orderId of paid[id])
         assert.equal((await done(client.get(`${orders}/${orderId}`, { key }))).body.subscriptionId, id)
     }
 
-    const all: Order[] = await year.orders(who)
+    const all: Order[] = await subs.orders(who)
     for (const { orderId, subscriptionId } of all) {
       const of = Object.keys(paid).find((id) => paid[id]?.includes(orderId)) ?? null
       assert.equal(subscriptionId, of)
     }
-    const other = await year.customer({ cents: 0 })
+    const other = await app.customer({ cents: 0 })
     const list = async (query: string, as = key) =>
       (await done(client.get(`${orders}${query}`, { key: as }))).body
     for (const [id, expected] of Object.entries(paid)) {

@@ -2,29 +2,30 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createAllowance } from '../../../src/features/webhooks/webhook-service.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
-import { openStage } from '../../contract/stage.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
+import { deliveriesOf, hookTo, path } from './deliveries.ts'
 import { startReceiver, status } from './receiver.ts'
-import { deliveriesOf, hookTo, path } from './world.ts'
 
 const minute = 60_000
 
 test('pings are limited to five a minute per endpoint and ten per account, and refused ones leave no trace', async (t) => {
-  let aheadMs = 0
-  const stage = await openStage(
-    t,
-    { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000', FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on' },
-    { clockOffsetMs: () => aheadMs },
-  )
+  const app = await testApp(t, {
+    settings: {
+      FAREBOX_RATE_LIMIT: 'on',
+      FAREBOX_RATE_KEY: '1000/1000',
+      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+    },
+  })
   const receiver = await startReceiver(t)
-  const customer = await stage.customer({ cents: 0 })
-  const hook = await hookTo(stage, receiver.url, ['ping'], customer)
+  const customer = await app.customer({ cents: 0 })
+  const hook = await hookTo(app, receiver.url, ['ping'], customer)
   const others = [
-    await hookTo(stage, receiver.url, ['ping'], customer),
-    await hookTo(stage, receiver.url, ['ping'], customer),
+    await hookTo(app, receiver.url, ['ping'], customer),
+    await hookTo(app, receiver.url, ['ping'], customer),
   ]
-  const test = (id: string) => stage.client.post(`${path}/${id}/test`, undefined, { key: hook.key })
+  const test = (id: string) => app.client.post(`${path}/${id}/test`, undefined, { key: hook.key })
   const atOnce = (id: string, count: number) => Promise.all(Array.from({ length: count }, () => test(id)))
   const taken = (answers: readonly { status: number }[]) =>
     answers.filter(({ status: code }) => code === 202).length
@@ -39,34 +40,33 @@ test('pings are limited to five a minute per endpoint and ten per account, and r
 
   const rest = await Promise.all(others.map(({ id }) => atOnce(id, 20)))
   assert.equal(taken(rest.flat()), 5, 'the account has ten, whatever its endpoints')
-  const other = await hookTo(stage, receiver.url)
-  const foreign = await stage.client.post(`${path}/${hook.id}/test`, undefined, { key: other.key })
+  const other = await hookTo(app, receiver.url)
+  const foreign = await app.client.post(`${path}/${hook.id}/test`, undefined, { key: other.key })
   assert.equal(foreign.status, 404, 'no account spends the allowance of another')
-  assert.equal(
-    (await stage.client.post(`${path}/${other.id}/test`, undefined, { key: other.key })).status,
-    202,
-  )
+  assert.equal((await app.client.post(`${path}/${other.id}/test`, undefined, { key: other.key })).status, 202)
 
   await until(() => receiver.received.length >= 11, { what: 'eleven pings' })
-  assert.equal((await deliveriesOf(stage, hook)).length, 5, 'what was refused is not queued')
+  assert.equal((await deliveriesOf(app, hook)).length, 5, 'what was refused is not queued')
   assert.equal(receiver.received.length, 11)
-  aheadMs += minute
-  await stage.farebox.core.clockGuard.check()
+  app.wait(minute)
+  await app.core.clockGuard.check()
   assert.equal(taken(await atOnce(hook.id, 40)), 5, 'a minute later there are as many again')
 })
 
 test('redeliveries and registrations are limited too', async (t) => {
-  const stage = await openStage(t, {
-    FAREBOX_RATE_LIMIT: 'on',
-    FAREBOX_RATE_KEY: '1000/1000',
-    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+  const app = await testApp(t, {
+    settings: {
+      FAREBOX_RATE_LIMIT: 'on',
+      FAREBOX_RATE_KEY: '1000/1000',
+      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+    },
   })
   const receiver = await startReceiver(t)
   receiver.answer(status(200))
-  const hook = await hookTo(stage, receiver.url)
-  const post = (tail: string) => stage.client.post(`${path}${tail}`, undefined, { key: hook.key })
+  const hook = await hookTo(app, receiver.url)
+  const post = (tail: string) => app.client.post(`${path}${tail}`, undefined, { key: hook.key })
   const { deliveryId } = (await post(`/${hook.id}/test`)).body
-  await until(async () => (await deliveriesOf(stage, hook))[0]?.status === 'succeeded')
+  await until(async () => (await deliveriesOf(app, hook))[0]?.status === 'succeeded')
   const count = async (times: number, send: () => Promise<{ status: number }>) =>
     Object.groupBy(await Promise.all(Array.from({ length: times }, send)), ({ status: code }) => code)
   const startMs = performance.now()
@@ -79,7 +79,7 @@ test('redeliveries and registrations are limited too', async (t) => {
   const outage = await count(12, () => post(`/${hook.id}/redeliver?since=2026-01-01`))
   assert.deepEqual([outage[202]?.length, outage[429]?.length], [5, 7])
   const made = await count(30, () =>
-    stage.client.post(path, { url: receiver.url, events: ['ping'] }, { key: hook.key }),
+    app.client.post(path, { url: receiver.url, events: ['ping'] }, { key: hook.key }),
   )
   assert.deepEqual([made[201]?.length, made[409]?.length, made[429]?.length], [9, 10, 11])
 })

@@ -2,28 +2,25 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
-import { type Customer, done, type Stage } from '../../contract/stage.ts'
+import { type Customer, done } from '../../support/app-actions.ts'
+import type { TestApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { eventsOf } from './world.ts'
+import { eventsOf } from './deliveries.ts'
 
 /** An address without a listener: for endpoints to which nothing is sent. */
 export const nowhere = 'http://127.0.0.1:9/hook'
 export const gb = 1_000_000_000
 
-export const buyPlan = async (stage: Stage, customer: Customer, quantity = 1) =>
+export const buyPlan = async (app: TestApp, customer: Customer, quantity = 1) =>
   (
     await done(
-      stage.client.post(
-        '/api/v1/orders',
-        { product_id: 'residential-basic', quantity },
-        { key: customer.key },
-      ),
+      app.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity }, { key: customer.key }),
     )
   ).body as { orderId: string; planId: string; amountCents: number }
 
 /** Reports traffic through the port that gateways use for plans. */
-export const meter = async (stage: Stage, planId: string, bytes: number): Promise<void> => {
-  const reported = await createMeter(stage.farebox.core).reportOnce({
+export const meter = async (app: TestApp, planId: string, bytes: number): Promise<void> => {
+  const reported = await createMeter(app.core).reportOnce({
     planId: planId as PlanId,
     reportId: randomUUID(),
     bytes,
@@ -33,13 +30,13 @@ export const meter = async (stage: Stage, planId: string, bytes: number): Promis
 
 export type Enqueued = { readonly endpointId: string; readonly event: string; readonly resource: string }
 
-export const enqueued = async (stage: Stage): Promise<readonly Enqueued[]> =>
-  (await eventsOf(stage.farebox.core.log, 'delivery-'))
+export const enqueued = async (app: TestApp): Promise<readonly Enqueued[]> =>
+  (await eventsOf(app.core.log, 'delivery-'))
     .filter(({ type }) => type === 'WebhookEnqueued')
     .map(({ data }) => data as Enqueued)
 
 /** Waits until every delivery due from the present log is enqueued, queued or canceled. */
-export const caughtUp = async ({ farebox: { core } }: Pick<Stage, 'farebox'>): Promise<void> => {
+export const caughtUp = async ({ farebox: { core } }: Pick<TestApp, 'farebox'>): Promise<void> => {
   const head = await core.log.head()
   await until(
     async () => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
-import { openStage } from '../../contract/stage.ts'
 import { startFarebox } from '../../support/farebox.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
+import { eventsOf, hookTo, ping, startReactor, startWorker } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, hookTo, openHooks, ping, startReactor, startWorker } from './world.ts'
 
 const soak = process.env.FAREBOX_SOAK !== undefined
 const kills = soak ? 12 : 2
@@ -31,14 +31,14 @@ const outcomesOf = async (log: EventLog) => {
 }
 
 test('sending processes are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
-  const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
-  const { log } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { log } = app.core
   const receiver = await startReceiver(t)
   // Slow enough that a kill finds some on their way.
   receiver.answer((response) => setTimeout(() => response.end('ok'), 20))
-  const customer = await stage.customer({ cents: 10_000_000 })
-  for (let n = 0; n < 3; n++) await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
-  const env = { ...stage.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
+  const customer = await app.customer({ cents: 10_000_000 })
+  for (let n = 0; n < 3; n++) await hookTo(app, receiver.url, ['order.fulfilled'], customer)
+  const env = { ...app.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
   const start = () => startFarebox(t, env, ['reactors'])
   const steady = await start()
   let doomed = await start()
@@ -46,7 +46,7 @@ test('sending processes are killed at random: nothing is lost, and each delivery
   let over = false
   const buy = async (): Promise<void> => {
     while (!over) {
-      const { status: code, body } = await stage.client.post(
+      const { status: code, body } = await app.client.post(
         '/api/v1/orders',
         { product_id: 'residential-basic', quantity: 1 },
         { key: customer.key },
@@ -100,14 +100,14 @@ type Tried = {
 }
 
 test('workers that are killed repeatedly keep the order of attempts and the delays of the schedule', async (t) => {
-  const stage = await openHooks(t)
-  const { log, pool } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { log, pool } = app.core
   const receiver = await startReceiver(t)
   // Every delivery fails so often, by a number that its id gives, and is then taken.
   const failuresOf = (deliveryId: string): number => Number.parseInt(deliveryId.slice(-2), 16) % 3
-  const hooks = await Promise.all([0, 1, 2, 3].map(() => hookTo(stage, receiver.url)))
+  const hooks = await Promise.all([0, 1, 2, 3].map(() => hookTo(app, receiver.url)))
   const deliveryIds: string[] = []
-  for (let n = 0; n < (soak ? 80 : 16); n++) deliveryIds.push(await ping(stage, hooks[n % hooks.length]!))
+  for (let n = 0; n < (soak ? 80 : 16); n++) deliveryIds.push(await ping(app, hooks[n % hooks.length]!))
   receiver.answer((response, { headers }) => {
     const sent = receiver.received.filter((one) => one.headers['webhook-id'] === headers['webhook-id']).length
     response.statusCode = sent > failuresOf(headers['webhook-id'] as string) ? 200 : 503
@@ -115,7 +115,7 @@ test('workers that are killed repeatedly keep the order of attempts and the dela
     setTimeout(() => response.end(), 20)
   })
 
-  const env = { ...stage.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
+  const env = { ...app.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
   /** What has no outcome, when the first of it is due, and how much of it is due by a clock so far ahead. */
   const pending = async (aheadMs: number) => {
     const { rows } = await pool.query<{ left: number; first_due_at: string | null; due: number }>(
@@ -200,20 +200,20 @@ test('workers that are killed repeatedly keep the order of attempts and the dela
 })
 
 test('a worker without a database connection loses its lease, and another one sends', async (t) => {
-  const stage = await openHooks(t)
-  const { pool } = stage.farebox.core
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool } = app.core
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   let hold = true
   receiver.answer((response) => {
     if (!hold) response.end('ok')
   })
-  startWorker(t, stage, { sender: { timeoutMs: 30_000 } })
-  const hook = await hookTo(stage, receiver.url)
-  await ping(stage, hook)
+  startWorker(t, app, { sender: { timeoutMs: 30_000 } })
+  const hook = await hookTo(app, receiver.url)
+  await ping(app, hook)
   await until(() => receiver.received.length === 1)
   hold = false
-  startWorker(t, stage)
+  startWorker(t, app)
   // Its own connection locks its number; without that lock it counts as ended.
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox queue worker'
@@ -225,8 +225,8 @@ test('a worker without a database connection loses its lease, and another one se
 })
 
 test('attempts of one endpoint never exceed four at once, over all workers', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   let now = 0
   let most = 0
@@ -238,9 +238,9 @@ test('attempts of one endpoint never exceed four at once, over all workers', asy
       response.end('ok')
     }, 30)
   })
-  for (let n = 0; n < 3; n++) startWorker(t, stage)
-  const hook = await hookTo(stage, receiver.url)
-  for (let n = 0; n < 40; n++) await ping(stage, hook)
+  for (let n = 0; n < 3; n++) startWorker(t, app)
+  const hook = await hookTo(app, receiver.url)
+  for (let n = 0; n < 40; n++) await ping(app, hook)
   await until(() => new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size === 40, {
     timeoutMs: 60_000,
   })

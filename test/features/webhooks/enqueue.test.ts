@@ -5,34 +5,36 @@ import { refundIdOf, refundOrder } from '../../../src/features/orders/refund-ord
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { OrderId } from '../../../src/kernel/ids.ts'
 import { rebuild } from '../../../src/platform/projections/rebuild.ts'
-import { done, openStage, operator } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, caughtUp, enqueued, gb, meter, nowhere as url } from './causes.ts'
+import { eventsOf, hookTo, path, startReactor } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, hookTo, openHooks, path, startReactor } from './world.ts'
 
 test('an event goes to the endpoints that were subscribed at its log position, however late the reactor is', async (t) => {
-  const stage = await openHooks(t)
-  const customer = await stage.customer({ cents: 100_000 })
-  const other = await stage.customer({ cents: 0 })
-  const listens = await hookTo(stage, url, ['order.fulfilled'], customer)
-  const elsewhere = await hookTo(stage, url, ['order.refunded'], customer)
-  const foreign = await hookTo(stage, url, ['order.fulfilled'], other)
-  const stops = await hookTo(stage, url, ['order.fulfilled'], customer)
-  const first = await buyPlan(stage, customer)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const customer = await app.customer({ cents: 100_000 })
+  const other = await app.customer({ cents: 0 })
+  const listens = await hookTo(app, url, ['order.fulfilled'], customer)
+  const elsewhere = await hookTo(app, url, ['order.refunded'], customer)
+  const foreign = await hookTo(app, url, ['order.fulfilled'], other)
+  const stops = await hookTo(app, url, ['order.fulfilled'], customer)
+  const first = await buyPlan(app, customer)
   const patch = (id: string, json: unknown) =>
-    done(stage.client.call('PATCH', `${path}/${id}`, { key: customer.key, json }))
+    done(app.client.call('PATCH', `${path}/${id}`, { key: customer.key, json }))
   await patch(stops.id, { events: ['ping'] })
   await patch(listens.id, { status: 'disabled' })
-  const second = await buyPlan(stage, customer)
+  const second = await buyPlan(app, customer)
   await patch(listens.id, { status: 'active' })
-  const late = await hookTo(stage, url, ['order.fulfilled'], customer)
-  const third = await buyPlan(stage, customer)
+  const late = await hookTo(app, url, ['order.fulfilled'], customer)
+  const third = await buyPlan(app, customer)
 
-  let reactor = startReactor(t, stage)
-  await caughtUp(stage)
+  let reactor = startReactor(t, app)
+  await caughtUp(app)
   const resourcesFor = (id: string) => async () =>
-    (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).map(({ resource }) => resource)
+    (await enqueued(app)).filter(({ endpointId }) => endpointId === id).map(({ resource }) => resource)
   assert.deepEqual(await resourcesFor(listens.id)(), [first.orderId, third.orderId])
   assert.deepEqual(await resourcesFor(stops.id)(), [first.orderId])
   assert.deepEqual(await resourcesFor(late.id)(), [third.orderId])
@@ -41,7 +43,7 @@ test('an event goes to the endpoints that were subscribed at its log position, h
   assert.ok(second.orderId)
 
   await t.test('a refund is sent once nothing of the order is left, with the refunded amount', async () => {
-    const { core } = stage.farebox
+    const { core } = app
     const orderId = first.orderId as OrderId
     for (const [reference, request] of [
       ['half', { kind: 'cents', cents: Math.floor(first.amountCents / 2) }],
@@ -56,12 +58,12 @@ test('an event goes to the endpoints that were subscribed at its log position, h
           ...operator,
         },
       )
-    await caughtUp(stage)
+    await caughtUp(app)
     const events = (await eventsOf(core.log, `delivery-${elsewhere.id}`)).map(
       ({ data }) => data as { data: object },
     )
     assert.equal(events.length, 1)
-    const order = (await stage.client.get(`/api/v1/orders/${orderId}`, { key: customer.key })).body
+    const order = (await app.client.get(`/api/v1/orders/${orderId}`, { key: customer.key })).body
     assert.deepEqual(events[0]!.data, {
       orderId,
       status: 'refunded',
@@ -77,20 +79,20 @@ test('an event goes to the endpoints that were subscribed at its log position, h
   })
 
   await t.test('a late delivery for an endpoint that is now disabled or removed is canceled', async () => {
-    const gone = await hookTo(stage, url, ['order.fulfilled'], customer)
-    const off = await hookTo(stage, url, ['order.fulfilled'], customer)
+    const gone = await hookTo(app, url, ['order.fulfilled'], customer)
+    const off = await hookTo(app, url, ['order.fulfilled'], customer)
     await reactor.stop()
-    await buyPlan(stage, customer)
+    await buyPlan(app, customer)
     await patch(off.id, { status: 'disabled' })
-    await done(stage.client.call('DELETE', `${path}/${gone.id}`, { key: customer.key }))
-    reactor = startReactor(t, stage)
-    await caughtUp(stage)
-    await caughtUp(stage)
+    await done(app.client.call('DELETE', `${path}/${gone.id}`, { key: customer.key }))
+    reactor = startReactor(t, app)
+    await caughtUp(app)
+    await caughtUp(app)
     for (const { id } of [gone, off]) {
-      const types = (await eventsOf(stage.farebox.core.log, `delivery-${id}`)).map(({ type }) => type)
+      const types = (await eventsOf(app.core.log, `delivery-${id}`)).map(({ type }) => type)
       assert.deepEqual(types, ['WebhookEnqueued', 'DeliveryCanceled'])
     }
-    const { rows } = await stage.farebox.core.pool.query(
+    const { rows } = await app.core.pool.query(
       'select distinct status from work.webhook_deliveries where endpoint_id = any ($1::text[])',
       [[gone.id, off.id]],
     )
@@ -98,27 +100,27 @@ test('an event goes to the endpoints that were subscribed at its log position, h
   })
 
   await t.test('a rebuild and a replay from the start enqueue nothing', async () => {
-    const { core } = stage.farebox
+    const { core } = app
     const before = (await eventsOf(core.log, 'delivery-')).length
     await rebuild({ pool: core.pool, log: core.log, decode: core.codec.decode, groups }, 'all')
     await reactor.stop()
     await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
       where name = 'webhook-queue'`)
-    startReactor(t, stage)
-    await caughtUp(stage)
+    startReactor(t, app)
+    await caughtUp(app)
     assert.equal((await eventsOf(core.log, 'delivery-')).length, before)
   })
 })
 
 test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels it', async (t) => {
-  const stage = await openStage(t)
-  const { client } = stage
-  const customer = await stage.customer({ cents: 100_000 })
+  const app = await testApp(t)
+  const { client } = app
+  const customer = await app.customer({ cents: 100_000 })
   const receiver = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
-  const { planId } = await buyPlan(stage, customer)
+  const hook = await hookTo(app, receiver.url, ['plan.low_traffic'], customer)
+  const { planId } = await buyPlan(app, customer)
   await done(client.call('PATCH', `/api/v1/plans/${planId}`, { key: customer.key, json: { label: 'acme' } }))
-  await meter(stage, planId, 0.95 * gb)
+  await meter(app, planId, 0.95 * gb)
   const delivery = await until(() => receiver.received[0])
   assert.deepEqual(delivery.json.data, {
     planId,
@@ -131,17 +133,17 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
   })
 
   const low = async (id: string) => {
-    await caughtUp(stage)
-    return (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).length
+    await caughtUp(app)
+    return (await enqueued(app)).filter(({ endpointId }) => endpointId === id).length
   }
   // Low while it registers; then topped up, so that a later one gets nothing; then low again.
-  const second = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
+  const second = await hookTo(app, receiver.url, ['plan.low_traffic'], customer)
   assert.equal(await low(second.id), 1)
   await done(client.post(`/api/v1/plans/${planId}/topup`, { quantity: 10 }, { key: customer.key }))
-  const lifted = await hookTo(stage, receiver.url, ['plan.low_traffic', 'ping'], customer)
-  const adding = await hookTo(stage, receiver.url, ['ping'], customer)
+  const lifted = await hookTo(app, receiver.url, ['plan.low_traffic', 'ping'], customer)
+  const adding = await hookTo(app, receiver.url, ['ping'], customer)
   assert.equal(await low(lifted.id), 0)
-  await meter(stage, planId, 9.55 * gb)
+  await meter(app, planId, 9.55 * gb)
   assert.deepEqual(
     [await low(hook.id), await low(second.id), await low(lifted.id), await low(adding.id)],
     [1, 1, 1, 0],
@@ -153,26 +155,26 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
     }),
   )
   assert.equal(await low(adding.id), 1)
-  const other = await stage.customer({ cents: 0 })
-  const foreign = await hookTo(stage, receiver.url, ['plan.low_traffic'], other)
+  const other = await app.customer({ cents: 0 })
+  const foreign = await hookTo(app, receiver.url, ['plan.low_traffic'], other)
   assert.equal(await low(foreign.id), 0)
 })
 
 test('a reactor that crashes after it enqueued repeats it without effect', async (t) => {
-  const stage = await openHooks(t)
-  const customer = await stage.customer({ cents: 100_000 })
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const customer = await app.customer({ cents: 100_000 })
   const hooks = [
-    await hookTo(stage, url, ['order.fulfilled'], customer),
-    await hookTo(stage, url, ['order.fulfilled'], customer),
+    await hookTo(app, url, ['order.fulfilled'], customer),
+    await hookTo(app, url, ['order.fulfilled'], customer),
   ]
   const bought: string[] = []
-  for (let n = 0; n < 5; n++) bought.push((await buyPlan(stage, customer)).orderId)
-  const { projecting, core } = stage.farebox
+  for (let n = 0; n < 5; n++) bought.push((await buyPlan(app, customer)).orderId)
+  const { projecting, core } = app.farebox
   assert.ok(await projecting.caughtUp(30_000))
   // Nothing is folded meanwhile, so that its enqueued deliveries are still due when it restarts.
   await projecting.pause()
   let deaths = 0
-  startReactor(t, stage, {
+  startReactor(t, app, {
     onEnqueued: () => {
       if (deaths >= 2) return
       deaths += 1
@@ -182,12 +184,10 @@ test('a reactor that crashes after it enqueued repeats it without effect', async
   await until(() => deaths === 2, { what: 'two deaths' })
   const eventsBefore = await eventsOf(core.log, 'delivery-')
   projecting.resume()
-  await caughtUp(stage)
+  await caughtUp(app)
   assert.deepEqual(await eventsOf(core.log, 'delivery-'), eventsBefore)
-  const pairs = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
+  const pairs = (await enqueued(app)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
   assert.deepEqual(pairs, hooks.flatMap(({ id }) => bought.map((orderId) => `${id} ${orderId}`)).sort())
-  const { rows } = await stage.farebox.core.pool.query(
-    'select count(*)::int as queued from work.webhook_deliveries',
-  )
+  const { rows } = await app.core.pool.query('select count(*)::int as queued from work.webhook_deliveries')
   assert.equal(rows[0].queued, pairs.length)
 })

@@ -4,15 +4,15 @@ import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
-import { refundIdOf, refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { NoticeId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
-import { done, operator } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { openTown } from '../orders/store.ts'
+import { hookTo, path } from './deliveries.ts'
 import { describedBy } from './described.ts'
 import { type Received, startReceiver } from './receiver.ts'
-import { hookTo, path } from './world.ts'
 
 const dayMs = 86_400_000
 const gb = 1_000_000_000
@@ -30,16 +30,13 @@ const names = [
 ] as const
 
 test('each of the nine events reaches a receiver as specified, and its data can be read then', async (t) => {
-  const town = await openTown(t)
-  const { client } = town
-  const { core, projecting } = town.farebox
-  let offsetMs = 0
-  // The service's own clock moves, the system's does not.
-  Object.defineProperty(town.farebox.config, 'clockOffsetMs', { get: () => offsetMs })
-  const customer = await town.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
+  const app = await testApp(t)
+  const { client } = app
+  const { core, projecting } = app.farebox
+  const customer = await app.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
   const { key } = customer
   const read = async (at: string) => (await done(client.get(at, { key }))).body
-  const described = describedBy(town.document)
+  const described = describedBy(app.document)
   assert.deepEqual(described.names, names)
 
   // The receiver calls the API before it answers: its read is stored with the received data.
@@ -58,7 +55,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     reads.set(received, answer)
     void answer.finally(() => response.end('ok'))
   })
-  const hook = await hookTo(town, receiver.url, names, customer)
+  const hook = await hookTo(app, receiver.url, names, customer)
 
   const receivedEvent = async (event: string, resource?: string) => {
     const received = await until(
@@ -78,7 +75,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
       assert.ok(name in headers || name === 'x-service-signature-previous', `${event} without ${name}`)
     assert.equal(headers['x-service-event'], event)
     // Signed at the service's time, which may be months away from that of the verifying library.
-    if (offsetMs === 0) new Webhook(hook.secret).verify(body, headers as Record<string, string>)
+    if (app.clock.aheadMs === 0) new Webhook(hook.secret).verify(body, headers as Record<string, string>)
     // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
     return { json, data: json.data, found: (await reads.get(received)) as any }
   }
@@ -118,10 +115,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
 
   const returned = await buy({ product_id: 'residential-basic', quantity: 1 })
   const orderId = returned.orderId as OrderId
-  await refundOrder(
-    { ...core, settleTraffic: createMeter(core).settle },
-    { orderId, refundId: refundIdOf(orderId, 'whole'), request: { kind: 'whole' }, ...operator },
-  )
+  await app.refund(orderId)
   const refunded = await receivedEvent('order.refunded', orderId)
   const { refundedAt } = refunded.found
   assert.deepEqual(refunded.data, {
@@ -138,7 +132,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
   await createCatalogService(core.runner).setState(parked, operator)
   assert.ok(await projecting.caughtUp(10_000))
   await until(async () => (await read('/api/v1/products/residential-unlimited')).state === 'parked')
-  await town.act(deposits[0].deposit_id, 'pay', awaited.amountCents)
+  await app.act(deposits[0].deposit_id, 'pay', awaited.amountCents)
   const failed = await receivedEvent('order.failed', awaited.orderId)
   assert.deepEqual(failed.data, {
     ...ofOrder({ ...awaited, status: 'failed', fulfilledAt: null }),
@@ -201,10 +195,10 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     ).body
   const [stopped, lapsing] = [await subscribe(), await subscribe()]
   await done(client.call('DELETE', `/api/v1/subscriptions/${stopped.subscriptionId}`, { key }))
-  const all = ['--cents', String(-(await town.balance(key)))]
+  const all = ['--cents', String(-(await app.balance(key)))]
   const taken = ['--account', customer.accountId, '--reason', 'correction', '--reference', 'all', ...all]
-  await town.run('wallet', 'adjust', ...taken)
-  offsetMs = Date.parse(stopped.currentPeriodEnd) - Date.now() + 1
+  await app.run('wallet', 'adjust', ...taken)
+  app.ahead(Date.parse(stopped.currentPeriodEnd) - Date.now() + 1)
   const ofSubscription = ({ subscriptionId, productId, planId, currentPeriodEnd }: typeof stopped) => ({
     subscriptionId,
     productId,
@@ -222,7 +216,7 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     async () => (await read(`/api/v1/subscriptions/${lapsing.subscriptionId}`)).status === 'past_due',
   )
 
-  offsetMs += 3 * dayMs
+  app.wait(3 * dayMs)
   const expired = await receivedEvent('subscription.expired', lapsing.subscriptionId)
   assert.deepEqual(expired.data, {
     ...ofSubscription(lapsing),

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { startFarebox } from '../../support/farebox.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { bulkEndpoints, sameValues } from './bulk.ts'
+import { eventsOf, publish, startReactor, valuesOf } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, openHooks, publish, startReactor, valuesOf } from './world.ts'
 
 const size = process.env.FAREBOX_SOAK ? 100_000 : 1_200
 
@@ -20,10 +21,10 @@ const notifiedOf = async (log: EventLog, noticeId: string): Promise<string[]> =>
 }
 
 test('a notice reaches every endpoint of its audience, enqueued once, even if processes crash halfway', async (t) => {
-  const stage = await openHooks(t)
-  const { log, pool } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { log, pool } = app.core
   const receiver = await startReceiver(t)
-  const values = { values: sameValues(valuesOf(stage).store, receiver.url) }
+  const values = { values: sameValues(valuesOf(app).store, receiver.url) }
   const customers = await bulkEndpoints(log, size, values)
   const partners = await bulkEndpoints(log, size / 4, {
     ...values,
@@ -32,9 +33,9 @@ test('a notice reaches every endpoint of its audience, enqueued once, even if pr
   })
   await bulkEndpoints(log, 50, { ...values, events: ['order.fulfilled'] })
   await bulkEndpoints(log, 30, { ...values, keys: 0 })
-  const noticeId = await publish(stage, 'DEVELOPERS')
+  const noticeId = await publish(app, 'DEVELOPERS')
   await bulkEndpoints(log, 20, values)
-  const forPartners = await publish(stage, 'PARTNERS')
+  const forPartners = await publish(app, 'PARTNERS')
   const all = customers.length + 2 * partners.length
   const queued = async () =>
     (await pool.query('select count(*)::int as queued from work.webhook_deliveries')).rows[0].queued as number
@@ -64,13 +65,13 @@ test('a notice reaches every endpoint of its audience, enqueued once, even if pr
       return outcomes
     },
   }
-  const reactor = startReactor(t, stage, { log: dying })
+  const reactor = startReactor(t, app, { log: dying })
   await untilQueued(Math.min(all / 4, 400))
   await reactor.stop()
   assert.ok(deaths >= 2, `it died ${deaths} times`)
 
   // Then whole processes, which send too.
-  const env = { ...stage.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
+  const env = { ...app.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
   const doomed = await startFarebox(t, env, ['reactors'])
   await untilQueued(all / 2)
   await doomed.kill()

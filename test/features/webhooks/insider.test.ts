@@ -1,23 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createVault } from '../../../src/platform/vault/seal.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, enqueued } from './causes.ts'
+import { deliveriesOf, eventsOf, hookTo, path, ping, startReactor, startWorker } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { deliveriesOf, eventsOf, hookTo, openHooks, path, ping, startReactor, startWorker } from './world.ts'
 
 test('a receiver gets what the log enqueued, whatever the queue contains', async (t) => {
-  const stage = await openHooks(t)
-  const { pool } = stage.farebox.core
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool } = app.core
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   const other = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url)
-  const others = await hookTo(stage, other.url)
-  const first = await ping(stage, hook)
-  const second = await ping(stage, hook)
-  const moved = await ping(stage, hook)
-  assert.equal((await deliveriesOf(stage, hook)).length, 3)
+  const hook = await hookTo(app, receiver.url)
+  const others = await hookTo(app, other.url)
+  const first = await ping(app, hook)
+  const second = await ping(app, hook)
+  const moved = await ping(app, hook)
+  assert.equal((await deliveriesOf(app, hook)).length, 3)
   const before = await pool.query('select data from work.webhook_deliveries where delivery_id = $1', [first])
 
   // A row without an event, one with other data, and one that was moved to another account's endpoint.
@@ -37,9 +38,9 @@ test('a receiver gets what the log enqueued, whatever the queue contains', async
     others.id,
   ])
 
-  startWorker(t, stage)
+  startWorker(t, app)
   await until(async () => {
-    const all = await deliveriesOf(stage, hook)
+    const all = await deliveriesOf(app, hook)
     return [first, second].every((id) => all.find((one) => one.id === id)?.status === 'succeeded')
   })
   await until(
@@ -64,15 +65,15 @@ test('a receiver gets what the log enqueued, whatever the queue contains', async
 })
 
 test('a URL and a secret come from the log, whatever the read table and the vault contain', async (t) => {
-  const stage = await openHooks(t)
-  const { pool, keys } = stage.farebox.core
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool, keys } = app.core
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   const thief = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url)
-  const own = await hookTo(stage, thief.url)
-  const sent = [await ping(stage, hook), await ping(stage, own)]
-  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  const hook = await hookTo(app, receiver.url)
+  const own = await hookTo(app, thief.url)
+  const sent = [await ping(app, hook), await ping(app, own)]
+  assert.ok(await app.farebox.projecting.caughtUp(30_000))
   const idsOf = async (id: string) =>
     (
       await pool.query<{ url_id: string; secret_id: string }>(
@@ -100,7 +101,7 @@ test('a URL and a secret come from the log, whatever the read table and the vaul
     own.id,
   ])
   for (const url of [path, `${path}/${own.id}`]) {
-    const shown = await stage.client.get(url, { key: own.key })
+    const shown = await app.client.get(url, { key: own.key })
     assert.equal(shown.status, 200, shown.text)
     assert.ok(!shown.text.includes(hook.secret), shown.text)
     assert.ok(shown.text.includes(thief.url), shown.text)
@@ -110,22 +111,22 @@ test('a URL and a secret come from the log, whatever the read table and the vaul
     victims.secret_id,
     hook.id,
   ])
-  startWorker(t, stage)
+  startWorker(t, app)
   await until(() => receiver.received.length === 1 && thief.received.length === 1)
   assert.equal(receiver.received[0]!.headers['webhook-id'], sent[0])
   assert.equal(thief.received[0]!.headers['webhook-id'], sent[1])
 })
 
 test('a webhook sends what an event of the log says about its account, whatever the read tables contain', async (t) => {
-  const stage = await openHooks(t)
-  const { pool, log } = stage.farebox.core
-  const victim = await stage.customer({ cents: 100_00 })
-  const thief = await stage.customer({ cents: 0 })
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool, log } = app.core
+  const victim = await app.customer({ cents: 100_00 })
+  const thief = await app.customer({ cents: 0 })
   const events = ['order.fulfilled', 'plan.low_traffic', 'announcement.published', 'subscription.canceled']
-  const hook = await hookTo(stage, 'http://127.0.0.1:9/hook', events, victim)
-  const own = await hookTo(stage, 'http://127.0.0.1:9/hook', events, thief)
-  const { orderId } = await buyPlan(stage, victim)
-  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  const hook = await hookTo(app, 'http://127.0.0.1:9/hook', events, victim)
+  const own = await hookTo(app, 'http://127.0.0.1:9/hook', events, thief)
+  const { orderId } = await buyPlan(app, victim)
+  assert.ok(await app.farebox.projecting.caughtUp(30_000))
   const due = await pool.query('select * from read.webhooks_due')
   assert.equal(due.rows.length, 1)
 
@@ -160,11 +161,11 @@ test('a webhook sends what an event of the log says about its account, whatever 
     [due.rows[0].position, victim.accountId],
   )
 
-  startReactor(t, stage)
-  await until(async () => (await enqueued(stage)).length > 0)
+  startReactor(t, app)
+  await until(async () => (await enqueued(app)).length > 0)
   await until(async () => (await pool.query('select from work.webhook_cancellations')).rowCount === 0)
-  const last = await buyPlan(stage, victim)
-  await until(async () => (await enqueued(stage)).some(({ resource }) => resource === last.orderId))
+  const last = await buyPlan(app, victim)
+  await until(async () => (await enqueued(app)).some(({ resource }) => resource === last.orderId))
   const all = (await eventsOf(log, 'delivery-')).map(({ data }) => data as Record<string, unknown>)
   assert.deepEqual(
     all.map(({ endpointId, event, resource }) => [endpointId, event, resource]),

@@ -8,34 +8,34 @@ import {
   eraseSuperseded,
   retentionMs,
 } from '../../../src/features/webhooks/webhook-vault.ts'
-import { done, type Stage } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { caughtUp, nowhere } from './causes.ts'
-import { startReceiver, status } from './receiver.ts'
 import {
   deliveriesOf,
   eventsOf,
   hookTo,
-  openHooks,
   path,
   ping,
   startReactor,
   startWorker,
   untilDelivery,
-} from './world.ts'
+} from './deliveries.ts'
+import { startReceiver, status } from './receiver.ts'
 
 const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
 test('an outcome updates no index of the deliveries: its row stays in its page', async (t) => {
-  const stage = await openHooks(t)
-  const { pool } = stage.farebox.core
-  startReactor(t, stage)
-  startWorker(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool } = app.core
+  startReactor(t, app)
+  startWorker(t, app)
   const receiver = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url)
-  for (let n = 0; n < 5; n++) await ping(stage, hook)
+  const hook = await hookTo(app, receiver.url)
+  for (let n = 0; n < 5; n++) await ping(app, hook)
   const changes = async () => {
     const { rows } = await pool.query<{ rows: number; within: number }>(
       `select n_tup_upd as rows, n_tup_hot_upd as within from pg_stat_user_tables
@@ -50,27 +50,27 @@ test('an outcome updates no index of the deliveries: its row stays in its page',
 })
 
 test('deliveries and their attempts are stored for 30 days after the outcome; pending ones permanently', async (t) => {
-  const stage = await openHooks(t)
-  const { pool, log } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool, log } = app.core
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
-  startReactor(t, stage, { clock })
-  startWorker(t, stage, { clock })
+  startReactor(t, app, { clock })
+  startWorker(t, app, { clock })
   const receiver = await startReceiver(t)
   const failing = await startReceiver(t)
   failing.answer(status(500))
-  const hook = await hookTo(stage, receiver.url)
-  const stuck = await hookTo(stage, failing.url)
+  const hook = await hookTo(app, receiver.url)
+  const stuck = await hookTo(app, failing.url)
 
-  const old = await ping(stage, hook)
-  const pending = await ping(stage, stuck)
+  const old = await ping(app, hook)
+  const pending = await ping(app, stuck)
   const oldEndMs = Date.parse(
-    (await untilDelivery(stage, hook, old, (one) => one.status === 'succeeded')).finishedAt!,
+    (await untilDelivery(app, hook, old, (one) => one.status === 'succeeded')).finishedAt!,
   )
-  await untilDelivery(stage, stuck, pending, (one) => one.attempts.length === 1)
+  await untilDelivery(app, stuck, pending, (one) => one.attempts.length === 1)
   aheadMs = day
-  const young = await ping(stage, hook)
-  await untilDelivery(stage, hook, young, (one) => one.status === 'succeeded')
+  const young = await ping(app, hook)
+  await untilDelivery(app, hook, young, (one) => one.status === 'succeeded')
   // More of the old ones than one statement takes.
   await pool.query(
     `insert into work.webhook_deliveries select 'dlv_bulk' || n, d.endpoint_id, d.account_id, d.event, 'bulk' || n, d.data,
@@ -91,28 +91,28 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
   await deleteOldDeliveries(pool, oldEndMs + retentionMs + 1)
   assert.deepEqual(await remaining(), { deliveries: 2, attempts: 2 })
   assert.deepEqual(
-    (await deliveriesOf(stage, hook)).map(({ id }) => id),
+    (await deliveriesOf(app, hook)).map(({ id }) => id),
     [young],
   )
   await deleteOldDeliveries(pool, oldEndMs + 10 * retentionMs)
-  const left = await deliveriesOf(stage, stuck)
+  const left = await deliveriesOf(app, stuck)
   assert.deepEqual(
     left.map((one) => [one.id, one.status]),
     [[pending, 'pending']],
   )
   assert.ok(left[0]!.attempts.length > 0 && left[0]!.nextAttemptAt !== null)
-  assert.deepEqual(await deliveriesOf(stage, hook), [])
+  assert.deepEqual(await deliveriesOf(app, hook), [])
 
   // The log keeps their outcome, and a deleted delivery cannot be sent again.
   const types = (await eventsOf(log, `delivery-${hook.id}`)).map(({ type }) => type)
   assert.equal(types.filter((type) => type === 'DeliverySucceeded').length, 2)
   const { key, id } = hook
-  const again = await stage.client.post(`${path}/${id}/deliveries/${old}/redeliver`, undefined, { key })
+  const again = await app.client.post(`${path}/${id}/deliveries/${old}/redeliver`, undefined, { key })
   assert.deepEqual([again.status, again.body.code], [404, 'not_found'])
 })
 
-const valuesOf = async (stage: Stage, endpointId: string): Promise<number> => {
-  const { rows } = await stage.farebox.core.pool.query<{ stored: number }>(
+const valuesOf = async (app: TestApp, endpointId: string): Promise<number> => {
+  const { rows } = await app.core.pool.query<{ stored: number }>(
     'select count(*) as stored from vault.webhook_values where endpoint_id = $1::text',
     [endpointId],
   )
@@ -120,15 +120,15 @@ const valuesOf = async (stage: Stage, endpointId: string): Promise<number> => {
 }
 
 test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the others still sign', async (t) => {
-  const stage = await openHooks(t)
-  const { pool } = stage.farebox.core
-  startReactor(t, stage)
-  startWorker(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool } = app.core
+  startReactor(t, app)
+  startWorker(t, app)
   const receiver = await startReceiver(t)
-  const { client } = stage
-  const hook = await hookTo(stage, nowhere)
+  const { client } = app
+  const hook = await hookTo(app, nowhere)
   const { key, id } = hook
-  const other = await hookTo(stage, nowhere)
+  const other = await hookTo(app, nowhere)
   const startMs = Date.now()
   const patch = (json: unknown) => done(client.call('PATCH', `${path}/${id}`, { key, json }))
   const rotate = async () => (await done(client.post(`${path}/${id}/rotate-secret`, undefined, { key }))).body
@@ -137,31 +137,31 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
   await patch({ events: ['order.fulfilled'] })
   await rotate()
   const { secret } = await rotate()
-  assert.equal(await valuesOf(stage, id), 5, 'two URLs and three secrets')
-  await caughtUp(stage)
+  assert.equal(await valuesOf(app, id), 5, 'two URLs and three secrets')
+  await caughtUp(app)
 
   await eraseSuperseded(pool, startMs + 30 * minute)
-  assert.equal(await valuesOf(stage, id), 5)
+  assert.equal(await valuesOf(app, id), 5)
   await eraseSuperseded(pool, Date.now() + hour)
-  assert.equal(await valuesOf(stage, id), 4, 'the former URL is gone')
+  assert.equal(await valuesOf(app, id), 4, 'the former URL is gone')
   await eraseSuperseded(pool, startMs + day - minute)
-  assert.equal(await valuesOf(stage, id), 4)
+  assert.equal(await valuesOf(app, id), 4)
   await eraseSuperseded(pool, Date.now() + day)
-  assert.equal(await valuesOf(stage, id), 2, 'the URL and the secret that count')
-  assert.equal(await valuesOf(stage, other.id), 2)
+  assert.equal(await valuesOf(app, id), 2, 'the URL and the secret that count')
+  assert.equal(await valuesOf(app, other.id), 2)
 
   const listed = (await done(client.get(path, { key }))).body.webhooks
   assert.equal(listed[0].url, receiver.url)
-  const delivered = await ping(stage, hook)
-  await untilDelivery(stage, hook, delivered, (one) => one.status === 'succeeded')
+  const delivered = await ping(app, hook)
+  await untilDelivery(app, hook, delivered, (one) => one.status === 'succeeded')
   const { headers } = receiver.received[0]!
   assert.equal(headers['x-service-signature-previous'], undefined)
   assert.ok(secret.startsWith('whsec_'))
 })
 
 test('metrics show pending and due deliveries, their age, attempts by outcome, and endpoints by status', async (t) => {
-  const stage = await openHooks(t)
-  const { pool } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { pool } = app.core
   const registry = new Registry()
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
@@ -178,24 +178,24 @@ test('metrics show pending and due deliveries, their age, attempts by outcome, a
       ]),
     )
   }
-  startReactor(t, stage, { clock })
+  startReactor(t, app, { clock })
   const receiver = await startReceiver(t)
   const [good, bad, gone, off] = [
-    await hookTo(stage, receiver.url),
-    await hookTo(stage, receiver.url),
-    await hookTo(stage, receiver.url),
-    await hookTo(stage, receiver.url),
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
   ]
-  await done(stage.client.call('PATCH', `${path}/${off.id}`, { key: off.key, json: { status: 'disabled' } }))
+  await done(app.client.call('PATCH', `${path}/${off.id}`, { key: off.key, json: { status: 'disabled' } }))
   const ids = new Map<string, number>()
   receiver.answer((response, { headers }) => {
     response.statusCode = ids.get(headers['webhook-id'] as string) ?? 500
     response.end()
   })
-  ids.set(await ping(stage, good), 200)
-  ids.set(await ping(stage, bad), 500)
-  ids.set(await ping(stage, gone), 410)
-  await caughtUp(stage)
+  ids.set(await ping(app, good), 200)
+  ids.set(await ping(app, bad), 500)
+  ids.set(await ping(app, gone), 410)
+  await caughtUp(app)
   aheadMs = 5_000
   const before = await figures()
   assert.equal(before.get('farebox_queue_items{queue="webhooks",state="waiting"}'), 3)
@@ -204,7 +204,7 @@ test('metrics show pending and due deliveries, their age, attempts by outcome, a
   assert.equal(before.get('farebox_webhook_fan_out_targets'), 0)
   assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
 
-  startWorker(t, stage, { clock, onAttempt: metrics.onAttempt, metrics: work })
+  startWorker(t, app, { clock, onAttempt: metrics.onAttempt, metrics: work })
   await until(async () => {
     const now = await figures()
     return (

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import { done, openStage } from '../../contract/stage.ts'
 import { basic, talkTo } from '../../gateway/support/clients.ts'
 import { startRealWorker } from '../../gateway/support/real-worker.ts'
 import { tcpTarget } from '../../gateway/support/targets.ts'
+import { done } from '../../support/app-actions.ts'
 import { machineMs } from '../../support/machine-time.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, gb, meter } from './causes.ts'
+import { hookTo } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { hookTo } from './world.ts'
 
 const plans = 4
 /** The plan's bytes above its threshold before its tunnel begins. */
@@ -24,10 +25,10 @@ const promisedMs = 2_000
 const toleratedMs = 3 * promisedMs
 
 test('plan.low_traffic arrives within two seconds of the byte that crosses the threshold', async (t) => {
-  const stage = await openStage(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
-  const { client } = stage
+  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { client } = app
   const receiver = await startReceiver(t)
-  const worker = await startRealWorker(t, stage)
+  const worker = await startRealWorker(t, app)
   /** Sends until its client has got enough. */
   const target = await tcpTarget(t, (socket: Socket) => {
     const timer = setInterval(() => socket.write(chunk), 20)
@@ -54,10 +55,10 @@ test('plan.low_traffic arrives within two seconds of the byte that crosses the t
   const measured: number[] = []
   for (let n = 0; n < plans; n += 1) {
     // A second order of the same customer would top the first plan up.
-    const customer = await stage.customer({ cents: 100_000 })
-    await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
-    const { planId } = await buyPlan(stage, customer)
-    await meter(stage, planId, 0.9 * gb - above)
+    const customer = await app.customer({ cents: 100_000 })
+    await hookTo(app, receiver.url, ['plan.low_traffic'], customer)
+    const { planId } = await buyPlan(app, customer)
+    await meter(app, planId, 0.9 * gb - above)
     const crossedAtMs = await cross(planId, customer.key)
     const { json } = await until(() => receiver.received.find(({ json }) => json.data.planId === planId), {
       what: `plan.low_traffic of ${planId}`,

@@ -6,11 +6,12 @@ import { appendEvents, type EventAppend } from '../../../src/features/webhooks/s
 import { newId } from '../../../src/kernel/ids.ts'
 import { deliveryStream } from '../../../src/kernel/streams.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
-import { done, openStage } from '../../contract/stage.ts'
-import { skipWithoutPostgresLog } from '../../support/service.ts'
+import { done } from '../../support/app-actions.ts'
+import { skipWithoutPostgresLog } from '../../support/service-env.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
+import { eventsOf, type Hook, hookTo, path, ping, publish, startReactor } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, type Hook, hookTo, openHooks, path, ping, publish, startReactor } from './world.ts'
 
 /** Has the log refuse events until the trigger `refuse` is dropped. */
 const refuseEvents = (pool: pg.Pool, condition: string, errcode: string) =>
@@ -45,13 +46,13 @@ const pending = async (pool: pg.Pool): Promise<number> => {
 test('a backlog is delivered, each with one outcome, even if all connections to Postgres end meanwhile', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const stage = await openStage(t)
-  const { log, pool } = stage.farebox.core
+  const app = await testApp(t)
+  const { log, pool } = app.core
   const receiver = await startReceiver(t)
-  const customer = await stage.customer({ cents: 1_000_000 })
-  for (let n = 0; n < 5; n += 1) await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
+  const customer = await app.customer({ cents: 1_000_000 })
+  for (let n = 0; n < 5; n += 1) await hookTo(app, receiver.url, ['order.fulfilled'], customer)
   const order = { product_id: 'residential-basic', quantity: 1 }
-  const buy = () => done(stage.client.post('/api/v1/orders', order, { key: customer.key }))
+  const buy = () => done(app.client.post('/api/v1/orders', order, { key: customer.key }))
   // An endpoint that answered once gets several at once.
   await buy()
   await until(async () => receiver.received.length === 5 && (await pending(pool)) === 0)
@@ -95,18 +96,18 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
 test('a delivery that cannot be enqueued for one endpoint is enqueued for the others at once, and for that one later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const stage = await openStage(t)
-  const { core } = stage.farebox
+  const app = await testApp(t)
+  const { core } = app
   const { pool } = core
   const receiver = await startReceiver(t)
-  const customers = await Promise.all([1, 2, 3].map(() => stage.customer({ cents: 100_000 })))
+  const customers = await Promise.all([1, 2, 3].map(() => app.customer({ cents: 100_000 })))
   const events = ['announcement.published', 'order.fulfilled']
-  const hooks = await Promise.all(customers.map((customer) => hookTo(stage, receiver.url, events, customer)))
+  const hooks = await Promise.all(customers.map((customer) => hookTo(app, receiver.url, events, customer)))
   const [bad] = hooks
   await refuseEvents(pool, `new.type = 'WebhookEnqueued' and new.stream like 'delivery-${bad!.id}%'`, '22000')
-  await publish(stage, 'ALL')
+  await publish(app, 'ALL')
   for (const { key } of customers)
-    await done(stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key }))
+    await done(app.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key }))
   await until(() => receiver.received.length === 4)
   const retries = await until(async () => {
     const { rows } = await pool.query(
@@ -138,19 +139,17 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
 test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const stage = await openHooks(t)
-  const { log, pool } = stage.farebox.core
-  const hook = await hookTo(stage, 'http://127.0.0.1:9')
-  await done(
-    stage.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }),
-  )
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { log, pool } = app.core
+  const hook = await hookTo(app, 'http://127.0.0.1:9')
+  await done(app.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }))
   // Enqueued by a process that did not know of it yet.
   await appendEvents(log, [announcementTo(hook)])
   await refuseEvents(pool, "new.type = 'DeliveryCanceled'", '22000')
   let behindMs = 61_000
   const lines: string[] = []
   const logger = createLogger('error', { write: (line) => void lines.push(line) })
-  startReactor(t, stage, { logger, log, clock: () => Date.now() - behindMs })
+  startReactor(t, app, { logger, log, clock: () => Date.now() - behindMs })
   await until(() => lines.some((line) => line.includes('cannot be canceled and is tried again later')))
   await pool.query('drop trigger refuse on log.events')
   behindMs = 0
@@ -160,17 +159,17 @@ test('a delivery to a disabled endpoint whose cancellation failed is canceled a 
 test('a delivery whose result the log refuses delays no other, of its endpoint or of another account', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const stage = await openStage(t)
-  const { pool } = stage.farebox.core
+  const app = await testApp(t)
+  const { pool } = app.core
   const receiver = await startReceiver(t)
-  const [bad, good] = await Promise.all([hookTo(stage, receiver.url), hookTo(stage, receiver.url)])
+  const [bad, good] = await Promise.all([hookTo(app, receiver.url), hookTo(app, receiver.url)])
   await refuseEvents(
     pool,
     `new.type = 'DeliverySucceeded' and new.stream like 'delivery-${bad.id}%'`,
     '22000',
   )
-  await ping(stage, bad)
-  const ids = [await ping(stage, good), await ping(stage, good)]
+  await ping(app, bad)
+  const ids = [await ping(app, good), await ping(app, good)]
   await until(
     async () => {
       const { rows } = await pool.query(

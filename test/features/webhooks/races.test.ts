@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStage } from '../../contract/stage.ts'
 import { call, startFarebox } from '../../support/farebox.ts'
+import { testApp } from '../../support/test-app.ts'
 import { buyPlan, caughtUp, type Enqueued, enqueued, gb, meter, nowhere } from './causes.ts'
-import { eventsOf, path } from './world.ts'
+import { eventsOf, path } from './deliveries.ts'
 
 const settings = { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
 
@@ -14,8 +14,8 @@ const atOnce = 5
 const perAccount = 10
 
 test('a plan that becomes low while endpoints register in another process is sent to each exactly once', async (t) => {
-  const stage = await openStage(t)
-  const elsewhere = await startFarebox(t, { ...stage.env, ...settings })
+  const app = await testApp(t)
+  const elsewhere = await startFarebox(t, { ...app.env, ...settings })
   const pairs: { endpointId: string; planId: string }[] = []
   let tookMs = 20
   /** Each starts at random within the time that all take, so that either comes first now and then. */
@@ -27,8 +27,8 @@ test('a plan that becomes low while endpoints register in another process is sen
     return value
   }
   const round = async (): Promise<void> => {
-    const customer = await stage.customer({ cents: 1_000 })
-    const { planId } = await buyPlan(stage, customer)
+    const customer = await app.customer({ cents: 1_000 })
+    const { planId } = await buyPlan(app, customer)
     const register = async (): Promise<void> => {
       const body = { url: nowhere, events: ['plan.low_traffic'] }
       const made = await call(`${elsewhere.baseUrl}${path}`, customer.key, { body })
@@ -36,21 +36,21 @@ test('a plan that becomes low while endpoints register in another process is sen
       pairs.push({ endpointId: made.body.id, planId })
     }
     await Promise.all([
-      apart(() => meter(stage, planId, 0.95 * gb)),
+      apart(() => meter(app, planId, 0.95 * gb)),
       ...Array.from({ length: perAccount }, () => apart(register)),
     ])
   }
   for (let n = 0; n < plans; n += atOnce) await Promise.all(Array.from({ length: atOnce }, round))
-  await caughtUp(stage)
-  await caughtUp(stage) // deliveries enqueued meanwhile
+  await caughtUp(app)
+  await caughtUp(app) // deliveries enqueued meanwhile
   const expected = pairs.map(({ endpointId, planId }) => `${endpointId} ${planId}`).sort()
   assert.equal(expected.length, plans * perAccount)
-  const queued = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
+  const queued = (await enqueued(app)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
   assert.deepEqual(queued, expected)
 
   const registered = new Map<string, number>()
   const low = new Map<string, number>()
-  for (const { type, stream, data, position } of await eventsOf(stage.farebox.core.log, '')) {
+  for (const { type, stream, data, position } of await eventsOf(app.core.log, '')) {
     if (type === 'EndpointRegistered') registered.set((data as Enqueued).endpointId, position)
     if (type === 'PlanRanLow') low.set(stream.replace(/^plan-/, ''), position)
   }
@@ -62,10 +62,10 @@ test('a plan that becomes low while endpoints register in another process is sen
 })
 
 test('at most ten endpoints are active, even if two processes race to register and enable them', async (t) => {
-  const stage = await openStage(t)
-  const elsewhere = await startFarebox(t, { ...stage.env, ...settings }, ['http'])
-  const { key } = await stage.customer({ cents: 0 })
-  const bases = [stage.baseUrl, elsewhere.baseUrl]
+  const app = await testApp(t)
+  const elsewhere = await startFarebox(t, { ...app.env, ...settings }, ['http'])
+  const { key } = await app.customer({ cents: 0 })
+  const bases = [app.baseUrl, elsewhere.baseUrl]
   const baseOf = (n: number): string => bases[n % bases.length]!
   const body = { url: nowhere, events: ['ping'] }
   const answers = await Promise.all(

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createSender } from '../../../src/features/webhooks/webhook-sender.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { startReceiver, status } from './receiver.ts'
 import {
   type Delivery,
   deliveriesOf,
   hookTo,
-  openHooks,
   ping,
   startReactor,
   startWorker,
   untilDelivery,
-} from './world.ts'
+} from './deliveries.ts'
+import { startReceiver, status } from './receiver.ts'
 
 /** A receiver that speaks below HTTP: it gets the socket once a whole request has arrived. */
 const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
@@ -43,15 +43,15 @@ const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
 }
 
 test('misbehaving receivers cost one attempt and nothing else', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
-  startWorker(t, stage, { sender: { timeoutMs: 700 } })
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
+  startWorker(t, app, { sender: { timeoutMs: 700 } })
 
   /** The result of the first attempt at a receiver. */
   const firstAttempt = async (url: string) => {
-    const hook = await hookTo(stage, url)
-    const id = await ping(stage, hook)
-    const delivery = await untilDelivery(stage, hook, id, (one) => one.attempts.length > 0)
+    const hook = await hookTo(app, url)
+    const id = await ping(app, hook)
+    const delivery = await untilDelivery(app, hook, id, (one) => one.attempts.length > 0)
     return { ...delivery.attempts[0]!, outcome: delivery.status }
   }
 
@@ -201,26 +201,26 @@ test('a name that resolves after the time-out costs its attempt, and nothing is 
 })
 
 test('hanging receivers delay no others', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
   let hanging = 0
   const stuck = await rawReceiver(t, () => {
     hanging += 1
   })
   const fast = await startReceiver(t)
   // Fewer places than receivers that hang, and an endpoint with a backlog among them.
-  startWorker(t, stage, { limits: { active: 4, slowAfterMs: 50 }, sender: { timeoutMs: 60_000 } })
+  startWorker(t, app, { limits: { active: 4, slowAfterMs: 50 }, sender: { timeoutMs: 60_000 } })
   for (let n = 0; n < 12; n++) {
-    const hook = await hookTo(stage, stuck)
-    await ping(stage, hook)
-    if (n === 0) for (let more = 0; more < 30; more++) await ping(stage, hook)
+    const hook = await hookTo(app, stuck)
+    await ping(app, hook)
+    if (n === 0) for (let more = 0; more < 30; more++) await ping(app, hook)
   }
-  const hook = await hookTo(stage, fast.url)
+  const hook = await hookTo(app, fast.url)
   for (let n = 0; n < 20; n++) {
-    const id = await ping(stage, hook)
+    const id = await ping(app, hook)
     // Its outcome is read from the log too, which may be a little before its attempt is on record.
     const isDone = ({ status, attempts }: Delivery) => status === 'succeeded' && attempts.length > 0
-    const delivery = await untilDelivery(stage, hook, id, isDone)
+    const delivery = await untilDelivery(app, hook, id, isDone)
     assert.equal(delivery.attempts.length, 1)
   }
   assert.ok(hanging >= 12, `${hanging} requests hang meanwhile`)
@@ -228,27 +228,27 @@ test('hanging receivers delay no others', async (t) => {
 })
 
 test('an endpoint with a damaged stored value delays no other, and is sent to once the value is repaired', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
   const receiver = await startReceiver(t)
-  const damaged = await hookTo(stage, receiver.url)
-  const others = [await hookTo(stage, receiver.url), await hookTo(stage, receiver.url)]
-  const { pool } = stage.farebox.core
+  const damaged = await hookTo(app, receiver.url)
+  const others = [await hookTo(app, receiver.url), await hookTo(app, receiver.url)]
+  const { pool } = app.core
   const flip = () =>
     pool.query(
       `update vault.webhook_values set sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1) where endpoint_id = $1`,
       [damaged.id],
     )
   await flip()
-  const waiting = await ping(stage, damaged)
-  const sent = await Promise.all(others.map((hook) => ping(stage, hook)))
+  const waiting = await ping(app, damaged)
+  const sent = await Promise.all(others.map((hook) => ping(app, hook)))
   let aheadMs = 0
-  startWorker(t, stage, { clock: () => Date.now() + aheadMs })
+  startWorker(t, app, { clock: () => Date.now() + aheadMs })
   for (const [n, hook] of others.entries())
-    await untilDelivery(stage, hook, sent[n]!, ({ status }) => status === 'succeeded')
-  const [left] = await deliveriesOf(stage, damaged)
+    await untilDelivery(app, hook, sent[n]!, ({ status }) => status === 'succeeded')
+  const [left] = await deliveriesOf(app, damaged)
   assert.deepEqual([left?.status, left?.attempts], ['pending', []])
   await flip()
   aheadMs = 61_000
-  await untilDelivery(stage, damaged, waiting, ({ status }) => status === 'succeeded')
+  await untilDelivery(app, damaged, waiting, ({ status }) => status === 'succeeded')
 })

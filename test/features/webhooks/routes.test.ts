@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { done, openStage } from '../../contract/stage.ts'
+import { done } from '../../support/app-actions.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -19,8 +20,8 @@ const all = [
 ]
 
 test('webhook endpoints over HTTP', async (t) => {
-  const stage = await openStage(t, { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on' })
-  const { client } = stage
+  const app = await testApp(t, { settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on' } })
+  const { client } = app
   const receiver = await startReceiver(t)
 
   const refused = async (key: string, body: unknown, code: string, message: RegExp) => {
@@ -30,7 +31,7 @@ test('webhook endpoints over HTTP', async (t) => {
   }
 
   await t.test('an endpoint is registered for all events, and its secret is shown once', async () => {
-    const { key } = await stage.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const made = await client.post(path, { url: receiver.url }, { key })
     assert.equal(made.status, 201, made.text)
     assert.deepEqual([made.body.events, made.body.status, made.body.url], [all, 'active', receiver.url])
@@ -47,7 +48,7 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test('wrong input is refused with the accepted values', async () => {
-    const { key } = await stage.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const url = receiver.url
     await refused(key, {}, 'invalid_body', /url is missing/)
     await refused(key, { url: 7 }, 'invalid_body', /url must be a text/)
@@ -74,7 +75,7 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test('the eleventh active endpoint is refused, also with simultaneous registrations', async () => {
-    const { key } = await stage.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => client.post(path, { url: receiver.url, events: ['ping'] }, { key })),
     )
@@ -93,7 +94,7 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test('an account has at most a hundred endpoints, including disabled ones', async () => {
-    const { key } = await stage.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const create = () => client.post(path, { url: receiver.url, events: ['ping'] }, { key })
     const ids: string[] = []
     for (let batch = 0; batch < 10; batch++)
@@ -112,8 +113,8 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test("another account's endpoint is not found, in every operation", async () => {
-    const owner = await stage.customer({ cents: 0 })
-    const { key } = await stage.customer({ cents: 0 })
+    const owner = await app.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const { id } = (await done(client.post(path, { url: receiver.url }, { key: owner.key }))).body
     const { deliveryId } = (await done(client.post(`${path}/${id}/test`, undefined, { key: owner.key }))).body
     const calls = [
@@ -135,8 +136,8 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test("a delivery of another endpoint cannot be redelivered through one's own", async () => {
-    const own = await stage.customer({ cents: 0 })
-    const owner = await stage.customer({ cents: 0 })
+    const own = await app.customer({ cents: 0 })
+    const owner = await app.customer({ cents: 0 })
     const hook = async (key: string) =>
       (await done(client.post(path, { url: receiver.url }, { key }))).body.id
     const sent = async (key: string, id: string): Promise<string> => {
@@ -167,7 +168,7 @@ test('webhook endpoints over HTTP', async (t) => {
   await t.test(
     'a ping arrives signed in both header families, and is listed among the deliveries',
     async () => {
-      const { key } = await stage.customer({ cents: 0 })
+      const { key } = await app.customer({ cents: 0 })
       const made = (await done(client.post(path, { url: receiver.url, events: ['order.failed'] }, { key })))
         .body
       const queued = (await done(client.post(`${path}/${made.id}/test`, undefined, { key }))).body
@@ -204,7 +205,7 @@ test('webhook endpoints over HTTP', async (t) => {
   )
 
   await t.test('the data of an order equals its read endpoint', async () => {
-    const { key } = await stage.customer({ cents: 10_000 })
+    const { key } = await app.customer({ cents: 10_000 })
     await done(client.post(path, { url: receiver.url, events: ['order.fulfilled'] }, { key }))
     const order = (
       await done(client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key }))
@@ -224,7 +225,7 @@ test('webhook endpoints over HTTP', async (t) => {
   })
 
   await t.test('after a rotation the former secret signs too', async () => {
-    const { key } = await stage.customer({ cents: 0 })
+    const { key } = await app.customer({ cents: 0 })
     const made = (await done(client.post(path, { url: receiver.url }, { key }))).body
     const rotated = (await done(client.post(`${path}/${made.id}/rotate-secret`, undefined, { key }))).body
     assert.notEqual(rotated.secret, made.secret)

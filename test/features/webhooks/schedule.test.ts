@@ -5,19 +5,19 @@ import { Webhook } from 'standardwebhooks'
 import { maxAttempts, retryDelayMs } from '../../../src/features/webhooks/deliver.ts'
 import { retryAfterMs } from '../../../src/platform/outgoing/retry-after.ts'
 import fc from '../../support/fast-check.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { startReceiver, status } from './receiver.ts'
 import {
   deliveriesOf,
   eventsOf,
   hookTo,
-  openHooks,
   path,
   ping,
   startReactor,
   startWorker,
   untilDelivery,
-} from './world.ts'
+} from './deliveries.ts'
+import { startReceiver, status } from './receiver.ts'
 
 const hour = 3_600_000
 
@@ -55,31 +55,30 @@ test('Retry-After is read as seconds or as a date, and nothing else', () => {
 })
 
 test('a delivery that always fails is tried ten times on schedule, signed each time, and then abandoned', async (t) => {
-  let serviceAheadMs = 0
-  const stage = await openHooks(t, {}, { clockOffsetMs: () => serviceAheadMs })
-  const { log } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { log } = app.core
   // This clock does not advance between its steps, and is ahead of the service's, which times the deliveries.
   let nowMs = Date.now() + hour
   const clock = () => nowMs
   const random = () => 0.9
-  startReactor(t, stage, { clock })
-  startWorker(t, stage, { clock, random })
+  startReactor(t, app, { clock })
+  startWorker(t, app, { clock, random })
   const failing = await startReceiver(t)
   failing.answer(status(500))
   const canary = await startReceiver(t)
-  const hook = await hookTo(stage, failing.url)
-  const watch = await hookTo(stage, canary.url)
+  const hook = await hookTo(app, failing.url)
+  const watch = await hookTo(app, canary.url)
 
   /** When a later delivery has arrived, all earlier due ones have been claimed too. */
   const oneRound = async () => {
-    const id = await ping(stage, watch)
-    await untilDelivery(stage, watch, id, (one) => one.status === 'succeeded')
+    const id = await ping(app, watch)
+    await untilDelivery(app, watch, id, (one) => one.status === 'succeeded')
   }
 
-  const deliveryId = await ping(stage, hook)
+  const deliveryId = await ping(app, hook)
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     await until(() => failing.received.length === attempt, { what: `attempt ${attempt}` })
-    const delivery = await untilDelivery(stage, hook, deliveryId, (one) => one.attempts.length === attempt)
+    const delivery = await untilDelivery(app, hook, deliveryId, (one) => one.attempts.length === attempt)
     const last = delivery.attempts.at(-1)!
     assert.deepEqual([last.attempt, last.status, last.answer], [attempt, 500, 'answered 500'])
     if (attempt === maxAttempts) break
@@ -92,7 +91,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
     assert.equal(failing.received.length, attempt, 'it was sent before it was due')
     nowMs += 1
   }
-  const end = await untilDelivery(stage, hook, deliveryId, (one) => one.status === 'abandoned')
+  const end = await untilDelivery(app, hook, deliveryId, (one) => one.status === 'abandoned')
   assert.equal(end.attempts.length, maxAttempts)
   nowMs += 100 * hour
   await oneRound()
@@ -124,33 +123,28 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
     failing.answer((response) => response.end('back'))
     const { key, id } = hook
     // Nothing is written after an event of the future: the service has reached the time of the worker.
-    serviceAheadMs = nowMs - Date.now()
-    await stage.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
+    app.ahead(nowMs - Date.now())
+    await app.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
     nowMs += hour
-    const again = await untilDelivery(stage, hook, deliveryId, (one) => one.status === 'succeeded')
+    const again = await untilDelivery(app, hook, deliveryId, (one) => one.status === 'succeeded')
     assert.deepEqual([again.attempts.at(-1)?.round, again.attempts.at(-1)?.attempt], [2, 1])
     assert.equal(again.attempts.length, maxAttempts + 1)
   })
 })
 
 test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint and cancels waiting deliveries', async (t) => {
-  const stage = await openHooks(t)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
   const aheadMs = 0
   const clock = () => Date.now() + aheadMs
-  startReactor(t, stage, { clock })
+  startReactor(t, app, { clock })
   const receiver = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url)
-  const worker = startWorker(t, stage, { clock })
+  const hook = await hookTo(app, receiver.url)
+  const worker = startWorker(t, app, { clock })
 
   const waitsFor = async (headers: Record<string, string>) => {
     receiver.answer(status(503, headers))
-    const id = await ping(stage, hook)
-    const { attempts, nextAttemptAt } = await untilDelivery(
-      stage,
-      hook,
-      id,
-      (one) => one.attempts.length === 1,
-    )
+    const id = await ping(app, hook)
+    const { attempts, nextAttemptAt } = await untilDelivery(app, hook, id, (one) => one.attempts.length === 1)
     return Date.parse(nextAttemptAt!) - Date.parse(attempts[0]!.at)
   }
   const about = (actual: number, expected: number) =>
@@ -161,46 +155,43 @@ test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint an
   about(await waitsFor({ 'Retry-After': '999999' }), 6 * hour)
 
   receiver.answer(status(410))
-  const gone = await ping(stage, hook)
-  await untilDelivery(stage, hook, gone, (one) => one.status === 'abandoned')
+  const gone = await ping(app, hook)
+  await untilDelivery(app, hook, gone, (one) => one.status === 'abandoned')
   const shown = await until(async () => {
-    const { body } = await stage.client.get(path, { key: hook.key })
+    const { body } = await app.client.get(path, { key: hook.key })
     return body.webhooks[0].status === 'disabled' && body.webhooks[0]
   })
   assert.equal(shown.disabledReason, 'gone')
-  await until(async () => (await deliveriesOf(stage, hook)).every(({ status: state }) => state !== 'pending'))
-  assert.equal(
-    (await deliveriesOf(stage, hook)).filter(({ status: state }) => state === 'canceled').length,
-    4,
-  )
+  await until(async () => (await deliveriesOf(app, hook)).every(({ status: state }) => state !== 'pending'))
+  assert.equal((await deliveriesOf(app, hook)).filter(({ status: state }) => state === 'canceled').length, 4)
   await worker.stop()
 })
 
 test('removing an endpoint cancels waiting deliveries, and nothing more is sent to it', async (t) => {
-  const stage = await openHooks(t)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
-  startReactor(t, stage, { clock })
-  startWorker(t, stage, { clock })
+  startReactor(t, app, { clock })
+  startWorker(t, app, { clock })
   const receiver = await startReceiver(t)
   receiver.answer(status(500))
   const canary = await startReceiver(t)
-  const hook = await hookTo(stage, receiver.url)
-  const ids = [await ping(stage, hook), await ping(stage, hook), await ping(stage, hook)]
-  for (const id of ids) await untilDelivery(stage, hook, id, (one) => one.attempts.length === 1)
-  const removed = await stage.client.call('DELETE', `${path}/${hook.id}`, { key: hook.key })
+  const hook = await hookTo(app, receiver.url)
+  const ids = [await ping(app, hook), await ping(app, hook), await ping(app, hook)]
+  for (const id of ids) await untilDelivery(app, hook, id, (one) => one.attempts.length === 1)
+  const removed = await app.client.call('DELETE', `${path}/${hook.id}`, { key: hook.key })
   assert.equal(removed.status, 204)
   aheadMs += hour
-  const watch = await hookTo(stage, canary.url)
-  const seen = await ping(stage, watch)
-  await untilDelivery(stage, watch, seen, (one) => one.status === 'succeeded')
+  const watch = await hookTo(app, canary.url)
+  const seen = await ping(app, watch)
+  await untilDelivery(app, watch, seen, (one) => one.status === 'succeeded')
   assert.equal(receiver.received.length, 3)
   const outcomes = await until(async () => {
-    const events = await eventsOf(stage.farebox.core.log, `delivery-${hook.id}`)
+    const events = await eventsOf(app.core.log, `delivery-${hook.id}`)
     return events.length === 6 && events.map(({ type }) => type).slice(3)
   })
   assert.deepEqual(outcomes, ['DeliveryCanceled', 'DeliveryCanceled', 'DeliveryCanceled'])
-  const { rows } = await stage.farebox.core.pool.query(
+  const { rows } = await app.core.pool.query(
     'select 1 from vault.webhook_values where endpoint_id = $1::text',
     [hook.id],
   )

@@ -3,15 +3,16 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, caughtUp, enqueued, nowhere } from './causes.ts'
-import { hookTo, openHooks, startReactor } from './world.ts'
+import { hookTo, startReactor } from './deliveries.ts'
 
 test('when the enqueuing process hangs, another one continues, and the first stops when it runs again', async (t) => {
-  const stage = await openHooks(t)
-  const customer = await stage.customer({ cents: 100_000 })
-  await hookTo(stage, nowhere, ['order.fulfilled'], customer)
-  const { postgresUrl } = stage.farebox.core
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const customer = await app.customer({ cents: 100_000 })
+  await hookTo(app, nowhere, ['order.fulfilled'], customer)
+  const { postgresUrl } = app.core
   const stopped: ChildProcess = fork(join(import.meta.dirname, 'reactor-process.ts'), [postgresUrl, '2000'])
   t.after(async () => {
     stopped.kill('SIGKILL')
@@ -19,19 +20,19 @@ test('when the enqueuing process hangs, another one continues, and the first sto
   })
   const said: unknown[] = []
   stopped.on('message', (word) => said.push(word))
-  const bought = [await buyPlan(stage, customer)]
+  const bought = [await buyPlan(app, customer)]
   await until(() => said.includes('enqueued'), { what: 'the enqueuer of another process' })
 
-  startReactor(t, stage)
+  startReactor(t, app)
   stopped.kill('SIGSTOP')
-  bought.push(await buyPlan(stage, customer))
-  await caughtUp(stage)
+  bought.push(await buyPlan(app, customer))
+  await caughtUp(app)
   said.length = 0
   stopped.kill('SIGCONT')
   await until(() => said.includes('failed'), { what: 'that its session is gone' })
-  bought.push(await buyPlan(stage, customer))
-  await caughtUp(stage)
-  const resources = (await enqueued(stage)).map(({ resource }) => resource)
+  bought.push(await buyPlan(app, customer))
+  await caughtUp(app)
+  const resources = (await enqueued(app)).map(({ resource }) => resource)
   assert.deepEqual(resources.sort(), bought.map(({ orderId }) => orderId).sort())
   assert.ok(!said.includes('enqueued'), 'it enqueued nothing more')
 })

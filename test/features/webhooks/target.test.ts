@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSender } from '../../../src/features/webhooks/webhook-sender.ts'
 import { checkTarget, isAllowedAddress, TargetRefused } from '../../../src/platform/outgoing/target.ts'
-import { openStage } from '../../contract/stage.ts'
 import { privateListener } from '../../support/private-listener.ts'
-import { path } from './world.ts'
+import { testApp } from '../../support/test-app.ts'
+import { path } from './deliveries.ts'
 
 const strict = { allowLoopback: false }
 const request = { body: Buffer.from('{}'), headers: { 'content-type': 'application/json' } }
@@ -187,9 +187,9 @@ test('one rule covers every range that is not public', () => {
 })
 
 test('over HTTP a private target is refused with invalid_url, at registration and at a change', async (t) => {
-  const stage = await openStage(t, { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' })
-  const { client } = stage
-  const { key } = await stage.customer({ cents: 0 })
+  const app = await testApp(t, { settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' } })
+  const { client } = app
+  const { key } = await app.customer({ cents: 0 })
   const listener = await privateListener(t)
   // A host that does not resolve is taken, and checked when it is dialled.
   const made = await client.post(path, { url: 'https://hooks.example.invalid.example/' }, { key })

@@ -5,22 +5,22 @@ import type { DisablingReason } from '../../../src/domain/webhooks/events.ts'
 import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
-import { openStage, operator, type Stage } from '../../contract/stage.ts'
+import { operator } from '../../support/operator.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { caughtUp, enqueued, nowhere } from './causes.ts'
-import { type Receiver, startReceiver, status } from './receiver.ts'
 import {
   deliveriesOf,
   type Hook,
   hookTo,
-  openHooks,
   path,
   ping,
   startReactor,
   startWorker,
   untilDelivery,
   valuesOf,
-} from './world.ts'
+} from './deliveries.ts'
+import { type Receiver, startReceiver, status } from './receiver.ts'
 
 const hour = 60 * 60 * 1000
 
@@ -40,14 +40,14 @@ const countOpen = (receiver: Receiver, code: number) => {
 }
 
 test('a URL that never answered 2xx gets one attempt, then fewer and fewer, however much there is to send', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   const most = countOpen(receiver, 404)
-  const hook = await hookTo(stage, receiver.url)
-  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
-  assert.equal((await deliveriesOf(stage, hook)).length, 40)
-  startWorker(t, stage)
+  const hook = await hookTo(app, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(app, hook)))
+  assert.equal((await deliveriesOf(app, hook)).length, 40)
+  startWorker(t, app)
   await until(() => receiver.received.length >= 4, { what: 'the fourth attempt' })
   const [first, second, third, fourth] = receiver.received.map(({ atMs }) => atMs) as [
     number,
@@ -63,25 +63,25 @@ test('a URL that never answered 2xx gets one attempt, then fewer and fewer, howe
 })
 
 test('after one success an endpoint gets the rest at once, and a new URL must succeed first', async (t) => {
-  const stage = await openHooks(t)
-  startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   const most = countOpen(receiver, 200)
-  const hook = await hookTo(stage, receiver.url)
-  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
-  await deliveriesOf(stage, hook)
-  startWorker(t, stage)
-  await until(async () => (await deliveriesOf(stage, hook)).every((one) => one.status === 'succeeded'))
+  const hook = await hookTo(app, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(app, hook)))
+  await deliveriesOf(app, hook)
+  startWorker(t, app)
+  await until(async () => (await deliveriesOf(app, hook)).every((one) => one.status === 'succeeded'))
   assert.equal(most(), 4, 'as many at once as any endpoint')
 
   const newReceiver = await startReceiver(t)
   const mostThere = countOpen(newReceiver, 403)
-  const moved = await stage.client.call('PATCH', `${path}/${hook.id}`, {
+  const moved = await app.client.call('PATCH', `${path}/${hook.id}`, {
     key: hook.key,
     json: { url: newReceiver.url },
   })
   assert.equal(moved.status, 200, moved.text)
-  await Promise.all(Array.from({ length: 20 }, () => ping(stage, hook)))
+  await Promise.all(Array.from({ length: 20 }, () => ping(app, hook)))
   await until(() => newReceiver.received.length >= 3, { what: 'three attempts at the new URL' })
   const [first, second, third] = newReceiver.received.map(({ atMs }) => atMs) as [number, number, number]
   assert.ok(second - first >= 950 && third - second >= 1_950, 'it is left alone after each failure')
@@ -89,23 +89,22 @@ test('after one success an endpoint gets the rest at once, and a new URL must su
 })
 
 test('an endpoint that fails for five days is disabled, and its deliveries are canceled; one success prevents it', async (t) => {
-  let aheadMs = 0
-  const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
-  startReactor(t, stage, stage.farebox.core)
-  startWorker(t, stage, stage.farebox.core)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  startReactor(t, app, app.core)
+  startWorker(t, app, app.core)
   const dead = await startReceiver(t)
   const recovering = await startReceiver(t)
   for (const receiver of [dead, recovering]) receiver.answer(status(500))
-  const hooks = [await hookTo(stage, dead.url), await hookTo(stage, recovering.url)] as const
+  const hooks = [await hookTo(app, dead.url), await hookTo(app, recovering.url)] as const
 
   /** A ping of each, tried ten times in three days. */
   const round = async (beforeTheLast: () => Promise<void>): Promise<void> => {
-    const ids = [await ping(stage, hooks[0]), await ping(stage, hooks[1])] as const
+    const ids = [await ping(app, hooks[0]), await ping(app, hooks[1])] as const
     for (let attempts = 1; attempts <= 10; attempts++) {
       await Promise.all(
         hooks.map((hook, at) =>
           untilDelivery(
-            stage,
+            app,
             hook,
             ids[at]!,
             (one) => one.attempts.length >= attempts || one.status === 'canceled',
@@ -113,51 +112,51 @@ test('an endpoint that fails for five days is disabled, and its deliveries are c
         ),
       )
       if (attempts === 9) await beforeTheLast()
-      aheadMs += 7 * hour
+      app.wait(7 * hour)
     }
   }
   const shown = async (at: 0 | 1) =>
-    (await stage.client.get(`${path}/${hooks[at].id}`, { key: hooks[at].key })).body
+    (await app.client.get(`${path}/${hooks[at].id}`, { key: hooks[at].key })).body
 
   await round(async () => undefined)
   assert.equal((await shown(0)).status, 'active', 'three days are not enough')
   recovering.answer((response) => response.end('ok'))
-  await untilDelivery(stage, hooks[1], await ping(stage, hooks[1]), (one) => one.status === 'succeeded')
+  await untilDelivery(app, hooks[1], await ping(app, hooks[1]), (one) => one.status === 'succeeded')
   recovering.answer(status(500))
   await round(async () => {
-    await ping(stage, hooks[0])
+    await ping(app, hooks[0])
   })
   await until(async () => (await shown(0)).status === 'disabled', { what: 'the end of it' })
   assert.equal((await shown(0)).disabledReason, 'failing')
   const noticed = async () =>
-    (await stage.client.get('/api/v1/announcements', { key: hooks[0].key })).body.announcements
+    (await app.client.get('/api/v1/announcements', { key: hooks[0].key })).body.announcements
   await until(async () => (await noticed()).length > 0, { what: 'the notice of it' })
-  await until(async () => (await deliveriesOf(stage, hooks[0])).every((one) => one.status !== 'pending'))
-  const ends = (await deliveriesOf(stage, hooks[0])).map((one) => one.status)
+  await until(async () => (await deliveriesOf(app, hooks[0])).every((one) => one.status !== 'pending'))
+  const ends = (await deliveriesOf(app, hooks[0])).map((one) => one.status)
   assert.ok(ends.includes('canceled'), ends.join())
   assert.equal((await noticed()).length, 1)
   assert.equal((await shown(1)).status, 'active', 'it answered in between')
 })
 
 /** Reads the feed once every read model has the present log. */
-const feedOf = async (stage: Stage, key: string) => {
-  assert.ok(await stage.farebox.projecting.caughtUp(10_000))
-  const { body, status: code, text } = await stage.client.get('/api/v1/announcements', { key })
+const feedOf = async (app: TestApp, key: string) => {
+  assert.ok(await app.caughtUp())
+  const { body, status: code, text } = await app.client.get('/api/v1/announcements', { key })
   assert.equal(code, 200, text)
   return body.announcements
 }
 
 test('the account of a disabled endpoint gets one notice, in its feed and at its other endpoints, and no other account does', async (t) => {
-  const stage = await openHooks(t)
-  const { core } = stage.farebox
-  const reactor = startReactor(t, stage)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { core } = app
+  const reactor = startReactor(t, app)
   const event = 'announcement.published'
-  const owner = await stage.customer({ cents: 0 })
-  const failing = await hookTo(stage, nowhere, [event], owner)
-  const sibling = await hookTo(stage, nowhere, [event], owner)
-  const unrelated = await hookTo(stage, nowhere, [event])
-  const gone = await hookTo(stage, nowhere, [event])
-  const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(stage) })
+  const owner = await app.customer({ cents: 0 })
+  const failing = await hookTo(app, nowhere, [event], owner)
+  const sibling = await hookTo(app, nowhere, [event], owner)
+  const unrelated = await hookTo(app, nowhere, [event])
+  const gone = await hookTo(app, nowhere, [event])
+  const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(app) })
   const disable = (hook: Hook, why: DisablingReason) =>
     webhooks.disable({ accountId: hook.accountId as AccountId, endpointId: hook.id }, why, operator)
   const failingSince = isoTime(Date.now() - 5 * 24 * hour)
@@ -165,9 +164,9 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   await disable(failing, { reason: 'failing', failingSince })
   await disable(failing, { reason: 'failing', failingSince })
   await disable(gone, { reason: 'gone' })
-  await caughtUp(stage)
-  await caughtUp(stage) // past its own appends
-  const [notice, ...more] = await feedOf(stage, owner.key)
+  await caughtUp(app)
+  await caughtUp(app) // past its own appends
+  const [notice, ...more] = await feedOf(app, owner.key)
   assert.deepEqual(more, [])
   assert.equal(notice.title, 'A webhook endpoint was disabled')
   assert.deepEqual([notice.kind, notice.audience, notice.unread], ['ACTION_REQUIRED', 'DEVELOPERS', true])
@@ -180,25 +179,25 @@ test('the account of a disabled endpoint gets one notice, in its feed and at its
   ])
     assert.ok(notice.body.includes(part), `${part} in: ${notice.body}`)
   assert.ok(!notice.body.includes(nowhere), 'the URL is the account’s secret')
-  for (const { key } of [unrelated, gone]) assert.deepEqual(await feedOf(stage, key), [])
+  for (const { key } of [unrelated, gone]) assert.deepEqual(await feedOf(app, key), [])
   const queued = async () =>
-    (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
+    (await enqueued(app)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
   assert.deepEqual(await queued(), [[sibling.id, event, notice.id]])
 
   // A restarted reactor reads the event again.
   await reactor.stop()
   await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
     where name = 'webhook-queue'`)
-  startReactor(t, stage)
-  await caughtUp(stage)
-  assert.equal((await feedOf(stage, owner.key)).length, 1)
+  startReactor(t, app)
+  await caughtUp(app)
+  assert.equal((await feedOf(app, owner.key)).length, 1)
   assert.deepEqual(await queued(), [[sibling.id, event, notice.id]])
 
   // A second disabling has its own notice.
   const enabled = { key: owner.key, json: { status: 'active' } }
-  assert.equal((await stage.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
+  assert.equal((await app.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
   await disable(failing, { reason: 'failing', failingSince })
-  await caughtUp(stage)
-  assert.equal((await feedOf(stage, owner.key)).length, 2)
-  assert.deepEqual(await feedOf(stage, unrelated.key), [])
+  await caughtUp(app)
+  assert.equal((await feedOf(app, owner.key)).length, 2)
+  assert.deepEqual(await feedOf(app, unrelated.key), [])
 })

@@ -4,12 +4,13 @@ import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
 import { type DueEvent, enqueue } from '../../../src/features/webhooks/enqueue.ts'
 import { newId } from '../../../src/kernel/ids.ts'
-import { operator } from '../../contract/stage.ts'
 import { call, startFarebox } from '../../support/farebox.ts'
+import { operator } from '../../support/operator.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, caughtUp } from './causes.ts'
+import { deliveriesOf, hookTo, ping, startReactor } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-import { deliveriesOf, hookTo, openHooks, ping, startReactor } from './world.ts'
 
 /** The migration in place of `0910_webhooks_by_the_engine`. */
 const formerTables = `
@@ -42,14 +43,14 @@ const formerTables = `
   )`
 
 test("a database of the previous release continues at its reactor's position: nothing is lost, repeated or late", async (t) => {
-  const stage = await openHooks(t)
-  const { farebox, env } = stage
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { farebox, env } = app
   const { pool, log, clock } = farebox.core
   const receiver = await startReceiver(t)
-  const customer = await stage.customer({ cents: 100_000 })
-  await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
-  const notices = await hookTo(stage, receiver.url, ['announcement.published'])
-  const hook = await hookTo(stage, receiver.url, ['announcement.published'])
+  const customer = await app.customer({ cents: 100_000 })
+  await hookTo(app, receiver.url, ['order.fulfilled'], customer)
+  const notices = await hookTo(app, receiver.url, ['announcement.published'])
+  const hook = await hookTo(app, receiver.url, ['announcement.published'])
   const publish = async (title: string) => {
     const noticeId = newId<string>('ntc')
     const words = { title, body: 'On Sunday.', kind: 'MAINTENANCE', audience: 'ALL' } as const
@@ -59,20 +60,20 @@ test("a database of the previous release continues at its reactor's position: no
   }
 
   // Enqueued and queued, and not sent yet.
-  const reactor = startReactor(t, stage)
-  const queued = await buyPlan(stage, customer)
-  await caughtUp(stage)
-  await caughtUp(stage) // its row
+  const reactor = startReactor(t, app)
+  const queued = await buyPlan(app, customer)
+  await caughtUp(app)
+  await caughtUp(app) // its row
   await reactor.stop()
   // Passed by the former reactor, which did not find it due.
-  const passed = await buyPlan(stage, customer)
+  const passed = await buyPlan(app, customer)
   const oldNotice = await publish('passed')
   const halfSent = await publish('half sent')
   const placeAt = await log.head()
   const place = (await log.eventAt(placeAt))!
   // After its position: enqueued events, and others.
-  const enqueued = await buyPlan(stage, customer)
-  const due = await buyPlan(stage, customer)
+  const enqueued = await buyPlan(app, customer)
+  const due = await buyPlan(app, customer)
   const newNotice = await publish('new')
   assert.ok(await farebox.projecting.caughtUp(30_000))
   const { rows } = await pool.query<DueEvent>(
@@ -131,11 +132,11 @@ test("a database of the previous release continues at its reactor's position: no
 })
 
 test('once a newer release fills the queue, a process of an older one skips nothing', async (t) => {
-  const stage = await openHooks(t)
-  const { core, projecting } = stage.farebox
-  const hook = await hookTo(stage, 'http://127.0.0.1:9/hook')
-  await ping(stage, hook)
-  assert.equal((await deliveriesOf(stage, hook)).length, 1)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const { core, projecting } = app.farebox
+  const hook = await hookTo(app, 'http://127.0.0.1:9/hook')
+  await ping(app, hook)
+  assert.equal((await deliveriesOf(app, hook)).length, 1)
   // As a process of the newer release does at its start.
   const setVersion = (version: number) =>
     core.pool.query(
@@ -155,12 +156,12 @@ test('once a newer release fills the queue, a process of an older one skips noth
   await setVersion(webhookQueue.version + 1)
   await until(() => stateOf() === 'superseded', { what: 'the older process giving way' })
   const before = await queued()
-  await ping(stage, hook)
+  await ping(app, hook)
   assert.ok(await projecting.progress.reached('hot', await core.log.head(), 30_000))
   assert.deepEqual(await queued(), before)
 
   // A process that knows the version continues from there.
   await setVersion(webhookQueue.version)
   await until(() => stateOf() === 'owner', { what: 'the queue being filled again' })
-  assert.equal((await deliveriesOf(stage, hook)).length, 2)
+  assert.equal((await deliveriesOf(app, hook)).length, 2)
 })

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { defaultLimits } from '../../../src/gateway/client.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { drink, pour } from '../support/bytes.ts'
 import { authorization, basic, connectBy, socksTo, type Talk, talkTo } from '../support/clients.ts'
@@ -111,15 +111,15 @@ describe('a side that does not read', () => {
 })
 
 test('a worker in its own process', async (t) => {
-  const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
+  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
   const { planId } = (
-    await service.buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 })
+    await app.buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 })
   ).body
-  const { connection } = (await service.buyer.get(`/api/v1/plans/${planId}`)).body
+  const { connection } = (await app.buyer.get(`/api/v1/plans/${planId}`)).body
   const { username, password } = connection
   const signIn = `Proxy-Authorization: ${basic(username, password)}\r\n`
   const settings = { FAREBOX_GATEWAY_CONNECTIONS: '3', FAREBOX_SHUTDOWN_TIMEOUT_MS: '20000' }
-  const worker = await startWorkerProcess(t, service, settings)
+  const worker = await startWorkerProcess(t, app, settings)
   const target = await tcpTarget(t, (socket) => {
     socket.once('data', () => void pour(socket, 8_000_000).then(() => socket.end()))
     socket.on('end', () => socket.end())
@@ -169,7 +169,7 @@ test('a worker in its own process', async (t) => {
     idle.socket.destroy()
     assert.equal(await stopped, 0)
     await until(async () => {
-      const { bytesUsed } = (await service.buyer.get(`/api/v1/plans/${planId}`)).body
+      const { bytesUsed } = (await app.buyer.get(`/api/v1/plans/${planId}`)).body
       return bytesUsed >= 8_000_000
     })
   })

@@ -3,12 +3,13 @@ import { type TestContext, test } from 'node:test'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
-import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
 import { buyPlan, gb, meter } from '../../features/webhooks/causes.ts'
-import { eventsOf } from '../../features/webhooks/world.ts'
+import { eventsOf } from '../../features/webhooks/deliveries.ts'
+import { type Customer, done } from '../../support/app-actions.ts'
 import { dataDirectory } from '../../support/farebox.ts'
 import fc from '../../support/fast-check.ts'
 import { type RestartablePostgres, restartablePostgres } from '../../support/restartable-postgres.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Carried, carry, type Way, ways } from '../support/carry.ts'
 import { startCountingTarget } from '../support/counting-target.ts'
@@ -72,18 +73,18 @@ type Plan = {
 }
 
 type World = {
-  readonly stage: Stage
+  readonly app: TestApp
   readonly postgres: RestartablePostgres
   readonly target: Awaited<ReturnType<typeof startCountingTarget>>
   readonly running: WorkerProcess[]
   readonly t: TestContext
 }
 
-const openPlan = async (stage: Stage, budget: number): Promise<Plan> => {
-  const customer = await stage.customer({ cents: 10_000 })
-  const { planId } = await buyPlan(stage, customer)
-  await meter(stage, planId, gb - budget)
-  const { body } = await done(stage.client.get(`/api/v1/plans/${planId}`, { key: customer.key }))
+const openPlan = async (app: TestApp, budget: number): Promise<Plan> => {
+  const customer = await app.customer({ cents: 10_000 })
+  const { planId } = await buyPlan(app, customer)
+  await meter(app, planId, gb - budget)
+  const { body } = await done(app.client.get(`/api/v1/plans/${planId}`, { key: customer.key }))
   const { username, password } = body.connection
   const common = { planId: planId as PlanId, customer, username, password, carried: [], lost: 0 }
   return { ...common, usedBefore: body.bytesUsed, total: body.dataGbTotal * gb }
@@ -91,11 +92,11 @@ const openPlan = async (stage: Stage, budget: number): Promise<Plan> => {
 
 /** Kills a worker, ends its leases as its supervisor does, and starts another one in its place. */
 const replaceWorker = async (
-  { stage, running, t }: World,
+  { app, running, t }: World,
   at: number,
   plans: readonly Plan[],
 ): Promise<void> => {
-  const { pool } = stage.farebox.core
+  const { pool } = app.core
   const dead = running[at]!
   await dead.kill()
   const { rows } = await until(() =>
@@ -109,12 +110,12 @@ const replaceWorker = async (
     if (plan) plan.lost += leased
   }
   await until(() => endLeasesOf(pool, dead.worker).then(() => true))
-  running[at] = await startWorkerProcess(t, stage)
+  running[at] = await startWorkerProcess(t, app)
 }
 
 /** Resolves once every worker has reported all that it sold until now: a report goes before the lease's renewal. */
-const allReported = async ({ stage }: World): Promise<void> => {
-  const { pool } = stage.farebox.core
+const allReported = async ({ app }: World): Promise<void> => {
+  const { pool } = app.core
   const { rows } = await until(() => pool.query<{ now: Date }>('select clock_timestamp() as now'))
   await until(
     async () => {
@@ -126,8 +127,8 @@ const allReported = async ({ stage }: World): Promise<void> => {
 }
 
 const play = async (world: World, { tunnels, faults }: Round): Promise<string> => {
-  const { stage, postgres, target, running } = world
-  const plans = await Promise.all(budgets.map((budget) => openPlan(stage, budget)))
+  const { app, postgres, target, running } = world
+  const plans = await Promise.all(budgets.map((budget) => openPlan(app, budget)))
   // Those of one kind one after another: a worker is not killed while it is replaced.
   const troubles = { kill: Promise.resolve(), restart: Promise.resolve() }
   const cause = ({ what, worker }: Round['faults'][number]): void => {
@@ -151,8 +152,8 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
   const lines: string[] = []
   for (const plan of plans) {
     const { planId, usedBefore, total, lost, carried, customer } = plan
-    await createMeter(stage.farebox.core).settle(planId)
-    const { rows } = await stage.farebox.core.pool.query<{ used_bytes: number }>(
+    await createMeter(app.core).settle(planId)
+    const { rows } = await app.core.pool.query<{ used_bytes: number }>(
       'select used_bytes from work.traffic where plan_id = $1',
       [planId],
     )
@@ -168,9 +169,9 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
     assert.ok(seen <= counted + lost + overshoot * broken, `bytes passed uncounted: ${line}`)
     assert.ok(counted <= seen + onItsWay * broken, `bytes were counted that did not pass: ${line}`)
 
-    const { body } = await done(stage.client.get(`/api/v1/plans/${planId}`, { key: customer.key }))
+    const { body } = await done(app.client.get(`/api/v1/plans/${planId}`, { key: customer.key }))
     assert.equal(body.bytesUsed, used, 'bytesUsed is the counter')
-    const events = await eventsOf(stage.farebox.core.log, `plan-${planId}`)
+    const events = await eventsOf(app.core.log, `plan-${planId}`)
     const metered = events
       .filter(({ type }) => type === 'TrafficMetered')
       .reduce((sum, { data }) => sum + (data as { bytes: number }).bytes, 0)
@@ -181,14 +182,16 @@ const play = async (world: World, { tunnels, faults }: Round): Promise<string> =
 
 test("after any crash the clients' bytes, counters, TrafficMetered and bytesUsed agree, and no byte is charged twice", async (t) => {
   const postgres = await restartablePostgres(t)
-  const stage = await openStage(t, {
-    DATABASE_URL: postgres.url,
-    FAREBOX_DATA: await dataDirectory(t),
-    FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
+  const app = await testApp(t, {
+    settings: {
+      DATABASE_URL: postgres.url,
+      FAREBOX_DATA: await dataDirectory(t),
+      FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
+    },
   })
   const target = await startCountingTarget(t)
-  const running = await Promise.all(Array.from({ length: workers }, () => startWorkerProcess(t, stage)))
-  const world: World = { stage, postgres, target, running, t }
+  const running = await Promise.all(Array.from({ length: workers }, () => startWorkerProcess(t, app)))
+  const world: World = { app, postgres, target, running, t }
   const tally = { rounds: 0, tunnels: 0, kills: 0, restarts: 0 }
   await fc.assert(
     fc.asyncProperty(round, async (one) => {

@@ -6,9 +6,9 @@ import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import fc from '../../support/fast-check.ts'
 import { machineMs } from '../../support/machine-time.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { buyTraffic, leasesOf, startWorker, totalBytesOf, usedBytesOf, type Worker } from './budget-world.ts'
+import { buyTraffic, leasesOf, startWorker, totalBytesOf, usedBytesOf, type Worker } from './budgets.ts'
 
 const speedOf = (planId: PlanId, bytesPerSecond: number | null = null) => ({ planId, bytesPerSecond })
 
@@ -31,21 +31,21 @@ const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, paus
 }
 
 describe('a plan sold by traffic', () => {
-  let service: Service
+  let app: TestApp
   let planId: PlanId
   /** The suite's own context outlives each test's. */
   const held: { after: (() => unknown)[] } = { after: [] }
   before(async () => {
-    service = await startService({ after: (end: () => unknown) => void held.after.push(end) } as TestContext)
+    app = await testApp({ after: (end: () => unknown) => void held.after.push(end) } as TestContext)
   })
   after(async () => {
     for (const end of held.after) await end()
   })
 
   test('is used to the last byte, and not one more, by three workers at once', async (t) => {
-    planId = await buyTraffic(service, 2)
-    const before = await usedBytesOf(service, planId)
-    const workers = [startWorker(t, service), startWorker(t, service), startWorker(t, service)]
+    planId = await buyTraffic(app, 2)
+    const before = await usedBytesOf(app, planId)
+    const workers = [startWorker(t, app), startWorker(t, app), startWorker(t, app)]
     const ends = await Promise.all(
       workers.flatMap((worker, n) => [
         takeAll(worker, planId, () => 40_000 + n),
@@ -54,22 +54,22 @@ describe('a plan sold by traffic', () => {
     )
     assert.deepEqual(new Set(ends.map(({ denied }) => denied.status)), new Set([466]))
     for (const { budgets } of workers) await budgets.flush()
-    const total = await totalBytesOf(service, planId)
+    const total = await totalBytesOf(app, planId)
     assert.equal(
       ends.reduce((sum, { taken }) => sum + taken, 0),
       total - before,
     )
-    assert.equal(await usedBytesOf(service, planId), total)
-    const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
+    assert.equal(await usedBytesOf(app, planId), total)
+    const { body } = await app.buyer.get(`/api/v1/plans/${planId}`)
     assert.deepEqual([body.status, body.bytesUsed], ['depleted', total])
   })
 
   test('works again within a second of a top-up, on a worker that knew it as used up', async (t) => {
-    const worker = startWorker(t, service)
+    const worker = startWorker(t, app)
     const refused = await worker.budgets.open(speedOf(planId))
     assert.ok(refused.denied)
     assert.equal(refused.status, 466)
-    await buyTraffic(service, 1)
+    await buyTraffic(app, 1)
     const toppedUpMs = machineMs()
     await until(
       async () => {
@@ -83,9 +83,9 @@ describe('a plan sold by traffic', () => {
   })
 
   test('is usable for half a minute while the database is down, then not until it is back', async (t) => {
-    await buyTraffic(service, 1)
+    await buyTraffic(app, 1)
     let offsetMs = 0
-    const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
+    const worker = startWorker(t, app, { monotonicMs: () => performance.now() + offsetMs })
     const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
@@ -105,15 +105,15 @@ describe('a plan sold by traffic', () => {
   })
 
   test('is counted to the byte before a refund takes the rest, while tunnels run', async (t) => {
-    const { core } = service.farebox
-    const { body } = await service.buyer.post(
+    const { core } = app
+    const { body } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-basic', quantity: 5 },
       { headers: { 'Idempotency-Key': 'refunded' } },
     )
-    const worker = startWorker(t, service)
+    const worker = startWorker(t, app)
     const selling = takeAll(worker, body.planId, () => 1_000_000, 5)
-    await until(async () => (await usedBytesOf(service, body.planId)) > 50_000_000)
+    await until(async () => (await usedBytesOf(app, body.planId)) > 50_000_000)
     const answer = await refundOrder(
       { ...core, settleTraffic: createMeter(core).settle },
       {
@@ -128,19 +128,19 @@ describe('a plan sold by traffic', () => {
     const { taken, denied } = await selling
     assert.equal(denied.status, 466)
     await worker.budgets.flush()
-    await until(async () => (await totalBytesOf(service, body.planId)) === taken)
+    await until(async () => (await totalBytesOf(app, body.planId)) === taken)
     assert.equal(
-      await usedBytesOf(service, body.planId),
+      await usedBytesOf(app, body.planId),
       taken,
       'what is left was refunded, and no more was sold',
     )
   })
 
   test('is charged once, even if a worker regains what it took under a lease that it lost', async (t) => {
-    await buyTraffic(service, 1)
-    const before = await usedBytesOf(service, planId)
+    await buyTraffic(app, 1)
+    const before = await usedBytesOf(app, planId)
     let offsetMs = 0
-    const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
+    const worker = startWorker(t, app, { monotonicMs: () => performance.now() + offsetMs })
     const entered = await worker.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     worker.kill()
@@ -152,27 +152,27 @@ describe('a plan sold by traffic', () => {
     entered.spending.giveBack(10_000, 'up')
     const { taken } = await takeAll(worker, planId, () => 1_000_000)
     await worker.budgets.flush()
-    assert.equal(taken, (await totalBytesOf(service, planId)) - before)
-    assert.equal(await usedBytesOf(service, planId), await totalBytesOf(service, planId))
+    assert.equal(taken, (await totalBytesOf(app, planId)) - before)
+    assert.equal(await usedBytesOf(app, planId), await totalBytesOf(app, planId))
   })
 
   test('is taken from a worker that was cut off for a minute: others use its leased bytes', async (t) => {
-    await buyTraffic(service, 1)
+    await buyTraffic(app, 1)
     let offsetMs = 0
-    const cutOff = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
+    const cutOff = startWorker(t, app, { monotonicMs: () => performance.now() + offsetMs })
     const entered = await cutOff.budgets.open(speedOf(planId))
     assert.ok(!entered.denied)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     cutOff.kill()
     // Postgres has its own clock: a minute of age counts by that clock.
     offsetMs = 61_000
-    await service.farebox.core.pool.query(
+    await app.core.pool.query(
       `update work.gateway_leases set renewed_at = clock_timestamp() - interval '61 seconds' where worker = $1`,
       [cutOff.name],
     )
-    const before = await usedBytesOf(service, planId)
-    const total = await totalBytesOf(service, planId)
-    const other = startWorker(t, service)
+    const before = await usedBytesOf(app, planId)
+    const total = await totalBytesOf(app, planId)
+    const other = startWorker(t, app)
     const { taken, denied } = await takeAll(other, planId, () => 10_000_000)
     assert.equal(denied.status, 466)
     assert.equal(taken, total - before, 'all of it')
@@ -181,7 +181,7 @@ describe('a plan sold by traffic', () => {
     entered.close()
     await cutOff.budgets.flush()
     await other.budgets.flush()
-    assert.equal(await usedBytesOf(service, planId), total)
+    assert.equal(await usedBytesOf(app, planId), total)
   })
 
   test('is never charged twice for a byte, for any takes, returns, reports and crashes of workers', async (t) => {
@@ -198,11 +198,11 @@ describe('a plan sold by traffic', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40 }), async (moves) => {
-        await buyTraffic(service, 1)
-        const total = await totalBytesOf(service, planId)
-        const usedBefore = await usedBytesOf(service, planId)
+        await buyTraffic(app, 1)
+        const total = await totalBytesOf(app, planId)
+        const usedBefore = await usedBytesOf(app, planId)
         const workers = [0, 1, 2].map(() => ({
-          worker: startWorker(t, service),
+          worker: startWorker(t, app),
           taken: 0,
           alive: true,
           tunnel: null as null | Exclude<Awaited<ReturnType<Worker['budgets']['open']>>, { denied: true }>,
@@ -234,8 +234,8 @@ describe('a plan sold by traffic', () => {
             one.tunnel?.close()
             await one.worker.budgets.stop()
           }
-        const used = await usedBytesOf(service, planId)
-        const leased = await leasesOf(service, planId)
+        const used = await usedBytesOf(app, planId)
+        const leased = await leasesOf(app, planId)
         const sum = (of: typeof workers) => of.reduce((bytes, { taken }) => bytes + taken, 0)
         const dead = workers.filter(({ alive }) => !alive)
         assert.ok(sum(workers) <= total - usedBefore, 'more was sold than there was')
@@ -250,7 +250,7 @@ describe('a plan sold by traffic', () => {
         }
         for (const { worker, alive } of workers)
           if (alive) assert.equal(leased[worker.name], undefined, 'a lease outlives its worker')
-        await service.farebox.core.pool.query('delete from work.gateway_leases')
+        await app.core.pool.query('delete from work.gateway_leases')
       }),
       { numRuns: 6 },
     )

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startService } from '../../support/service.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { basic, socksTo, talkTo } from '../support/clients.ts'
 import { startRealWorker } from '../support/real-worker.ts'
@@ -11,15 +11,15 @@ const second = 1_000
 const chunk = 1_000
 
 test('a gateway without Postgres continues with what it has leased, then answers 503, and then recovers', async (t) => {
-  const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
-  const { buyer } = service
-  const postgres = await tcpProxy(t, service.env.DATABASE_URL ?? '')
+  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { buyer } = app
+  const postgres = await tcpProxy(t, app.env.DATABASE_URL ?? '')
   let laterMs = 0
   /** The clock of the gateway stops with the outage and goes on after it, so that a slow machine adds no time. */
   let stoppedMs: number | null = null
   const { port } = await startRealWorker(
     t,
-    service,
+    app,
     { DATABASE_URL: postgres.url },
     { monotonicMs: () => (stoppedMs ?? performance.now()) + laterMs },
   )

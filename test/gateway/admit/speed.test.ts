@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { basic, socksTo, type Talk, talkTo } from '../support/clients.ts'
 import { startRealWorker } from '../support/real-worker.ts'
@@ -14,11 +14,10 @@ const dayMs = 24 * 60 * 60 * 1000
 const bytesPerSecond = 12_500_000
 
 test('a plan sold by time runs at its speed over all tunnels of two workers, and ends at its time', async (t) => {
-  let aheadMs = 0
   const settings = { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' }
-  const service = await startService(t, settings, { clockOffsetMs: () => aheadMs })
-  const { buyer } = service
-  const workers = await Promise.all([0, 1].map(() => startWorkerProcess(t, service)))
+  const app = await testApp(t, { settings })
+  const { buyer } = app
+  const workers = await Promise.all([0, 1].map(() => startWorkerProcess(t, app)))
 
   const product = (await buyer.get('/api/v1/products/residential-unlimited-day')).body
   assert.deepEqual([product.shape, product.unit], ['gateway_time', '100 Mbps'])
@@ -50,7 +49,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
     return talk
   }
 
-  const { pool } = service.farebox.core
+  const { pool } = app.core
   /** When each worker that is on record as one that passes traffic of the plan renewed its lease last. */
   const renewals = async (): Promise<readonly number[]> => {
     const { rows } = await pool.query<{ at: number }>(
@@ -104,11 +103,11 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
   })
 
   await t.test('at its end its tunnels are cut, and each protocol gets the reason', async (tt) => {
-    const { port } = await startRealWorker(tt, service, {}, { clock: () => Date.now() + aheadMs })
+    const { port } = await startRealWorker(tt, app, {}, { clock: () => Date.now() + app.clock.aheadMs })
     const tunnel = await open(port)
     tunnel.socket.removeAllListeners('data').resume()
     const cut = once(tunnel.socket, 'end')
-    aheadMs += dayMs
+    app.wait(dayMs)
     await cut
     const talk = await talkTo(port)
     talk.write(connect)

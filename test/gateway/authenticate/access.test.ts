@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { openAccess } from '../../../src/app/gateway-process.ts'
 import { planFold } from '../../../src/domain/plans/fold.ts'
-import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createSessionCaps, type SessionCaps } from '../../../src/gateway/admit/open-tunnels.ts'
 import type { Whitelisted } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { Admission, ConnectionAttempt, Denied } from '../../../src/gateway/gateway-ports.ts'
@@ -11,26 +10,24 @@ import { planStream } from '../../../src/kernel/streams.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { machineMs } from '../../support/machine-time.ts'
+import { operator } from '../../support/operator.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { buyTraffic, usedBytesOf } from '../admit/budget-world.ts'
-
-const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+import { buyTraffic, usedBytesOf } from '../admit/budgets.ts'
 
 describe('who may use the gateway', () => {
-  let service: Service
+  let app: TestApp
   let plan: PlanId
-  let offsetMs = 0
   const ends: (() => unknown)[] = []
   let gateway: ReturnType<typeof openAccess>
   const whitelist = new Map<string, Whitelisted>()
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    service = await startService(held, {}, { clockOffsetMs: () => offsetMs })
-    const { core } = service.farebox
-    plan = await buyTraffic(service, 2)
+    app = await testApp(held)
+    const { core } = app
+    plan = await buyTraffic(app, 2)
     gateway = openAccess({
       scheduler: testScheduler(),
       pool: core.pool,
@@ -57,7 +54,7 @@ describe('who may use the gateway', () => {
   })
 
   const credentialOf = async (planId: string) => {
-    const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
+    const { body } = await app.buyer.get(`/api/v1/plans/${planId}`)
     return body.connection as { username: string; password: string }
   }
   const attempt = (credentials: ConnectionAttempt['credentials'], over: Partial<ConnectionAttempt> = {}) =>
@@ -90,8 +87,8 @@ describe('who may use the gateway', () => {
 
   test('a plan is admitted as soon as its order is answered, whatever was tried before', async () => {
     const { password } = await credentialOf(plan)
-    const credentials = createCredentials(service.farebox.core.keys.master)
-    const { products } = (await service.buyer.get('/api/v1/products')).body
+    const credentials = createCredentials(app.core.keys.master)
+    const { products } = (await app.buyer.get('/api/v1/products')).body
     // A product has one plan: each of these begins another.
     const sold: string[] = products
       .filter((one: Record<string, string>) => one.shape === 'gateway_gb' && one.state === 'active')
@@ -101,7 +98,7 @@ describe('who may use the gateway', () => {
     const tries: Promise<unknown>[] = []
     for (const [n, productId] of sold.entries()) {
       tries.push(attempt({ username: `unknown${n}`, password }, { source: `198.51.100.${n}` }))
-      const { status, body } = await service.buyer.post(
+      const { status, body } = await app.buyer.post(
         '/api/v1/orders',
         { product_id: productId, quantity: 5 },
         { headers: { 'Idempotency-Key': crypto.randomUUID() } },
@@ -113,7 +110,7 @@ describe('who may use the gateway', () => {
   })
 
   test('traffic is counted and shown in the plan', async () => {
-    const before = await usedBytesOf(service, plan)
+    const before = await usedBytesOf(app, plan)
     const { username, password } = await credentialOf(plan)
     const admission = admitted(await attempt({ username, password }))
     assert.equal(admission.spending.take(700, 'up'), 700)
@@ -121,15 +118,13 @@ describe('who may use the gateway', () => {
     admission.spending.giveBack(300, 'down')
     admission.close({ error: null, host: 'example.com' })
     await gateway.flush()
-    assert.equal(await usedBytesOf(service, plan), before + 1_700)
-    const { rows } = await service.farebox.core.pool.query(
+    assert.equal(await usedBytesOf(app, plan), before + 1_700)
+    const { rows } = await app.core.pool.query(
       'select bytes_up, bytes_down from work.plan_hours where plan_id = $1',
       [plan],
     )
     assert.deepEqual(rows, [{ bytes_up: 700, bytes_down: 1_000 }])
-    const hosts = await service.farebox.core.pool.query(
-      'select host, bytes, connections from work.plan_hosts',
-    )
+    const hosts = await app.core.pool.query('select host, bytes, connections from work.plan_hosts')
     assert.deepEqual(hosts.rows, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
   })
 
@@ -138,7 +133,7 @@ describe('who may use the gateway', () => {
     await attempt({ username: `${username}-nonsense-1`, password })
     await gateway.flush()
     for (const bucket of ['hour', 'day']) {
-      const { status, body } = await service.buyer.get(`/api/v1/plans/${plan}/usage?bucket=${bucket}`)
+      const { status, body } = await app.buyer.get(`/api/v1/plans/${plan}/usage?bucket=${bucket}`)
       assert.equal(status, 200)
       const sum = (of: 'bytesUp' | 'bytesDown' | 'failures') =>
         body.buckets.reduce((bytes: number, one: Record<typeof of, number>) => bytes + one[of], 0)
@@ -146,19 +141,19 @@ describe('who may use the gateway', () => {
       assert.equal(body.failures[0].reason, 'targeting_refused')
       assert.match(body.failures[0].howToFix, /geo lists/)
     }
-    const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+    const { body } = await app.buyer.get(`/api/v1/plans/${plan}/usage`)
     assert.deepEqual(body.hosts, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
     for (const [query, status] of [
       ['bucket=week', 400],
       ['from=2026-11-22&to=2026-11-21', 400],
       ['bucket=hour&from=2026-01-01&to=2026-11-21', 400],
     ] as const)
-      assert.equal((await service.buyer.get(`/api/v1/plans/${plan}/usage?${query}`)).status, status, query)
-    assert.equal((await service.reseller.get(`/api/v1/plans/${plan}/usage`)).status, 404)
+      assert.equal((await app.buyer.get(`/api/v1/plans/${plan}/usage?${query}`)).status, status, query)
+    assert.equal((await app.reseller.get(`/api/v1/plans/${plan}/usage`)).status, 404)
   })
 
   test('hosts are deleted and counted no more when the owner says so', async () => {
-    const off = await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, {
+    const off = await app.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, {
       json: { countsHosts: false },
     })
     assert.deepEqual([off.body.countsHosts, off.body.hosts], [false, []])
@@ -168,9 +163,9 @@ describe('who may use the gateway', () => {
       admission.spending.take(10, 'up')
       admission.close({ error: null, host: 'example.org' })
       await gateway.flush()
-      const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+      const { body } = await app.buyer.get(`/api/v1/plans/${plan}/usage`)
       if (body.hosts.length === 0) return true
-      await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, { json: { countsHosts: false } })
+      await app.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, { json: { countsHosts: false } })
       return false
     })
   })
@@ -236,12 +231,12 @@ describe('who may use the gateway', () => {
     assert.match(answer.detail, /^state-texas: /)
     const set = await attempt({ username: `${username}-set-abcdefgh`, password })
     assert.deepEqual(refused(set), [403, 'targeting_refused'])
-    const { body } = await service.buyer.post(
+    const { body } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-unlimited', quantity: 1 },
       { headers: { 'Idempotency-Key': 'unlimited' } },
     )
-    await until(async () => (await service.buyer.get(`/api/v1/plans/${body.planId}`)).status === 200)
+    await until(async () => (await app.buyer.get(`/api/v1/plans/${body.planId}`)).status === 200)
     const unlimited = await credentialOf(body.planId)
     const beyond = await attempt({ ...unlimited, username: `${unlimited.username}-country-us-os-mac` })
     assert.deepEqual(refused(beyond), [403, 'targeting_refused'])
@@ -295,7 +290,7 @@ describe('who may use the gateway', () => {
 
   test('processes that serve one session together pass no more than its cap', async () => {
     const { username, password } = await credentialOf(plan)
-    const { core } = service.farebox
+    const { core } = app
     const caps = [0, 1, 2].map(() => createSessionCaps({ pool: core.pool, clock: core.clock }))
     const session = { planId: plan, sessionId: 'shared', limitBytes: 3_000_000, lifetimeMs: 3_600_000 }
     const open = caps.map((each) => each.open(session))
@@ -315,7 +310,7 @@ describe('who may use the gateway', () => {
   })
 
   test('what a process leased of a session and does not pass, others can pass', async () => {
-    const { core } = service.farebox
+    const { core } = app
     const [one, other] = [0, 1].map(() => createSessionCaps({ pool: core.pool, clock: core.clock })) as [
       SessionCaps,
       SessionCaps,
@@ -334,7 +329,7 @@ describe('who may use the gateway', () => {
   })
 
   test('a password works as soon as its rotation is answered', async () => {
-    const { status, body: order } = await service.buyer.post(
+    const { status, body: order } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'residential-basic', quantity: 5 },
       { headers: { 'Idempotency-Key': 'rotated' } },
@@ -342,23 +337,23 @@ describe('who may use the gateway', () => {
     assert.equal(status, 201, JSON.stringify(order))
     const before = await credentialOf(order.planId)
     admitted(await attempt(before)).close({ error: null, host: null })
-    const { body } = await service.buyer.post(`/api/v1/plans/${order.planId}/rotate-password`, {})
+    const { body } = await app.buyer.post(`/api/v1/plans/${order.planId}/rotate-password`, {})
     const { username, password } = body.connection
     assert.notEqual(password, before.password)
     admitted(await attempt({ username, password })).close({ error: null, host: null })
   })
 
   test('a rental works as soon as its order is answered, also when its address was tried before', async () => {
-    const { core } = service.farebox
+    const { core } = app
     const known = createCredentials(core.keys.master)
     const rent = async (key: string) => {
-      const { body } = await service.buyer.post(
+      const { body } = await app.buyer.post(
         '/api/v1/orders',
         { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
         { headers: { 'Idempotency-Key': key } },
       )
       const proxyId = body.proxyIds[0]
-      const { body: proxy } = await service.buyer.get(`/api/v1/proxies/${proxyId}`)
+      const { body: proxy } = await app.buyer.get(`/api/v1/proxies/${proxyId}`)
       return { proxyId, ip: proxy.ip as string, login: known.of(proxyId, 0) }
     }
     // Addresses are given out in their order: the next ones are not rented yet.
@@ -375,17 +370,17 @@ describe('who may use the gateway', () => {
   })
 
   test('only tunnels of the former address end when an address is replaced', async () => {
-    const { body: order } = await service.buyer.post(
+    const { body: order } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
       { headers: { 'Idempotency-Key': 'to-replace' } },
     )
     const proxyId = order.proxyIds[0]
-    const login = createCredentials(service.farebox.core.keys.master).of(proxyId, 0)
-    const ipOf = async (): Promise<string> => (await service.buyer.get(`/api/v1/proxies/${proxyId}`)).body.ip
+    const login = createCredentials(app.core.keys.master).of(proxyId, 0)
+    const ipOf = async (): Promise<string> => (await app.buyer.get(`/api/v1/proxies/${proxyId}`)).body.ip
     const formerIp = await ipOf()
     const former = admitted(await attempt(login, { dialled: formerIp }))
-    const replaced = await service.buyer.post(
+    const replaced = await app.buyer.post(
       `/api/v1/proxies/${proxyId}/replace`,
       { reason: 'not_working' },
       { headers: { 'Idempotency-Key': 'replace' } },
@@ -415,7 +410,7 @@ describe('who may use the gateway', () => {
   })
 
   test('after a rotation the former password works for two minutes, and then its tunnels are cut', async () => {
-    const { core } = service.farebox
+    const { core } = app
     const former = await credentialOf(plan)
     const admission = admitted(await attempt(former))
     const stream = planStream(plan)
@@ -424,7 +419,7 @@ describe('who may use the gateway', () => {
       name: 'rotate',
       streams: { plan: { stream, fold: planFold } },
       decide: () => ({ appends: [{ stream, events: [rotated] }], answer: null }),
-      ...cause,
+      ...operator,
     })
     const current = await until(async () => {
       const now = await credentialOf(plan)
@@ -437,7 +432,7 @@ describe('who may use the gateway', () => {
         if (!answer.denied) answer.close({ error: null, host: null })
         return !answer.denied
       })
-    offsetMs += 121_000
+    app.wait(121_000)
     await until(() => admission.spending.ended.aborted, { what: 'the cut' })
     assert.equal((admission.spending.ended.reason as Denied).error, 'credential_rotated')
     admission.close({ error: 'credential_rotated', host: null })
@@ -448,27 +443,26 @@ describe('who may use the gateway', () => {
   test('a block cuts the tunnels of the account within about a second, and admits none', async () => {
     const { username, password } = await credentialOf(plan)
     const admission = admitted(await attempt({ username, password }))
-    const { core } = service.farebox
-    const accounts = createAccounts(core)
+    const { core, accounts } = app
     const { rows } = await core.pool.query('select account_id from read.plans where plan_id = $1', [plan])
     const [{ account_id: accountId }] = rows
-    await accounts.block(accountId, 'test', cause)
+    await accounts.block(accountId, 'test', operator)
     await until(() => admission.spending.ended.aborted, { what: 'the cut' })
     assert.equal((admission.spending.ended.reason as Denied).error, 'account_blocked')
     admission.close({ error: 'account_blocked', host: null })
     assert.deepEqual(refused(await attempt({ username, password })), [407, 'account_blocked'])
-    await accounts.unblock(accountId, cause)
+    await accounts.unblock(accountId, operator)
     await until(async () => !(await attempt({ username, password })).denied, { what: 'entry' })
   })
 
   test('a rented address accepts its own credentials, and dials from itself', async () => {
-    const { body: order } = await service.buyer.post(
+    const { body: order } = await app.buyer.post(
       '/api/v1/orders',
       { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
       { headers: { 'Idempotency-Key': 'rental' } },
     )
     const found = await until(async () => {
-      const { body } = await service.buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)
+      const { body } = await app.buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)
       return body.proxies?.[0] ?? false
     })
     const { ip, username, password } = found as { ip: string; username: string; password: string }
@@ -478,7 +472,7 @@ describe('who may use the gateway', () => {
     const line = await credentialOf(plan)
     assert.deepEqual(refused(await attempt(line, { dialled: ip })), [407, 'wrong_credentials'])
     assert.deepEqual(refused(await attempt({ username, password })), [407, 'wrong_credentials'])
-    offsetMs += 31 * 86_400_000
+    app.wait(31 * 86_400_000)
     await until(() => admission.spending.ended.aborted, { what: 'the end of the rental' })
     admission.close({ error: null, host: null })
     const over = await attempt({ username, password }, { dialled: ip })

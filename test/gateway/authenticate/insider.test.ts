@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, type TestContext, test } from 'node:test'
 import type { GatewayWorker } from '../../../src/app/gateway-process.ts'
-import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { rotatePlanPassword } from '../../../src/features/plans/routes.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { basic, talkTo } from '../support/clients.ts'
 import { startRealWorker, whoami } from '../support/real-worker.ts'
@@ -25,22 +24,21 @@ describe('a row of a read table that was changed with SQL', () => {
     name: 'insider',
     after: (end: () => unknown) => void ends.push(end),
   } as unknown as TestContext
-  let service: Service
+  let app: TestApp
   let worker: GatewayWorker
   let reseller: AccountId
-  let offsetMs = 0
   let laterMs = 0
   const lines: string[] = []
 
   before(async () => {
     const settings = { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' }
-    service = await startService(held, settings, { clockOffsetMs: () => offsetMs })
+    app = await testApp(held, { settings })
     worker = await startRealWorker(
       held,
-      service,
+      app,
       {},
       {
-        clock: () => Date.now() + offsetMs,
+        clock: () => Date.now() + app.clock.aheadMs,
         monotonicMs: () => performance.now() + laterMs,
         logger: createLogger('error', { write: (line: string) => void lines.push(line) }),
       },
@@ -56,8 +54,7 @@ describe('a row of a read table that was changed with SQL', () => {
     lines.length = 0
   })
 
-  const sql = (text: string, ...values: readonly unknown[]) =>
-    service.farebox.core.pool.query(text, values as unknown[])
+  const sql = (text: string, ...values: readonly unknown[]) => app.core.pool.query(text, values as unknown[])
   /** A gateway's cached row may be a second old. */
   const edit = async (text: string, ...values: readonly unknown[]): Promise<void> => {
     const { rowCount } = await sql(text, ...values)
@@ -72,18 +69,18 @@ describe('a row of a read table that was changed with SQL', () => {
       .map(({ id, fields }) => `${id}: ${fields.join(', ')}`)
 
   const order = async (body: object) => {
-    const answer = await service.buyer.post('/api/v1/orders', body)
+    const answer = await app.buyer.post('/api/v1/orders', body)
     assert.equal(answer.status, 201, JSON.stringify(answer.body))
     return answer.body
   }
   /** The buyer has one plan of a product. */
   const buyPlan = async (productId: string) => {
     const { planId } = await order({ product_id: productId, quantity: 1 })
-    const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
+    const { body } = await app.buyer.get(`/api/v1/plans/${planId}`)
     return { planId: planId as PlanId, login: body.connection as Login }
   }
   const loginOf = (planId: PlanId, generation: number): Login =>
-    createCredentials(service.farebox.core.keys.master).of(planId, generation)
+    createCredentials(app.core.keys.master).of(planId, generation)
   const ownerOf = async (planId: PlanId): Promise<AccountId> =>
     (await sql('select account_id from read.plans where plan_id = $1', planId)).rows[0].account_id
 
@@ -105,7 +102,7 @@ describe('a row of a read table that was changed with SQL', () => {
     until(async () => (await answerTo(login)) === answer, { what: answer })
 
   const rotate = async (planId: PlanId): Promise<Login> => {
-    const { runner } = service.farebox.core
+    const { runner } = app.core
     const accountId = await ownerOf(planId)
     const { generation } = await rotatePlanPassword(runner, planId, { ...cause, accountId })
     const row = 'select from read.plans where plan_id = $1 and generation = $2'
@@ -117,7 +114,7 @@ describe('a row of a read table that was changed with SQL', () => {
     const { planId, login: former } = await buyPlan('residential-premium')
     assert.equal(await answerTo(former), '200')
     const current = await rotate(planId)
-    offsetMs += 121_000
+    app.wait(121_000)
     await becomes(former, '407 wrong_credentials')
     assert.deepEqual(reported(), [])
     await edit('update read.plans set generation = 0, rotated_at = null where plan_id = $1', planId)
@@ -140,7 +137,7 @@ describe('a row of a read table that was changed with SQL', () => {
       rows[0].generation,
       rows[0].rotated_at,
     )
-    offsetMs += 121_000
+    app.wait(121_000)
     laterMs += 10_000
     await becomes(former, '407 wrong_credentials')
     assert.deepEqual(reported(), [`${planId}: generation, rotatedAtMs`])
@@ -149,7 +146,7 @@ describe('a row of a read table that was changed with SQL', () => {
   test('admits no client to a plan of a blocked account, or under another account', async () => {
     const { planId, login } = await buyPlan('residential-basic')
     assert.equal(await answerTo(login), '200')
-    const accounts = createAccounts(service.farebox.core)
+    const { accounts } = app
     const accountId = await ownerOf(planId)
     await accounts.block(accountId, 'test', cause)
     await becomes(login, '407 account_blocked')
@@ -185,12 +182,12 @@ describe('a row of a read table that was changed with SQL', () => {
     )
     assert.equal(await answerTo(login), '200')
     assert.equal(reported().at(-1), `${planId}: expiresAtMs`)
-    offsetMs += 31 * dayMs
+    app.wait(31 * dayMs)
     assert.equal(await answerTo(login), '407 plan_ended')
   })
 
   test('charges no byte that the log does not have, and a top-up takes effect at once', async (t) => {
-    const { pool, runner, clock, logger } = service.farebox.core
+    const { pool, runner, clock, logger } = app.core
     const product = 'residential-basic'
     const { planId, login } = await buyPlan(product)
     const { rows } = await sql('select total_bytes from read.plans where plan_id = $1', planId)
@@ -254,7 +251,7 @@ describe('a row of a read table that was changed with SQL', () => {
   test('moves no rental to another owner, another exit or a later end', async () => {
     const meta = { country: 'USA', period_days: 30 }
     const { orderId } = await order({ product_id: 'ipv6-datacenter', quantity: 10, fulfillment_meta: meta })
-    const { proxies } = (await service.buyer.get(`/api/v1/proxies?order_id=${orderId}`)).body
+    const { proxies } = (await app.buyer.get(`/api/v1/proxies?order_id=${orderId}`)).body
     const [{ proxyId, ip, username, password }] = proxies
     const line = `http://${username}:${password}@127.0.0.1:${worker.port}`
     assert.equal((await whoami(line)).ip, ip)
@@ -280,7 +277,7 @@ describe('a row of a read table that was changed with SQL', () => {
       `${proxyId}: ip, endpoint`,
       `${proxyId}: accountId, ip, expiresAtMs, endpoint`,
     ])
-    offsetMs += 31 * dayMs
+    app.wait(31 * dayMs)
     assert.equal(await answerTo({ username, password }), '407 rental_ended')
     await edit(
       `update read.proxies set expires_at = expires_at - interval '1 year' where proxy_id = $1`,

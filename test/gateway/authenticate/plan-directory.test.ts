@@ -8,12 +8,12 @@ import { createPostgresSnapshots } from '../../../src/platform/commands/snapshot
 import { encode } from '../../../src/platform/eventstore/codec.ts'
 import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
 import { openPlanOf } from '../../features/plans/open-plan.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /** A service, and the plan directory of a gateway on its database that counts its reads of the log. */
 const directoryOf = async (t: TestContext) => {
-  const { farebox } = await startService(t)
+  const { farebox } = await testApp(t)
   const { pool, log, keys, logger, runner } = farebox.core
   const { rows } = await pool.query('select account_id from read.accounts limit 1')
   const [{ account_id: accountId }] = rows

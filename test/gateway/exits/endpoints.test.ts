@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { openGatewayWorker } from '../../../src/app/gateway-process.ts'
-import { commands as stockCommands } from '../../../src/features/stock/commands.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { startWhoami } from '../../../src/sandbox/exit-dial.ts'
 import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
-import { cliOf } from '../../features/resellers/cli.ts'
 import { ownPort } from '../../support/own-port.ts'
-import { logInPostgres, type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { assertVerified } from '../../support/verify.ts'
 import { basic, curl, talkTo } from '../support/clients.ts'
 
 const whoami = 'http://whoami.sandbox/ip'
@@ -38,19 +32,15 @@ describe('rented addresses that are endpoints of a supplier', () => {
     name: 'endpoints',
     after: (end: () => unknown) => void ends.push(end),
   } as unknown as TestContext
-  let service: Service
+  let app: TestApp
   let supplier: ExitProxy
-  let folder: string
-  let aheadMs = 0
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'farebox-endpoints-'))
-    ends.push(() => rm(folder, { recursive: true }))
     // The service's data of rentals contains it.
     const port = String(await ownPort())
-    service = await startService(held, { FAREBOX_GATEWAY_PORT: port }, { clockOffsetMs: () => aheadMs })
+    app = await testApp(held, { settings: { FAREBOX_GATEWAY_PORT: port } })
     const gateway = await openGatewayWorker({
-      config: service.farebox.config,
+      config: app.farebox.config,
       index: 0,
       systemClock: Date.now,
       monotonicMs: () => performance.now(),
@@ -72,9 +62,8 @@ describe('rented addresses that are endpoints of a supplier', () => {
   })
 
   const stockAdd = async (lines: readonly object[]) => {
-    const file = join(folder, 'acme.jsonl')
-    await writeFile(file, lines.map((line) => JSON.stringify(line)).join('\n'))
-    return cliOf(service.farebox, stockCommands)('stock', 'add', '--file', file)
+    const file = await app.file('acme.jsonl', lines.map((line) => JSON.stringify(line)).join('\n'))
+    return app.cli('stock', 'add', '--file', file)
   }
   const address = (last: number, over: object = {}) => ({
     product: 'isp-static',
@@ -91,17 +80,16 @@ describe('rented addresses that are endpoints of a supplier', () => {
   })
   const rent = async (quantity: number, productId = 'isp-static'): Promise<readonly Rental[]> => {
     const meta = { country: 'USA', period_days: 30 }
-    const order = await service.buyer.post('/api/v1/orders', {
+    const order = await app.buyer.post('/api/v1/orders', {
       product_id: productId,
       quantity,
       fulfillment_meta: meta,
     })
     assert.equal(order.status, 201, JSON.stringify(order.body))
-    const { body } = await service.buyer.get(`/api/v1/proxies?order_id=${order.body.orderId}&limit=100`)
+    const { body } = await app.buyer.get(`/api/v1/proxies?order_id=${order.body.orderId}&limit=100`)
     return body.proxies
   }
-  const check = async ({ proxyId }: Rental) =>
-    (await service.buyer.get(`/api/v1/proxies/${proxyId}/check`)).body
+  const check = async ({ proxyId }: Rental) => (await app.buyer.get(`/api/v1/proxies/${proxyId}/check`)).body
   const urlOf = ({ host, ports, username, password }: Rental): string =>
     `${username}:${password}@${host}:${ports.http}`
   /** The target's view of the client, by each protocol of a client. */
@@ -164,7 +152,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
       // At once: the gateway knows recent sales.
       await works(rental)
     }
-    const { text } = await service.buyer.get('/api/v1/proxies?format=txt&limit=2')
+    const { text } = await app.buyer.get('/api/v1/proxies?format=txt&limit=2')
     const lines = rentals.map(
       ({ ports, username, password }) => `127.0.0.1:${ports.http}:${username}:${password}`,
     )
@@ -183,7 +171,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     for (const each of rentals) assert.equal(await refusal(each), '502 exit_failed')
     await supplier.revive()
     for (const each of rentals) await works(each)
-    const { pool } = service.farebox.core
+    const { pool } = app.core
     const { rowCount } = await pool.query('select from vault.stock_credentials')
     assert.equal(rowCount, 2, 'what does not sign in any more is gone')
   })
@@ -191,7 +179,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   test('that are replaced continue with the same login through the other endpoint', async () => {
     await stockAdd([address(3)])
     const [rental] = rentals
-    const { status, body } = await service.buyer.post(`/api/v1/proxies/${rental!.proxyId}/replace`, {
+    const { status, body } = await app.buyer.post(`/api/v1/proxies/${rental!.proxyId}/replace`, {
       reason: 'not_working',
     })
     assert.deepEqual([status, body.ip, body.host], [200, '198.18.66.3', '127.0.0.1'])
@@ -214,10 +202,9 @@ describe('rented addresses that are endpoints of a supplier', () => {
   })
 
   test('appear in the log without secrets, and verify finds nothing wrong', async () => {
-    const { pool, log, keys } = service.farebox.core
-    const events = await log.readAll(0, 10_000)
+    const events = await app.core.log.readAll(0, 10_000)
     assert.doesNotMatch(JSON.stringify(events), /s3cret|acme-/)
-    await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
+    await app.verified()
   })
 
   test('answer 407 after their end, and their open tunnels are cut', async () => {
@@ -228,7 +215,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
       `CONNECT whoami.sandbox:80 HTTP/1.1\r\nHost: whoami.sandbox\r\nProxy-Authorization: ${login}\r\n\r\n`,
     )
     assert.match(await talk.until('\r\n\r\n'), /^HTTP\/1\.1 200/)
-    aheadMs = 31 * dayMs
+    app.ahead(31 * dayMs)
     await talk.rest()
     for (const each of rentals) assert.equal(await refusal(each), '407 rental_ended')
   })

@@ -8,12 +8,12 @@ import { createTargetRules, defaultTargetPolicy } from '../../../src/gateway/tar
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test("exits that are imported while the gateway runs end the permission of the sandbox's exits, as at its start", async (t) => {
-  const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
-  const { pool, runner, keys, clock, logger } = service.farebox.core
+  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { pool, runner, keys, clock, logger } = app.core
   const vault = createVault(keys.master)
   const common = { pool, vault, sandbox: true, allowLoopback: true, workers: 1, clock, logger }
   const open = () => openExits({ ...common, scheduler: testScheduler({ pool }), random: Math.random })

@@ -3,7 +3,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { alpha2Of } from '../../../src/kernel/countries.ts'
 import { plannedExits } from '../../../src/sandbox/exit-locations.ts'
 import { demoJson } from '../../domain/catalog/samples.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { startRealWorker, whoami } from '../support/real-worker.ts'
 
@@ -11,26 +11,21 @@ const minuteMs = 60_000
 
 describe("a mobile line of the demo rotates over the sandbox's exits of its carrier", () => {
   const ends: (() => unknown)[] = []
-  let service: Service
+  let app: TestApp
   let port: number
-  let aheadMs = 0
 
   before(async () => {
     const held = { name: 'mobile lines', after: (end: () => unknown) => void ends.push(end) }
     const t = held as unknown as TestContext
-    service = await startService(
-      t,
-      { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' },
-      { clockOffsetMs: () => aheadMs },
-    )
-    ;({ port } = await startRealWorker(t, service, {}, { clock: () => Date.now() + aheadMs }))
+    app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+    ;({ port } = await startRealWorker(t, app, {}, { clock: () => Date.now() + app.clock.aheadMs }))
   })
   after(async () => {
     for (const end of ends.reverse()) await end()
   })
 
   const rent = async (rotationMinutes: number) => {
-    const { status, body } = await service.buyer.post('/api/v1/orders', {
+    const { status, body } = await app.buyer.post('/api/v1/orders', {
       product_id: 'mobile-dedicated',
       quantity: 1,
       fulfillment_meta: {
@@ -42,7 +37,7 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
       },
     })
     assert.equal(status, 201, JSON.stringify(body))
-    const rental = (await service.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
+    const rental = (await app.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
     const line = (protocol: string) =>
       `${protocol}://${rental.username}:${rental.password}@${rental.ip}:${port}`
     await until(() => whoami(line('http')), { what: 'the gateway to listen on the rented address' })
@@ -62,11 +57,11 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
       const exit = await exitOf(line('http'))
       seen.push(exit)
       assert.equal(await exitOf(line('socks5')), exit)
-      const answer = await fetch(new URL(rotateUrl ?? '', service.baseUrl))
+      const answer = await fetch(new URL(rotateUrl ?? '', app.baseUrl))
       assert.equal(answer.status, 200, await answer.text())
       // A worker learns of it within a second.
       await until(async () => (await exitOf(line('http'))) !== exit, { what: 'another exit' })
-      aheadMs += 10_000
+      app.wait(10_000)
     }
     assert.deepEqual(seen.toSorted(), all)
     assert.equal(await exitOf(line('http')), seen[0])
@@ -78,9 +73,9 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
     const seen: string[] = []
     for (let turn = 0; turn < 3; turn += 1) {
       seen.push(await exitOf(line('http')))
-      aheadMs += 4 * minuteMs
+      app.wait(4 * minuteMs)
       assert.equal(await exitOf(line('http')), seen.at(-1))
-      aheadMs += minuteMs
+      app.wait(minuteMs)
     }
     assert.deepEqual(seen.toSorted(), all)
   })

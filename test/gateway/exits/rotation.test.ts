@@ -11,7 +11,7 @@ import { createStreamStates } from '../../../src/platform/commands/log-states.ts
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { type Service, startService } from '../../support/service.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const minuteMs = 60_000
@@ -20,14 +20,13 @@ const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_t
 
 describe('mobile rentals rotate over the exits of their carrier', () => {
   const ends: (() => unknown)[] = []
-  let service: Service
+  let app: TestApp
   let opened: OpenedExits
-  let aheadMs = 0
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    service = await startService(held, { FAREBOX_SANDBOX: 'off' }, { clockOffsetMs: () => aheadMs })
-    const { pool, runner, keys, clock, logger } = service.farebox.core
+    app = await testApp(held, { settings: { FAREBOX_SANDBOX: 'off' } })
+    const { pool, runner, keys, clock, logger } = app.core
     const vault = createVault(keys.master)
     const lines = [...exitIds, 'other'].map((id, at) =>
       JSON.stringify({
@@ -55,17 +54,17 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
 
   const rent = async (minutes: number) => {
     const meta = { carrier_id: 'att-us', service: 'dedicated', rotation_minutes: minutes }
-    const { status, body } = await service.buyer.post('/api/v1/orders', {
+    const { status, body } = await app.buyer.post('/api/v1/orders', {
       product_id: 'mobile-dedicated',
       quantity: 1,
       fulfillment_meta: { country: 'USA', period_days: 30, ...meta },
     })
     assert.equal(status, 201, JSON.stringify(body))
-    return (await service.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
+    return (await app.buyer.get(`/api/v1/proxies/${body.proxyIds[0]}`)).body
   }
   /** As a gateway without a cache reads it. */
   const rentalAt = async (ip: string): Promise<Rental> => {
-    const { pool, log, keys, logger } = service.farebox.core
+    const { pool, log, keys, logger } = app.core
     const logins = createStockLogins({ pool, master: keys.master })
     const stateOf = createStreamStates(log)
     const states = { accountOf: stateOf, stockOf: stateOf }
@@ -80,12 +79,12 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     udp: true,
   }
   const exitOf = async (ip: string): Promise<string> => {
-    const { clock } = service.farebox.core
+    const { clock } = app.core
     return rentalExit(await rentalAt(ip), own, opened.exits.ofCarrier, clock()).exitId
   }
   /** As anything that has the link does, without a key. */
   const follow = async (url: string) => {
-    const answer = await fetch(new URL(url, service.baseUrl))
+    const answer = await fetch(new URL(url, app.baseUrl))
     // biome-ignore lint/suspicious/noExplicitAny: the test names the fields that it reads
     const body = (await answer.json()) as any
     return { status: answer.status, headers: answer.headers, body }
@@ -97,9 +96,9 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     const seen: string[] = []
     for (let n = 0; n < 3; n += 1) {
       seen.push(await exitOf(ip))
-      aheadMs += 4 * minuteMs
+      app.wait(4 * minuteMs)
       assert.equal(await exitOf(ip), seen.at(-1))
-      aheadMs += minuteMs
+      app.wait(minuteMs)
     }
     assert.deepEqual(seen.toSorted(), exitIds)
     assert.equal(await exitOf(ip), seen[0])
@@ -117,7 +116,7 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
       assert.equal(soon.status, 429)
       assert.ok(Number(soon.headers.get('retry-after')) <= 10)
       seen.push(await exitOf(ip))
-      aheadMs += 10_000
+      app.wait(10_000)
     }
     assert.deepEqual(seen.toSorted(), exitIds)
   })
@@ -129,10 +128,10 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
       [one.proxyId, token],
       [one.proxyId, 'x'],
       ['prx_none', token],
-      [timed.proxyId, createCredentials(service.farebox.core.keys.master).rotationToken(timed.proxyId)],
+      [timed.proxyId, createCredentials(app.core.keys.master).rotationToken(timed.proxyId)],
     ])
       assert.equal((await follow(`/api/v1/proxies/${id}/rotate/${ending}`)).status, 404)
-    aheadMs += 31 * 1440 * minuteMs
+    app.wait(31 * 1440 * minuteMs)
     assert.equal((await follow(one.rotateUrl)).body.code, 'rental_ended')
   })
 

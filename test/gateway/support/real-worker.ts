@@ -6,7 +6,7 @@ import { type GatewayWorker, openGatewayWorker } from '../../../src/app/gateway-
 import type { Clock } from '../../../src/kernel/clock.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { atEnd } from '../../support/cleanup.ts'
-import type { Service } from '../../support/service.ts'
+import type { TestApp } from '../../support/test-app.ts'
 
 type Parts = {
   readonly clock?: Clock
@@ -20,7 +20,7 @@ type Parts = {
  */
 export const startRealWorker = async (
   t: TestContext,
-  { env }: Pick<Service, 'env'>,
+  { env }: Pick<TestApp, 'env'>,
   settings: Readonly<Record<string, string>> = {},
   { clock = Date.now, monotonicMs = () => performance.now(), logger = createLogger('fatal') }: Parts = {},
 ): Promise<GatewayWorker> => {

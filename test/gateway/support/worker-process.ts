@@ -6,7 +6,7 @@ import type { WorkerReady } from '../../../src/app/supervise.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { surroundings } from '../../support/farebox.ts'
 import { ownPort } from '../../support/own-port.ts'
-import type { Service } from '../../support/service.ts'
+import type { TestApp } from '../../support/test-app.ts'
 
 export type WorkerProcess = {
   readonly pid: number
@@ -26,7 +26,7 @@ const entry = join(import.meta.dirname, '../../../src/gateway-worker.ts')
  */
 export const startWorkerProcess = async (
   t: TestContext,
-  service: Pick<Service, 'env'>,
+  app: Pick<TestApp, 'env'>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<WorkerProcess> => {
   const port = await ownPort()
@@ -35,7 +35,7 @@ export const startWorkerProcess = async (
     LOG_LEVEL: 'fatal',
     FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
     FAREBOX_GATEWAY_WORKERS: '1',
-    ...service.env,
+    ...app.env,
     FAREBOX_GATEWAY_PORT: String(port),
     ...settings,
   }

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { startEventStore } from '../../support/eventstore-server.ts'
-import { logInPostgres } from '../../support/service.ts'
+import { logInPostgres } from '../../support/service-env.ts'
 import { openLog as openEventStoreLog } from './eventstoredb-server.ts'
 import { openLog } from './open-postgres.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { startService } from '../../support/service.ts'
+import { testApp } from '../../support/test-app.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
@@ -20,7 +20,7 @@ const heldBytes = async (): Promise<number> => {
 const mebibyte = 1024 * 1024
 
 test('requests of one account, however long and varied, leave no growing memory', async (t) => {
-  const { baseUrl, demo } = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const { baseUrl, demo } = await testApp(t)
   const headers = { 'x-api-key': demo.buyer.key }
   const padding = 'x'.repeat(14_000)
   let requestCount = 0

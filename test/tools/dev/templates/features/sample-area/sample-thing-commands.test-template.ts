@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { operate } from '../../../../../support/operator.ts'
-import { startService } from '../../../../../support/service.ts'
+import { testApp } from '../../../../../support/test-app.ts'
 
 test('an operator sets the sample thing of an account', async (t) => {
-  const { demo, env } = await startService(t)
+  const { demo, env } = await testApp(t)
   const { accountId } = demo.buyer
   const set = (account: string, value: string) =>
     operate(['sample-area', 'sample-thing', account, value, '--json'], env)

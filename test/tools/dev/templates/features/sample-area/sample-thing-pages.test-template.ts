@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { freshAccount, hiddenField, signedIn } from '../../../../../support/console.ts'
-import { startService } from '../../../../../support/service.ts'
+import { hiddenField, signedIn } from '../../../../../support/console.ts'
+import { testApp } from '../../../../../support/test-app.ts'
 
 const path = '/console/sample-thing'
 
 test('the page shows the sample thing of the account and sets it', async (t) => {
-  const service = await startService(t)
-  const { accountId } = await freshAccount(service, 'sample-thing@example.com')
-  const browser = await signedIn(service, accountId)
+  const app = await testApp(t)
+  const { accountId } = await app.customer({ cents: 0 })
+  const browser = await signedIn(app, accountId)
   const send = async (value: string) =>
     browser.post(path, { form: hiddenField(await browser.get(path), 'form'), value })
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openStage } from '../../../../../contract/stage.ts'
+import { testApp } from '../../../../../support/test-app.ts'
 
 const path = '/api/v1/sample-thing'
 
 test('an account sets its sample thing and reads it at once', async (t) => {
-  const stage = await openStage(t)
-  const { key } = await stage.customer({ cents: 0 })
-  const other = await stage.customer({ cents: 0 })
-  const set = (value: string) => stage.client.call('PATCH', path, { key, json: { value } })
-  const read = async (of = key) => (await stage.client.get(path, { key: of })).body
+  const app = await testApp(t)
+  const { key } = await app.customer({ cents: 0 })
+  const other = await app.customer({ cents: 0 })
+  const set = (value: string) => app.client.call('PATCH', path, { key, json: { value } })
+  const read = async (of = key) => (await app.client.get(path, { key: of })).body
 
   assert.deepEqual(await read(), { value: null })
   assert.equal((await set('one')).status, 200)

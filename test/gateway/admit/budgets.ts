@@ -6,7 +6,7 @@ import type { PlanId } from '../../../src/kernel/ids.ts'
 import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import type { Service } from '../../support/service.ts'
+import type { TestApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 export type Worker = {
@@ -22,7 +22,7 @@ let workers = 0
 /** A gateway process's budgets, inside this process, on the service's database. */
 export const startWorker = (
   t: TestContext,
-  { farebox: { core } }: Service,
+  { farebox: { core } }: TestApp,
   over: { readonly monotonicMs?: () => number } = {},
 ): Worker => {
   const { pool } = core
@@ -71,33 +71,33 @@ export const startWorker = (
 }
 
 /** Orders some GB of a plan that is topped up; returns the plan once GETs show the traffic. */
-export const buyTraffic = async (service: Service, gigabytes: number): Promise<PlanId> => {
-  const { status, body } = await service.buyer.post(
+export const buyTraffic = async (app: TestApp, gigabytes: number): Promise<PlanId> => {
+  const { status, body } = await app.buyer.post(
     '/api/v1/orders',
     { product_id: 'residential-premium', quantity: gigabytes },
     { headers: { 'Idempotency-Key': crypto.randomUUID() } },
   )
   if (status !== 201) throw new Error(JSON.stringify(body))
   const { planId } = body
-  await until(async () => (await service.buyer.get(`/api/v1/plans/${planId}`)).status === 200, {
+  await until(async () => (await app.buyer.get(`/api/v1/plans/${planId}`)).status === 200, {
     what: 'the plan',
   })
   return planId
 }
 
-export const totalBytesOf = async ({ farebox: { core } }: Service, planId: PlanId): Promise<number> => {
+export const totalBytesOf = async ({ farebox: { core } }: TestApp, planId: PlanId): Promise<number> => {
   const { rows } = await core.pool.query('select total_bytes from read.plans where plan_id = $1', [planId])
   return rows[0].total_bytes
 }
 
-export const usedBytesOf = async ({ farebox: { core } }: Service, planId: PlanId): Promise<number> => {
+export const usedBytesOf = async ({ farebox: { core } }: TestApp, planId: PlanId): Promise<number> => {
   const { rows } = await core.pool.query('select used_bytes from work.traffic where plan_id = $1', [planId])
   return rows[0]?.used_bytes ?? 0
 }
 
 /** What each worker has on lease, in bytes. */
 export const leasesOf = async (
-  { farebox: { core } }: Service,
+  { farebox: { core } }: TestApp,
   planId: PlanId,
 ): Promise<Readonly<Record<string, number>>> => {
   const { rows } = await core.pool.query('select worker, bytes from work.gateway_leases where plan_id = $1', [

@@ -18,20 +18,15 @@ import { createVault } from '../../../src/platform/vault/seal.ts'
 import type { QueueLimits } from '../../../src/platform/work/queue.ts'
 import type { WorkMetrics } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
-import { type Customer, done, openStage, operator, type Stage } from '../../contract/stage.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
+import { type Customer, done } from '../../support/app-actions.ts'
+import { operator } from '../../support/operator.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { logInPostgres, type ServiceParts } from '../../support/service.ts'
+import { logInPostgres } from '../../support/service-env.ts'
+import type { TestApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 export const path = '/api/v1/webhooks'
-
-/** The service without anything that sends: each test starts its own reactor and workers, as it wants them. */
-export const openHooks = (
-  t: TestContext,
-  settings: Readonly<Record<string, string>> = {},
-  parts: Pick<ServiceParts, 'clockOffsetMs'> = {},
-): Promise<Stage> => openStage(t, settings, { ...parts, roles: ['http', 'projections'] })
 
 export type Sending = {
   readonly pool?: pg.Pool
@@ -46,14 +41,14 @@ export type Sending = {
   readonly metrics?: WorkMetrics
 }
 
-export const valuesOf = (stage: Stage) => {
-  const { core } = stage.farebox
+export const valuesOf = (app: TestApp) => {
+  const { core } = app
   return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
 }
 
 /** The service's log refuses events of its future: senders with their own clock have their own log. */
-const logOf = (t: TestContext, stage: Stage, { log, clock }: Sending): EventLog => {
-  const { core } = stage.farebox
+const logOf = (t: TestContext, app: TestApp, { log, clock }: Sending): EventLog => {
+  const { core } = app
   if (log !== undefined || clock === undefined || !logInPostgres) return log ?? core.log
   const own = openLog(core.postgresUrl)
   t.after(async () => (await own).close())
@@ -61,12 +56,12 @@ const logOf = (t: TestContext, stage: Stage, { log, clock }: Sending): EventLog 
 }
 
 /** The enqueuer only: deliveries stay in the queue. */
-export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
-  const { core, projecting } = stage.farebox
+export const startReactor = (t: TestContext, app: TestApp, sending: Sending = {}) => {
+  const { core, projecting } = app.farebox
   const reactor = startEnqueuer({
     scheduler: testScheduler({ pool: core.pool }),
     pool: sending.pool ?? core.pool,
-    log: logOf(t, stage, sending),
+    log: logOf(t, app, sending),
     clock: sending.clock ?? core.clock,
     logger: sending.logger ?? core.logger,
     onEnqueued: sending.onEnqueued,
@@ -77,9 +72,9 @@ export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}
 }
 
 /** A worker alone. */
-export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {}) => {
-  const { core } = stage.farebox
-  const values = valuesOf(stage)
+export const startWorker = (t: TestContext, app: TestApp, sending: Sending = {}) => {
+  const { core } = app
+  const values = valuesOf(app)
   const webhooks = createWebhooks({ runner: core.runner, values })
   const sender = createSender({
     resolve: createResolve(),
@@ -98,7 +93,7 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
   const worker = startDeliveryWorker({
     workers,
     pool: core.pool,
-    log: logOf(t, stage, sending),
+    log: logOf(t, app, sending),
     values,
     sender,
     clock,
@@ -134,26 +129,26 @@ export type Hook = {
 
 /** A new customer with one endpoint. */
 export const hookTo = async (
-  stage: Pick<Stage, 'client' | 'customer'>,
+  app: Pick<TestApp, 'client' | 'customer'>,
   url: string,
   events: readonly string[] = ['ping'],
   customer?: Customer,
 ): Promise<Hook> => {
-  const { key, accountId } = customer ?? (await stage.customer({ cents: 0 }))
-  const made = await done(stage.client.post(path, { url, events }, { key }))
+  const { key, accountId } = customer ?? (await app.customer({ cents: 0 }))
+  const made = await done(app.client.post(path, { url, events }, { key }))
   return { id: made.body.id, secret: made.body.secret, key, accountId }
 }
 
-export const ping = async (stage: Stage, { id, key }: Hook): Promise<string> =>
-  (await done(stage.client.post(`${path}/${id}/test`, undefined, { key }))).body.deliveryId
+export const ping = async (app: TestApp, { id, key }: Hook): Promise<string> =>
+  (await done(app.client.post(`${path}/${id}/test`, undefined, { key }))).body.deliveryId
 
 /** Publishes a notice and gives its id. */
 export const publish = async (
-  stage: Stage,
+  app: TestApp,
   audience: 'ALL' | 'PARTNERS' | 'DEVELOPERS' | 'CUSTOMERS',
 ): Promise<string> => {
   const noticeId = newId<string>('ntc')
-  const published = await createNotices(stage.farebox.core).publish(
+  const published = await createNotices(app.core).publish(
     {
       noticeId,
       title: 'Maintenance',
@@ -189,17 +184,17 @@ export type Delivery = {
   }[]
 }
 
-export const deliveriesOf = async (stage: Stage, { id, key }: Hook): Promise<readonly Delivery[]> =>
-  (await done(stage.client.get(`${path}/${id}/deliveries?limit=100`, { key }))).body.deliveries
+export const deliveriesOf = async (app: TestApp, { id, key }: Hook): Promise<readonly Delivery[]> =>
+  (await done(app.client.get(`${path}/${id}/deliveries?limit=100`, { key }))).body.deliveries
 
 /** Waits until the delivery fits. */
 export const untilDelivery = (
-  stage: Stage,
+  app: TestApp,
   hook: Hook,
   deliveryId: string,
   fits: (delivery: Delivery) => boolean,
 ): Promise<Delivery> =>
-  until(async () => (await deliveriesOf(stage, hook)).find((one) => one.id === deliveryId && fits(one)), {
+  until(async () => (await deliveriesOf(app, hook)).find((one) => one.id === deliveryId && fits(one)), {
     timeoutMs: 30_000,
     what: `the delivery ${deliveryId}`,
   })
