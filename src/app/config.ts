@@ -274,9 +274,9 @@ const ownerProblems = (env: NodeJS.ProcessEnv): string[] =>
     : ['DATABASE_OWNER_URL is for a Postgres of yours: expected DATABASE_URL beside it']
 
 const formerNames = (env: NodeJS.ProcessEnv): string[] =>
-  env.FAREBOX_AUDIT_ACTION === undefined
+  env.FAREBOX_ON_VIOLATION === undefined
     ? []
-    : ['FAREBOX_AUDIT_ACTION: expected its new name, FAREBOX_AUDIT_ACTION; the default is now alarm']
+    : ['FAREBOX_ON_VIOLATION: expected its new name, FAREBOX_AUDIT_ACTION; the default is now alarm']
 
 const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
   env.DATABASE_URL === undefined

@@ -20,8 +20,9 @@ const goOn = async (app: TestApp, ms: number): Promise<void> => {
   }
 }
 
-const assertClean = async ({ core, verified }: TestApp): Promise<void> => {
+const assertClean = async ({ core, auditor, verified }: TestApp): Promise<void> => {
   await verified()
+  assert.ok(await auditor!.core.projecting.caughtUp(20_000))
   assert.deepEqual((await core.pool.query('select rule, problem from read.violations')).rows, [])
 }
 
