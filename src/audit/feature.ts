@@ -13,7 +13,7 @@ import { readWorkerRuns } from '../platform/work/worker-runs.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { type Delivery, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
-import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
+import { requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
@@ -25,7 +25,7 @@ import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
-import { readOpenViolations } from './violations.ts'
+import { openViolationsText, readOpenViolations } from './violations.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants. */
@@ -47,8 +47,15 @@ const readFindings = async (
   const through = (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0
   // The tables exist from the first checked event on.
   if (through === 0) return { through, open: 0, problem: null }
-  const { count: open } = await readOpenViolations(core.pool)
-  return { through, open, problem: await readViolationProblem({ ...core, checked }, through) }
+  let { count, first } = await readOpenViolations(core.pool)
+  // The record of the auditor also has the violations whose rows were deleted.
+  let recorded = 0
+  for await (const violation of checked.open(core.log, ({ position }) => position <= through)) {
+    recorded += 1
+    first ??= violation
+  }
+  count = Math.max(count, recorded)
+  return { through, open: count, problem: openViolationsText({ count, first }) }
 }
 
 /** The probe of violations. It is a note: orders can still be placed. */
