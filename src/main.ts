@@ -10,7 +10,7 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openFarebox, roles } = await import('./app/start.ts')
 const { readConfig } = await import('./app/config.ts')
-const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
+const { canCheck, superviseAuditor, superviseFreelist } = await import('./app/supervise.ts')
 const { checkPorts, portCollision } = await import('./app/ports.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
@@ -60,26 +60,33 @@ const reasonOf = (error: unknown): string => {
   return expected.has(error.name) || isTemporary(error) ? error.message : (error.stack ?? error.message)
 }
 
-/** The roles of this process, and whether it starts processes for the gateway and for the checker of free proxies. */
-type Wanted = { readonly roles: readonly Role[]; readonly gateway: boolean; readonly freelist: boolean }
+/** The roles of this process, and the processes that it starts. */
+type Wanted = {
+  readonly roles: readonly Role[]
+  readonly audit: boolean
+  readonly gateway: boolean
+  readonly freelist: boolean
+}
 
 const wantedOf = (args: readonly string[]): Wanted => {
-  const known = [...roles, 'gateway', 'freelist']
+  const known = [...roles, 'audit', 'gateway', 'freelist']
   const wrong = args.filter((arg) => !known.includes(arg))
   if (wrong.length > 0)
     throw new StartRefused(
       `there is no role ${wrong.join(', ')}. Start without arguments, which runs all roles, or name some of ${known.join(', ')}.`,
     )
-  if (args.length === 0) return { roles, gateway: true, freelist: true }
+  if (args.length === 0) return { roles, audit: true, gateway: true, freelist: true }
   return {
     roles: roles.filter((role) => args.includes(role)),
+    audit: args.includes('audit'),
     gateway: args.includes('gateway'),
     freelist: args.includes('freelist'),
   }
 }
 
 /** The error message if none of the requested processes can run. */
-const nothingToRun = ({ gateway }: Wanted, { freelist }: Config): string => {
+const nothingToRun = ({ audit, gateway }: Wanted, { freelist }: Config): string => {
+  if (audit) return 'FAREBOX_AUDITOR is off: there is no auditor to run'
   if (gateway) return 'FAREBOX_GATEWAY_WORKERS is 0: there is no gateway to run'
   return freelist.checker
     ? 'FAREBOX_FREELIST_JUDGE_HOST is not set, and no sandbox runs: there is nothing to check free proxies with'
@@ -104,8 +111,9 @@ const run = async (): Promise<void> => {
   const wanted = wantedOf(process.argv.slice(2))
   const settings = readSettings()
   const gateway = wanted.gateway && settings.gateway.workers > 0
+  const audit = wanted.audit && settings.auditor
   const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
-  if (wanted.roles.length === 0 && !gateway && !freelist)
+  if (wanted.roles.length === 0 && !audit && !gateway && !freelist)
     throw new StartRefused(nothingToRun(wanted, settings))
   const runs = { server: wanted.roles.includes('http'), gateway }
   const collision = portCollision(settings, runs)
@@ -154,6 +162,7 @@ const run = async (): Promise<void> => {
 
   const supervised: Supervised[] = []
   let gatewayWorkers: Supervised | null = null
+  let auditor: Supervised | null = null
   const closeSupervised = async (): Promise<void> => {
     await Promise.all(supervised.map((one) => one.close()))
   }
@@ -174,8 +183,10 @@ const run = async (): Promise<void> => {
       supervised.push(gatewayWorkers)
     }
     if (freelist) supervised.push(superviseFreelist({ env, logger }))
+    if (audit) auditor = superviseAuditor({ config, env, logger })
   }
   const starting = closeOnFailure(async (closing) => {
+    closing.add(() => auditor?.close())
     closing.add(closeSupervised)
     if (wanted.roles.length === 0) {
       startBeside(null)
@@ -189,6 +200,7 @@ const run = async (): Promise<void> => {
       logger,
       onDatabase: startBeside,
       ...(gateway && { gatewayProblem: () => gatewayWorkers?.problem() ?? null }),
+      ...(audit && { auditorProblem: () => auditor?.problem() ?? null }),
       kill: () => process.kill(process.pid, 'SIGKILL'),
     })
   })
@@ -198,6 +210,8 @@ const run = async (): Promise<void> => {
       const farebox = await starting
       // The other processes end first, because they use the Postgres of this process.
       await Promise.all([closeSupervised(), farebox?.drain()])
+      // It seals the events of the other processes.
+      await auditor?.close()
       await farebox?.close()
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
@@ -218,7 +232,7 @@ const run = async (): Promise<void> => {
     tell('Farebox stops.')
     endWithin(config.shutdownTimeoutMs, () => {
       logger.error('the shutdown took too long: the process ends without waiting any longer')
-      for (const one of supervised) one.kill()
+      for (const one of [...supervised, auditor]) one?.kill()
       log.flush()
       process.exit(1)
     })
@@ -237,7 +251,7 @@ const run = async (): Promise<void> => {
     process.exitCode = 1
     stop(error.message)
   }
-  const besideReady = Promise.all(supervised.map(({ ready }) => ready)).then(
+  const besideReady = Promise.all([...supervised, auditor].map((one) => one?.ready)).then(
     () => true,
     (error) => {
       fail(error)
@@ -249,6 +263,7 @@ const run = async (): Promise<void> => {
     if (gateway)
       say(`Farebox's gateway listens on ${config.gateway.listen.join(', ')}, port ${config.gateway.port}`)
     if (freelist) say("Farebox's checker of free proxies runs")
+    if (audit) say("Farebox's auditor runs")
     return
   }
   void farebox.failed.then(fail)

@@ -106,6 +106,15 @@ worker that begins to fail or works again is reported within a second.`,
     },
     run: async () => (await import('./run-projection-commands.ts')).rebuildModels,
   }),
+  bareCommand({
+    name: 'audit',
+    details: `"npm start" starts the auditor in a process of its own. Run it by itself on another machine, or where a server
+runs with roles.`,
+    run: async () => async () => {
+      await (await import('./auditor.ts')).runAuditor()
+      return new Promise<never>(() => undefined)
+    },
+  }),
   bareCommand({ name: 'doctor', run: async () => (await import('./doctor/doctor.ts')).examine }),
   bareCommand({ name: 'settings', run: async () => (await import('./settings-command.ts')).printSettings }),
 ]

@@ -85,6 +85,7 @@ const commandList: readonly (readonly [name: string, about: string, ...load: rea
   ['projections', 'rebuild read models from the log', app],
   ['scrapers', 'the scrapers: prices, health, and a test call', scrapers],
   ['work', 'list the work queues, and retry dead items', app],
+  ['audit', 'run the auditor, which checks and seals the log, until Ctrl-C', app],
   ['routes', 'list every route of the server: method, path, access and summary', app],
   ['workers', 'list the background workers: interval, process, last run and last error', app],
   ['events', 'list every event type with its stream and its meaning', app],

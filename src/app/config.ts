@@ -6,7 +6,7 @@ import {
   sealTargetSecrets,
   sealTargetSettings,
 } from '../audit/external-seals/settings.ts'
-import { type ViolationEffect, violationEffects } from '../audit/settings.ts'
+import { type AuditAction, auditActions } from '../audit/settings.ts'
 import {
   type FreelistConfig,
   type FreeToolConfig,
@@ -139,10 +139,15 @@ export const settings = {
     .describe(
       'on: check events against the invariants before they are sealed. off: only "ledger verify" checks them.',
     ),
-  FAREBOX_ON_VIOLATION: oneOf(violationEffects)
-    .prefault('stop-sealing')
+  FAREBOX_AUDITOR: onOff
+    .prefault('on')
     .describe(
-      'The effect of an event that violates an invariant until "ledger decide". alarm: only an alarm. stop-sealing: also no more seals. block: also block its account.',
+      'on: a start without roles also starts the auditor. off: "farebox audit" runs it, here or on another machine.',
+    ),
+  FAREBOX_AUDIT_ACTION: oneOf(auditActions)
+    .prefault('alarm')
+    .describe(
+      'What the auditor does about an event that violates an invariant, until "ledger decide". alarm: only an alarm. stop-sealing: also no more seals. block: also block its account.',
     ),
   FAREBOX_SIGNING: onOff
     .prefault('on')
@@ -227,8 +232,10 @@ export type Config = {
   readonly sealTarget: StoreSettings
   /** Whether events are checked against the invariants before they are sealed. */
   readonly checkInvariants: boolean
+  /** Whether a start without roles also starts the auditor. */
+  readonly auditor: boolean
   /** The effect of a violation, in addition to the alarm. */
-  readonly onViolation: ViolationEffect
+  readonly auditAction: AuditAction
   /** Whether processes sign the batches that they append. */
   readonly signing: boolean
   readonly freeTools: FreeToolConfig
@@ -266,6 +273,11 @@ const ownerProblems = (env: NodeJS.ProcessEnv): string[] =>
     ? []
     : ['DATABASE_OWNER_URL is for a Postgres of yours: expected DATABASE_URL beside it']
 
+const formerNames = (env: NodeJS.ProcessEnv): string[] =>
+  env.FAREBOX_ON_VIOLATION === undefined
+    ? []
+    : ['FAREBOX_ON_VIOLATION: expected its new name, FAREBOX_AUDIT_ACTION; the default is now alarm']
+
 const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
   env.DATABASE_URL === undefined
     ? []
@@ -287,6 +299,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   const problems = [
     ...invalidSettings,
     ...requiredKeys(env),
+    ...formerNames(env),
     ...sealTargetProblems(env),
     ...ownerProblems(env),
     ...paymentProblems(env, hasScraperKey(env)),
@@ -324,7 +337,8 @@ const configOf = (values: Values): Config => ({
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
   checkInvariants: values.FAREBOX_LAWS,
-  onViolation: values.FAREBOX_ON_VIOLATION,
+  auditor: values.FAREBOX_AUDITOR,
+  auditAction: values.FAREBOX_AUDIT_ACTION,
   signing: values.FAREBOX_SIGNING,
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),

@@ -1,4 +1,3 @@
-import type { CheckedEvents } from '../audit/checked-events.ts'
 import { open as openAudit } from '../audit/feature.ts'
 import { open as openAccounts } from '../features/accounts/feature.ts'
 import { open as openApprovals } from '../features/approvals/feature.ts'
@@ -31,8 +30,6 @@ import { queues } from './queues.ts'
 
 /** What features receive from the program in addition to their settings. */
 export type ProgramParts = {
-  /** The events that this process checked, and the violations that it found. */
-  readonly checked: CheckedEvents
   readonly sandbox: SandboxPlace
   /** The public address of this service. */
   readonly publicUrl: () => string
@@ -139,7 +136,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   })
   const exports = openExports(core, finance)
   const approvals = openApprovals(core, plans)
-  const audit = openAudit(core, { ...config, checked: program.checked })
+  const audit = openAudit(core, config)
   const probes = [...program.probes(prices), ...audit.probes]
   const console = openConsole(core, {
     ...sale,

@@ -1,5 +1,4 @@
 import { Registry } from 'prom-client'
-import { createCheckedEvents } from '../audit/checked-events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { closeAfter } from '../kernel/resource-scope.ts'
@@ -33,7 +32,7 @@ export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly
     })
     closing.add(opened.close)
     const groups = enabledGroups(config)
-    const { projecting } = openProjections(opened, groups, hooks)
+    const { projecting } = openProjections(opened, { groups, hooks })
     closing.add(projecting.stop)
     const registry = new Registry()
     const monotonicMs = () => performance.now()
@@ -41,7 +40,6 @@ export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly
     const origin = () => config.console.url ?? `http://localhost:${config.port}`
     const publicUrl = () => config.payments.publicUrl ?? `http://${config.host}:${config.port}`
     const features = openFeatures(core, config, {
-      checked: createCheckedEvents({ ...core, master: core.keys.master }),
       sandbox: { url: null, smtpUrl: null, scrapersUrl: null },
       publicUrl,
       origin,

@@ -96,7 +96,7 @@ export const openCoreOn = async (
   const scheduler = createScheduler({
     workers,
     pool,
-    place: role === 'server' ? { host: hostname(), pid: process.pid } : null,
+    place: role === 'command' ? null : { host: hostname(), pid: process.pid },
     clock,
     logger,
   })
@@ -134,7 +134,7 @@ export const openCoreOn = async (
     return log.close()
   })
   // A server waits for the log here and reports it. A command may not need the log.
-  if (role === 'server') await log.logId()
+  if (role !== 'command') await log.logId()
   const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: reportClock })
   closing.add(periodGuard.stop)
   const timeGuard = guardTime(time, [clockGuard, periodGuard])

@@ -9,7 +9,7 @@ import { openPool } from './open-pool.ts'
 
 export type DatabaseOptions = {
   readonly config: Config
-  readonly role: 'server' | 'command'
+  readonly role: 'server' | 'auditor' | 'command'
   /** Whether to create a Farebox if there is none; default: only a server does. */
   readonly makes?: boolean
   readonly logger: Logger
@@ -37,7 +37,8 @@ export const openDatabase = async (
   closing: CloseStack,
   { config, role, makes = role === 'server', logger }: DatabaseOptions,
 ): Promise<Database> => {
-  const postgres = await openPostgres(config, role, makes)
+  // The embedded Postgres belongs to the server.
+  const postgres = await openPostgres(config, role === 'server' ? 'server' : 'command', makes)
   closing.add(postgres.stop)
   const { pool, connection } = await openPool(
     closing,

@@ -13,7 +13,7 @@ import type { Config } from './config.ts'
 
 type LogOptions = {
   readonly config: Config
-  readonly role: 'server' | 'command'
+  readonly role: 'server' | 'auditor' | 'command'
   /** False: this process copies a log and signs nothing. */
   readonly signs?: false
   readonly logger: Logger
@@ -23,7 +23,7 @@ type LogOptions = {
  * Milliseconds. An EventStoreDB on a busy machine may need ten seconds for its first answer, and a cluster elects a
  * leader.
  */
-export const logWaitMs = { server: 30_000, command: 10_000 }
+export const logWaitMs = { server: 30_000, auditor: 30_000, command: 10_000 }
 
 /** The wait for an EventStoreDB. A log in Postgres needs none: its database is already open. */
 export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =>

@@ -14,7 +14,7 @@ import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { RunningWorker } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
 
-/** The groups that a server fills from the log; `checkInvariants` is the setting FAREBOX_LAWS. */
+/** All groups that are filled from the log; the auditor fills the last one. `checkInvariants` is FAREBOX_LAWS. */
 export const enabledGroups = (config: { readonly checkInvariants: boolean }): readonly ReadModelGroup[] =>
   config.checkInvariants ? [...followers, invariantGroup] : followers
 
@@ -72,9 +72,18 @@ const follow = async (
 /** The read models of this process, before folding or following starts. */
 export const openProjections = (
   core: Core,
-  groups: readonly ReadModelGroup[],
-  hooks: CrashHooks,
-  watch?: FoldWatch,
+  {
+    groups,
+    elsewhere,
+    hooks,
+    watch,
+  }: {
+    readonly groups: readonly ReadModelGroup[]
+    readonly hooks: CrashHooks
+    /** Groups that the auditor folds, by name. */
+    readonly elsewhere?: readonly string[]
+    readonly watch?: FoldWatch
+  },
 ): { readonly projecting: Projecting; start(options: { readonly folds: boolean }): Promise<void> } => {
   const { pool, log, codec, clock, backgroundScheduler, logger } = core
   const feed = createLogFeed({
@@ -89,6 +98,7 @@ export const openProjections = (
     feed,
     decode: codec.decode,
     groups,
+    ...(elsewhere && { elsewhere }),
     logger,
     clock,
     yieldToCommands: backgroundScheduler.yieldToCommands,

@@ -9,6 +9,8 @@ import { refusedCode, type WorkerReady } from './supervise.ts'
 export type Worker = {
   /** A unique name of this process. */
   readonly worker: string
+  /** Resolves when it cannot continue: then the process ends. */
+  readonly failed?: Promise<Error>
   close(): Promise<void>
 }
 
@@ -60,7 +62,12 @@ export const runWorker = async (
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop())
     // The supervisor has ended, so nothing would restart or stop this process.
     process.on('disconnect', () => void stop())
-    const { worker } = await opening
+    const { worker, failed } = await opening
+    void failed?.then((error) => {
+      logger.fatal({ err: error }, `${name} cannot go on`)
+      process.exitCode = 1
+      void stop()
+    })
     process.send?.({ ready: true, worker } satisfies WorkerReady)
   }
   await run().catch((error: Error) => {

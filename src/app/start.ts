@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { createCheckedEvents } from '../audit/checked-events.ts'
-import { startAuditing } from '../audit/feature.ts'
+import { followers } from '../../projections/groups.ts'
+import { invariantGroup } from '../audit/invariants/invariants.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
 import { announceRentals, rentedChannel } from '../gateway/rental-listeners.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
@@ -49,6 +49,8 @@ export type FareboxOptions = {
   readonly onDatabase?: (core: Core) => void
   /** The gateway's problem for `/readyz`; null: none. Undefined: no gateway runs with this process. */
   readonly gatewayProblem?: () => string | null
+  /** The auditor's problem for `/readyz`, as a note; null: none. Undefined: this process starts no auditor. */
+  readonly auditorProblem?: () => string | null
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
 }
@@ -86,7 +88,7 @@ export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<Farebox> => {
-  const { config, systemClock, monotonicMs, logger, gatewayProblem, kill } = options
+  const { config, systemClock, monotonicMs, logger, gatewayProblem, auditorProblem, kill } = options
   const hasRole = (role: Role): boolean => options.roles.includes(role)
   const hooks = crashHooks(config.crashAt, kill)
   const registry = createRegistry()
@@ -104,14 +106,12 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   })
   closing.add(openedCore.close)
   options.onDatabase?.(openedCore)
-  const groups = enabledGroups(config)
-  const checked = createCheckedEvents({ ...openedCore, master: openedCore.keys.master })
   const announceRented = announceRentals(createAnnouncementSender(rentedChannel, openedCore))
-  const projections = openProjections(openedCore, groups, hooks, {
-    ...checked,
-    beforeWrite: async (batch) => {
-      await Promise.all([checked.beforeWrite(batch), announceRented(batch)])
-    },
+  const projections = openProjections(openedCore, {
+    groups: followers,
+    ...(config.checkInvariants && { elsewhere: [invariantGroup.name] }),
+    hooks,
+    watch: { beforeWrite: announceRented },
   })
   const { projecting } = projections
   await projections.start({ folds: hasRole('projections') })
@@ -127,7 +127,6 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   if (hasRole('http'))
     await storeUsedPorts(core.pool, { gateway: config.gateway.port, sandbox: sandbox.ownPort })
   const program = openFeatures(core, config, {
-    checked,
     sandbox,
     publicUrl,
     origin,
@@ -135,14 +134,15 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     probes: (prices) => [
       ...readinessProbes(core, prices, () => startStatus),
       ...(gatewayProblem ? [{ name: 'gateway', check: async () => gatewayProblem() }] : []),
+      ...(auditorProblem
+        ? [{ name: 'auditor', note: true, check: async () => auditorProblem() } as const]
+        : []),
     ],
-    groups,
+    groups: enabledGroups(config),
     settings: () => effectiveSettings(process.env),
   })
   const { features, prices } = program
   if (hasRole('reactors')) {
-    // Closed after all other writers of this process, so its last seal covers their events.
-    await startAuditing(core, closing, { ...config, systemClock, checked })
     const workers = startWorkers(core, features)
     closing.add(workers.stop)
   }

@@ -165,6 +165,26 @@ export const superviseFreelist = (dependencies: {
     graceMs: freeListGraceMs,
   })
 
+const auditorEntry = join(import.meta.dirname, '../audit-worker.ts')
+
+/** Runs the auditor in its own process. */
+export const superviseAuditor = ({
+  config,
+  ...dependencies
+}: {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  readonly logger: Logger
+}): Supervised =>
+  supervise({
+    ...dependencies,
+    entry: auditorEntry,
+    count: 1,
+    flags: [],
+    name: 'the auditor',
+    graceMs: config.shutdownTimeoutMs,
+  })
+
 const entry = join(import.meta.dirname, '../gateway-worker.ts')
 
 /** In addition to the time for connections to drain, milliseconds. */

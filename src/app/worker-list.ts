@@ -1,4 +1,5 @@
 import { sealDelivery } from '../audit/external-seals/deliver-seals.ts'
+import { auditorWatch } from '../audit/feature.ts'
 import { invariantMonitor } from '../audit/invariant-monitor.ts'
 import { sealer } from '../audit/seals/sealer.ts'
 import { signatureWatch } from '../audit/signatures/signature-watch.ts'
@@ -52,6 +53,13 @@ export const serverWorkers: readonly Worker[] = [
   webhookEnqueueRetry,
   webhookDelivery,
   webhookRetention,
+  auditorWatch,
+]
+
+/** The background workers of the auditor. */
+export const auditorWorkers: readonly Worker[] = [
+  clockComparison,
+  periodCheck,
   invariantMonitor,
   signatureWatch,
   sealer,
@@ -60,7 +68,7 @@ export const serverWorkers: readonly Worker[] = [
 
 /** All workers of all processes, in the order in which `farebox workers` lists them. */
 export const allWorkers: readonly Worker[] = [
-  ...serverWorkers,
+  ...new Set([...serverWorkers, ...auditorWorkers]),
   gatewayClock,
   ...gatewayWorkers,
   freeListClock,

@@ -21,7 +21,7 @@ export type Found = Pick<Violation, 'position' | 'rule'>
  * processes are in a record that they sign: after a change or deletion of the record, no event counts as checked.
  * Coverage is meant for a log in Postgres, whose positions have no gaps.
  */
-export type CheckedEvents = FoldWatch & {
+export type CheckedEvents = Required<FoldWatch> & {
   /** Adds events that no process signed. They are not recorded: a starting process checks all unsealed events. */
   foundUnsigned(found: readonly Found[]): void
   /** The number of events of a range that this process checked against the invariants. */

@@ -173,7 +173,7 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
     about: 'list the events that violate an invariant; exit code 1 if one is not acknowledged',
     input: { open: flag('only violations that are not acknowledged') },
     details:
-      'While one is open, a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
+      'While one is open, a running server does what FAREBOX_AUDIT_ACTION says; "ledger decide" acknowledges it.',
     run: async () => (await violations()).violationReport,
   }),
   command({

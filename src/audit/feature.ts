@@ -1,63 +1,74 @@
-import { Gauge, type Registry } from 'prom-client'
+import { Gauge } from 'prom-client'
 import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import { type Core, type ServerCore, yieldingLog } from '../platform/feature/core.ts'
 import type { Feature } from '../platform/feature/feature.ts'
-import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
+import { sharedPerScrape } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore, type StoreSettings } from '../platform/outgoing/open-object-store.ts'
-import type { CheckedEvents } from './checked-events.ts'
+import { readCheckpoint } from '../platform/projections/checkpoint.ts'
+import { worker } from '../platform/work/worker.ts'
+import { readWorkerRuns } from '../platform/work/worker-runs.ts'
+import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
-import {
-  type Delivery,
-  type DeliveryLag,
-  lagText,
-  readDeliveryLag,
-  startDelivery,
-} from './external-seals/deliver-seals.ts'
-import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
+import { type Delivery, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
+import { requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
-import { startSealer } from './seals/sealer.ts'
+import { sealer, startSealer } from './seals/sealer.ts'
 import { sealKeyOf } from './seals/seals-file.ts'
-import type { ViolationEffect } from './settings.ts'
+import type { AuditAction } from './settings.ts'
 import { rememberSignatures } from './signatures/check-signatures.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
+import { openViolationsText, readOpenViolations } from './violations.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants. */
   readonly checkInvariants: boolean
-  readonly onViolation: ViolationEffect
+  readonly auditAction: AuditAction
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
   /** The target that each seal is delivered to. */
   readonly sealTarget: StoreSettings
 }
 
-const caughtUpWithinMs = 1_000
-
 const secondsText = (ms: number): string => `${Math.round(ms / 1000)} s`
+
+/** The position up to which the auditor checked the log, the open violations up to there, and an alarm text. */
+const readFindings = async (
+  core: ServerCore,
+  checked: CheckedEvents,
+): Promise<{ readonly through: number; readonly open: number; readonly problem: string | null }> => {
+  const through = (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0
+  // The tables exist from the first checked event on.
+  if (through === 0) return { through, open: 0, problem: null }
+  let { count, first } = await readOpenViolations(core.pool)
+  // The record of the auditor also has the violations whose rows were deleted.
+  let recorded = 0
+  for await (const violation of checked.open(core.log, ({ position }) => position <= through)) {
+    recorded += 1
+    first ??= violation
+  }
+  count = Math.max(count, recorded)
+  return { through, open: count, problem: openViolationsText({ count, first }) }
+}
 
 /** The probe of violations. It is a note: orders can still be placed. */
 const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
   check: async () => {
-    const { progress } = core.projecting
-    if (!(await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
-    const through = progress.position(invariantGroup.name)
-    const problem = await readViolationProblem({ ...core, checked }, through)
+    const { through, problem } = await readFindings(core, checked)
     if (problem !== null) return problem
-    if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
-    const waitedMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
+    const waitedMs = (await waitAfter(core, through)) ?? 0
     return waitedMs <= lateMs
       ? null
-      : `events wait for ${secondsText(waitedMs)} to be checked: see what stops the projection "${invariantGroup.name}"`
+      : `events wait for ${secondsText(waitedMs)} to be checked: the auditor does not run, or its log lines say what stops it`
   },
 })
 
@@ -107,62 +118,97 @@ const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Pro
   return [{ name: 'seal target', note: true, check }]
 }
 
-const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<DeliveryLag>): void => {
-  const lag = sharedPerScrape(lagNow)
-  const gauge = (name: string, help: string, read: (currentLag: DeliveryLag) => number): void => {
+/** Gauges of one query, which are absent while there is no answer. */
+const registerGauges = <Value>(
+  { registry }: Pick<ServerCore, 'registry'>,
+  query: () => Promise<Value>,
+  gauges: readonly (readonly [name: string, help: string, read: (value: Value) => number])[],
+): void => {
+  const answer = sharedPerScrape(query)
+  for (const [name, help, read] of gauges)
     new Gauge({
       name,
       help,
       registers: [registry],
       async collect() {
-        const currentLag = await lag()
-        if (currentLag === null) this.remove()
-        else this.set(read(currentLag))
+        const value = await answer()
+        if (value === null) this.remove()
+        else this.set(read(value))
       },
     })
-  }
-  gauge(
-    'farebox_seal_target_behind_seals',
-    'How many seals the log has, and their target has not.',
-    ({ seals }) => seals,
-  )
-  gauge(
-    'farebox_seal_target_behind_seconds',
-    'The age of the first seal that their target has not.',
-    ({ since }) => (since === null ? 0 : Math.max(0, (core.clock() - Date.parse(since)) / 1000)),
-  )
-  gauge(
-    'farebox_seal_target_problem',
-    '1 while a seal cannot be brought to its target; /readyz and the log lines say why.',
-    ({ problem }) => (problem === null ? 0 : 1),
-  )
+}
+
+/** What the auditor found and did, read from its tables. */
+const registerAuditGauges = (
+  core: ServerCore,
+  { checkInvariants, sealTarget: { location } }: Pick<AuditSettings, 'checkInvariants' | 'sealTarget'>,
+  checked: CheckedEvents,
+): void => {
+  const { pool } = core
+  registerGauges(core, async () => (await readWorkerRuns(pool)).get(sealer.name)?.failures ?? 0, [
+    [
+      'farebox_seal_problem',
+      '1 while the log is not sealed because of a problem, which the log lines of the auditor name.',
+      (failures) => Math.min(1, failures),
+    ],
+  ])
+  if (checkInvariants)
+    registerGauges(core, () => readFindings(core, checked), [
+      [
+        'farebox_law_problem',
+        '1 while an event of the log violates an invariant and no operator acknowledged it.',
+        ({ problem }) => (problem === null ? 0 : 1),
+      ],
+      [
+        'farebox_open_violations',
+        'Violations of invariants that no operator acknowledged.',
+        ({ open }) => open,
+      ],
+    ])
+  if (location !== null)
+    registerGauges(core, () => readDeliveryLag(core, location), [
+      [
+        'farebox_seal_target_behind_seals',
+        'How many seals the log has, and their target has not.',
+        ({ seals }) => seals,
+      ],
+      [
+        'farebox_seal_target_behind_seconds',
+        'The age of the first seal that their target has not.',
+        ({ since }) => (since === null ? 0 : Math.max(0, (core.clock() - Date.parse(since)) / 1000)),
+      ],
+      [
+        'farebox_seal_target_problem',
+        '1 while a seal cannot be brought to its target; /readyz and the log lines say why.',
+        ({ problem }) => (problem === null ? 0 : 1),
+      ],
+    ])
 }
 
 /** Starts the delivery of seals to the configured target; null without a target. */
 const startSealDelivery = async (
-  core: ServerCore,
+  core: Core,
   { location, access }: StoreSettings,
   systemClock: Clock,
 ): Promise<Delivery | null> => {
   if (location === null) return null
-  registerLag(core, core.registry, () => readDeliveryLag(core, location))
   return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
 }
 
-/** Starts sealing the log and reporting violations of invariants. */
+/** Starts sealing the log and reporting violations of invariants: the work of the auditor. */
 export const startAuditing = async (
-  core: ServerCore,
+  core: Core & Pick<ServerCore, 'projecting'>,
   closing: CloseStack,
   {
     checkInvariants,
-    onViolation,
+    auditAction,
     seal,
     sealTarget,
     systemClock,
     checked,
   }: AuditSettings & { readonly systemClock: Clock; readonly checked: CheckedEvents },
 ): Promise<void> => {
-  const { registry, isLogInPostgres } = core
+  const { isLogInPostgres } = core
   const { feed, progress } = core.projecting
   const delivery = await startSealDelivery(core, sealTarget, systemClock)
   if (delivery !== null) closing.add(delivery.stop)
@@ -179,7 +225,7 @@ export const startAuditing = async (
     every: seal,
     ...(isLogInPostgres && checkInvariants && { checkedEvents: checked.count }),
     ...(checkInvariants &&
-      onViolation !== 'alarm' && {
+      auditAction !== 'alarm' && {
         ...(isLogInPostgres && {
           openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
         }),
@@ -187,34 +233,37 @@ export const startAuditing = async (
       }),
   })
   closing.add(sealer.stop)
-  registerGauge(registry, {
-    name: 'farebox_seal_problem',
-    help: '1 while the log is not sealed because of a problem, which the log lines name.',
-    read: () => (sealer.problem() === null ? 0 : 1),
-  })
   if (!checkInvariants) return
-  const monitor = startViolationMonitor({ ...core, checked, progress, blocks: onViolation === 'block' })
+  const monitor = startViolationMonitor({ ...core, checked, progress, blocks: auditAction === 'block' })
   closing.add(monitor.stop)
-  registerGauge(registry, {
-    name: 'farebox_law_problem',
-    help: '1 while an event of the log violates an invariant and no operator acknowledged it.',
-    read: () => Math.min(1, monitor.open().count),
-  })
-  registerGauge(registry, {
-    name: 'farebox_open_violations',
-    help: 'Violations of invariants that no operator acknowledged.',
-    read: () => monitor.open().count,
+}
+
+export const auditorWatch = worker({
+  name: 'auditor-watch',
+  about: 'Raises an alarm when the auditor is late or has found something',
+  trigger: { everyMs: 60_000 },
+  per: 'process',
+  process: 'server',
+})
+
+/** Logs the problem of each probe when it begins. */
+const watchAuditor = ({ scheduler, logger }: ServerCore, probes: readonly Probe[]) => {
+  const known = new Set<string>()
+  return scheduler.start(auditorWatch, async () => {
+    for (const { name, check } of probes) {
+      const problem = await check()
+      if (problem === null) known.delete(name)
+      else if (!known.has(name)) {
+        known.add(name)
+        logger.fatal({ check: name, problem }, 'the audit has a problem')
+      }
+    }
   })
 }
 
 export const open = (
   core: ServerCore,
-  {
-    checkInvariants,
-    seal,
-    sealTarget,
-    checked,
-  }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'> & { readonly checked: CheckedEvents },
+  { checkInvariants, seal, sealTarget }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'>,
 ): Feature & { readonly probes: readonly Probe[] } => {
   const { pool, log, clock, keys, isLogInPostgres } = core
   const verifications = createVerificationRuns(async (request) => {
@@ -231,13 +280,17 @@ export const open = (
     return (await runVerification(dependencies, { ...request, publicKey, exported: null })).run
   })
   core.closing.add(verifications.stop)
+  const checked = createCheckedEvents({ ...core, master: keys.master })
+  registerAuditGauges(core, { checkInvariants, sealTarget }, checked)
+  const probes = [
+    ...(checkInvariants ? [violationProbe(core, checked), guardProbe(core)] : []),
+    sealProbe(core, seal.seconds),
+    ...sealTargetProbes(core, sealTarget),
+  ]
   return {
     routes: auditRoutes(core),
     pages: [...verificationPages({ pool, verifications }), ...sealPages({ log, clock })],
-    probes: [
-      ...(checkInvariants ? [violationProbe(core, checked), guardProbe(core)] : []),
-      sealProbe(core, seal.seconds),
-      ...sealTargetProbes(core, sealTarget),
-    ],
+    workers: [() => watchAuditor(core, probes)],
+    probes,
   }
 }

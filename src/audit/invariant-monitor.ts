@@ -157,7 +157,7 @@ export const invariantMonitor = worker({
   about: 'Reports events that break an invariant, and blocks their accounts if a setting says so',
   trigger: { everyMs: 1_000 },
   per: 'process',
-  process: 'server',
+  process: 'auditor',
 })
 
 /**

@@ -1,3 +1,3 @@
-/** The effects of an unacknowledged violation. Each includes the effects before it. */
-export const violationEffects = ['alarm', 'stop-sealing', 'block'] as const
-export type ViolationEffect = (typeof violationEffects)[number]
+/** What the auditor does about an unacknowledged violation. Each action includes the ones before it. */
+export const auditActions = ['alarm', 'stop-sealing', 'block'] as const
+export type AuditAction = (typeof auditActions)[number]

@@ -13,10 +13,7 @@ const ofTheLog = /^(?:LogSealed|SealKeyRotated|Period\w+)$/
 
 /** What docs/finance/unchecked-fields.md lists, by the names of `nameOf`: each section has a reason as its heading. */
 const listed = (): ReadonlySet<string> => {
-  const page = readFileSync(
-    join(import.meta.dirname, '../../docs/finance/unchecked-fields.md'),
-    'utf8',
-  )
+  const page = readFileSync(join(import.meta.dirname, '../../docs/finance/unchecked-fields.md'), 'utf8')
   const rows = page
     .split(/^## /m)
     .slice(1)

@@ -149,8 +149,10 @@ test('after all events are checked again, earlier violations no longer count in 
   assert.deepEqual(await openOf(start()), [15, 25])
 })
 
+const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
+
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' } })
+  const app = await testApp(t, { settings: sealing, audits: true })
   const { farebox, env } = app
   const { pool, log } = farebox.core
   const since = new Date().toISOString()
@@ -173,13 +175,13 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
   await pool.query('delete from read.violations')
   assert.match(await invariantNoteAt(app.baseUrl), new RegExp(`${id} breaks .*they were changed`))
   const ordinal = (await allEvents(log)).findIndex((event) => event.id === id) + 1
-  await farebox.close()
+  await app.close()
   const doctor = await operate(['doctor', '--json'], env)
   assert.match(doctor.out, new RegExp(id))
   const byHand = await operate(['ledger', 'seal', '--json'], env)
   assert.equal(JSON.parse(byHand.out).code, 'law_broken', byHand.out)
 
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await until(async () => (await invariantNoteAt(restarted.baseUrl)).includes(id), {
     timeoutMs: 20_000,
     what: 'an alarm',
@@ -222,11 +224,11 @@ const untilSealed = async (log: EventLog): Promise<void> => {
 }
 
 test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' } })
+  const app = await testApp(t, { settings: sealing, audits: true })
   const { farebox, env } = app
   const { accountId } = await app.customer({ email: 'unsigned@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await farebox.close()
+  await app.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -250,7 +252,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
   )
   const holder = await insider.connect()
   await holder.query(`select pg_advisory_lock(hashtextextended('farebox signatures', 0))`)
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   holder.release(true)
   await untilBlocked(restarted.baseUrl)
@@ -275,11 +277,11 @@ const digestOfRows = async (pool: pg.Pool): Promise<string> => {
 }
 
 test('a forged event is not sealed after all process keys and signatures are deleted', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' } })
+  const app = await testApp(t, { settings: sealing, audits: true })
   const { farebox, env } = app
   const { accountId } = await app.customer({ email: 'forged@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
-  await farebox.close()
+  await app.close()
 
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
   t.after(() => insider.end())
@@ -329,7 +331,7 @@ test('a forged event is not sealed after all process keys and signatures are del
     await append(`account-${accountId}`, 'AccountUnblocked', '{}')
     await forge?.()
     const before = await lastSeal(insider)
-    const restarted = await startFarebox(t, env)
+    const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
     await untilBlocked(restarted.baseUrl)
     const { out } = await operate(['ledger', 'verify', '--json'], env)
     assert.match(out, /DIFFERENT seals/, what)
@@ -341,7 +343,7 @@ test('a forged event is not sealed after all process keys and signatures are del
 })
 
 test('events that were not checked are not sealed until all events are checked again', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' } })
+  const app = await testApp(t, { settings: sealing, audits: true })
   const { farebox, env } = app
   const { log } = farebox.core
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
@@ -365,7 +367,7 @@ test('events that were not checked are not sealed until all events are checked a
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
   await log.append(stream, revision, [{ id, type, data, metadata }])
   const { position } = (await allEvents(log)).find((event) => event.id === id)!
-  await farebox.close()
+  await app.close()
   holder.release(true)
 
   await insider.query(`update engine.checkpoints set position = $1, last_event = $2 where name = 'laws'`, [
@@ -376,7 +378,7 @@ test('events that were not checked are not sealed until all events are checked a
     rows[0].record,
     rows[0].signature,
   ])
-  const restarted = await startFarebox(t, env)
+  const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   assert.ok((await lastSeal(insider)) < position)
   const byHand = await operate(['ledger', 'seal', '--json'], env)

@@ -20,8 +20,9 @@ const goOn = async (app: TestApp, ms: number): Promise<void> => {
   }
 }
 
-const assertClean = async ({ core, verified }: TestApp): Promise<void> => {
+const assertClean = async ({ core, auditor, verified }: TestApp): Promise<void> => {
   await verified()
+  assert.ok(await auditor!.core.projecting.caughtUp(20_000))
   assert.deepEqual((await core.pool.query('select rule, problem from read.violations')).rows, [])
 }
 
@@ -41,7 +42,7 @@ const payments: Readonly<Record<string, { readonly percents: readonly number[]; 
 
 describe('a verification finds nothing wrong', () => {
   test('with invoices that were overpaid, paid twice, in parts and late', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { audits: true })
     const mine = await app.customer({ cents: 0 })
     const theirs = await app.resellerWithGateways('Now', 'nowpayments')
     for (const [what, { percents, late = false }] of Object.entries(payments))
@@ -68,7 +69,7 @@ describe('a verification finds nothing wrong', () => {
   })
 
   test('with webhooks that are retried after an outage of weeks', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { audits: true })
     const receiver = await startReceiver(t)
     receiver.answer(status(500))
     const { key } = await app.customer({ cents: 2_000 })
@@ -82,7 +83,7 @@ describe('a verification finds nothing wrong', () => {
   })
 
   test('with a deposit whose provider is down for weeks', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { audits: true })
     const { key } = await app.customer({ cents: 0 })
     const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2_500, method: 'crypto' })
     await app.switches({ down: true })

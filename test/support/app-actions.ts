@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Auditor } from '../../src/app/auditor.ts'
 import type { DemoFile } from '../../src/app/demo/demo-file.ts'
 import type { Farebox } from '../../src/app/start.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
@@ -23,6 +24,10 @@ import { assertVerified } from './verify.ts'
 /** A service in this process. */
 export type StartedApp = {
   readonly farebox: Farebox
+  /** Null without `audits`. */
+  readonly auditor: Auditor | null
+  /** Closes the auditor and the service. The database stays. */
+  readonly close: () => Promise<void>
   readonly baseUrl: string
   readonly demo: DemoFile
   /** The settings that another process on the same database needs. */

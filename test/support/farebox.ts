@@ -22,9 +22,10 @@ const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   ...surroundings(),
   PORT: '0',
   LOG_LEVEL: 'warn',
-  // They have processes of their own; the tests of both ask for them.
+  // Processes of their own; their tests ask for them.
   FAREBOX_GATEWAY_WORKERS: '0',
   FAREBOX_FREELIST_CHECKER: 'off',
+  FAREBOX_AUDITOR: 'off',
   ...env,
 })
 

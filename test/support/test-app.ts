@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { DestinationStream } from 'pino'
+import { type Auditor, openAuditor } from '../../src/app/auditor.ts'
 import { type Config, readConfig } from '../../src/app/config.ts'
 import { roles as allRoles, type Farebox, openFarebox, type Role } from '../../src/app/start.ts'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
@@ -24,6 +25,8 @@ export type AppOptions<Part extends PartName = never> = {
   readonly roles?: readonly Role[]
   readonly systemClock?: Clock
   readonly logTo?: DestinationStream
+  /** An auditor runs in this process, too. */
+  readonly audits?: true
 }
 
 /** Receivers of tests are on this machine. A deposit is polled only if a test moves the clock or says how often. */
@@ -57,11 +60,22 @@ const open = (
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
 
+const audit = (config: Config, { systemClock = Date.now, logTo }: AppOptions): Promise<Auditor> =>
+  openAuditor({
+    config,
+    systemClock,
+    logger: createLogger(config.logLevel, logTo),
+    kill: () => process.kill(process.pid, 'SIGKILL'),
+  })
+
 const start = async (t: TestContext, options: AppOptions): Promise<StartedApp> => {
   const { settings = {} } = options
-  let farebox: Farebox | null = null
+  const running: { readonly close: () => Promise<void> }[] = []
+  const close = async (): Promise<void> => {
+    for (const one of running.splice(0).toReversed()) await one.close()
+  }
   // The first that is registered runs first: before the database goes.
-  t.after(() => farebox?.close())
+  t.after(close)
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   const env = { ...(await serviceEnv(t, dataDir)), ...usualSettings, ...settings }
@@ -73,12 +87,15 @@ const start = async (t: TestContext, options: AppOptions): Promise<StartedApp> =
       return clock.aheadMs
     },
   }
-  farebox = await open(config, options)
+  const farebox = await open(config, options)
+  running.push(farebox)
+  const auditor = options.audits ? await audit(config, options) : null
+  if (auditor !== null) running.push(auditor)
   const { baseUrl, demo } = farebox
   if (baseUrl === null || demo === null) throw new Error('the service has no address or no demo')
   await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
   const document = await documentFor(settings, baseUrl)
-  return { farebox, baseUrl, demo: demo.demo, env, document, clock }
+  return { farebox, auditor, close, baseUrl, demo: demo.demo, env, document, clock }
 }
 
 type Actions = ReturnType<typeof actionsOn>

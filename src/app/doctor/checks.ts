@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { followers } from '../../../projections/groups.ts'
 import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
-import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
+import { invariantGroup } from '../../audit/invariants/invariants.ts'
+import { lateMs, unsealedWait, waitAfter } from '../../audit/overdue-checks.ts'
+import { sealer } from '../../audit/seals/sealer.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { sealKeyOf } from '../../audit/seals/seals-file.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
@@ -14,9 +17,9 @@ import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, delayText } from '../../platform/work/queue-operations.ts'
+import { readWorkerRuns } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { enabledGroups } from '../projections.ts'
 import { queues, readDelays } from '../queues.ts'
 import { type Finding, guarded, note, type Outcome, ok, wrong } from './finding.ts'
 
@@ -75,7 +78,7 @@ const checkGroup = async (
 
 const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
   Promise.all(
-    enabledGroups(context.config).map(async ({ name }) => ({
+    followers.map(async ({ name }) => ({
       check: `read models (${name})`,
       ...(await checkGroup(context, name, serverRuns)),
     })),
@@ -127,13 +130,26 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
     : note(found, 'a running server delivers them; "ledger seals deliver" does it now')
 }
 
-/** Violations that the servers found and that are not acknowledged. */
+/** Checks that an auditor runs and is not late. */
+const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
+  const { pool, log, config } = context
+  const running = (await readWorkerRuns(pool)).get(sealer.name)?.processes ?? 0
+  if (running === 0 && !serverRuns) return note('none runs', 'a server starts it')
+  if (running === 0) return wrong('none runs', 'start one: "npm start audit", or "npm start" without roles')
+  if (!config.checkInvariants) return ok('it seals the log; FAREBOX_LAWS is off')
+  const position = (await readCheckpoint(pool, invariantGroup.name))?.position ?? 0
+  const found = `it checked the log up to position ${position} of ${await log.head()}`
+  const waitedMs = (await waitAfter(context, position)) ?? 0
+  return waitedMs <= lateMs ? ok(found) : wrong(found, 'read its log lines: they say what stops it')
+}
+
+/** Violations that the auditor found and that are not acknowledged. */
 const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Outcome> => {
   if (!config.checkInvariants) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
   const { rows } = await pool.query<{ made: boolean }>(
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )
-  if (!rows[0]!.made) return note('not checked yet', 'a server checks when it starts')
+  if (!rows[0]!.made) return note('not checked yet', 'the auditor checks when it starts')
   const openViolations = await readOpenViolations(pool)
   const todo = '"ledger breaches" lists them, "ledger decide" acknowledges them'
   if (openViolations.first !== null)
@@ -212,6 +228,7 @@ const checks: Readonly<Record<string, Check>> = {
   log: checkHead,
   'time of the log': checkTime,
   'read models': checkReadModels,
+  auditor: checkAuditor,
   'last seal': checkSeals,
   'seal target': checkSealTarget,
   violations: checkViolations,

@@ -145,7 +145,7 @@ export const sealDelivery = worker({
   per: 'cluster',
   lock: 'seal delivery',
   session: 'farebox seal delivery',
-  process: 'server',
+  process: 'auditor',
 })
 
 /**

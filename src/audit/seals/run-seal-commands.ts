@@ -24,7 +24,7 @@ const sealNow = async (
   if (remake) await store.clear()
   return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)
-    const checks = check && config.checkInvariants && config.onViolation !== 'alarm'
+    const checks = check && config.checkInvariants && config.auditAction !== 'alarm'
     const openSignatures =
       checks && config.eventStoreUrl === null
         ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)

@@ -85,7 +85,7 @@ export const sealer = worker({
   per: 'cluster',
   lock: sealerLock,
   session: 'farebox sealer',
-  process: 'server',
+  process: 'auditor',
 })
 
 /**
@@ -108,6 +108,7 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
     answerTimeoutMs,
     lastSealMs = defaultLastSealMs,
   } = dependencies
+  const runs = scheduler.record(sealer)
   let problem: string | null = null
   let backoffMs = firstBackoffMs
   /**
@@ -179,6 +180,7 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
         return await round(() => sealChain(sealing, signal))
       } catch (error) {
         if (!(error instanceof UnresolvedViolation)) throw error
+        runs.failed(error)
         await sleep(onError(error), undefined, { signal })
       }
     }

@@ -169,7 +169,7 @@ export const signatureWatch = worker({
   per: 'cluster',
   lock: 'signatures',
   session: 'farebox signatures',
-  process: 'server',
+  process: 'auditor',
 })
 
 /**

@@ -23,7 +23,7 @@ export type CliSettings = KeySettings & {
   readonly sealTarget: StoreSettings
   /** Whether events are checked against the invariants before they are sealed, and the action on a violation. */
   readonly checkInvariants: boolean
-  readonly onViolation: string
+  readonly auditAction: string
   /** The address of the console for people; null: the address that the server listens on. */
   readonly console: { readonly url: string | null }
   /** The port of the server. */

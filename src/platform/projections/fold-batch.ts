@@ -26,9 +26,9 @@ export type FoldWatch = {
   /** A batch is about to be written to the live tables. The write waits for the result. */
   beforeWrite(batch: FoldedBatch): Promise<void>
   /** A batch was folded into tables that are rebuilt next to the live ones, from the first event of the log. */
-  onReplayed(batch: FoldedBatch): void
+  onReplayed?(batch: FoldedBatch): void
   /** Rebuilt tables replace the live ones when the transaction of `client` is committed. */
-  beforeSwap(group: string, client: Pick<pg.ClientBase, 'query'>): Promise<void>
+  beforeSwap?(group: string, client: Pick<pg.ClientBase, 'query'>): Promise<void>
 }
 
 /** The changes of a batch. `commit` updates the cache: call it when they are written, or certain to be written. */

@@ -36,7 +36,7 @@ export type GroupLag = {
 
 export type ProjectionRunner = {
   /**
-   * Checks that the log and the tables belong together, then runs all groups in the background.
+   * Checks that the log and the tables belong together, then runs the groups of this process in the background.
    * @throws ProjectionsRefused (another log, a log shorter than the checkpoint, tables of a newer program)
    */
   start(): Promise<void>
@@ -58,6 +58,8 @@ export type RunnerOptions = {
   readonly feed: LogFeed
   readonly decode: (event: StoredEvent) => RecordedEvent
   readonly groups: readonly ReadModelGroup[]
+  /** Groups that another process folds, by name: this process reads only their lag. */
+  readonly elsewhere?: readonly string[]
   readonly logger: EngineLogger
   readonly clock: Clock
   /** A batch of this many events is written, even if its window is still open. Default 4,000. */
@@ -80,13 +82,14 @@ export type RunnerOptions = {
 export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
   const { pool, log, groups, logger, decode, clock } = options
   const names = groups.map(({ name }) => name)
+  const { elsewhere = [] } = options
   const progress = createProgress({ pool, groups: names })
   const gate = createGate()
   const stopping = new AbortController()
   // Every wait of every group listens to the signal.
   setMaxListeners(0, stopping.signal)
   const health = new Map<string, GroupHealth>(
-    names.map((group) => [group, { group, state: 'starting', error: null }]),
+    [...names, ...elsewhere].map((group) => [group, { group, state: 'starting', error: null }]),
   )
   let loops: readonly Promise<void>[] = []
 
@@ -144,10 +147,10 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
   }
 
   const lagOf = async (group: string, head: number): Promise<GroupLag> => {
-    const known = Math.max(0, progress.position(group))
+    const known = elsewhere.includes(group) ? 0 : Math.max(0, progress.position(group))
     // The known checkpoint of another owner may be outdated.
     const checkpoint = known >= head ? null : await readCheckpoint(pool, group)
-    if (checkpoint) progress.advance(group, checkpoint)
+    if (checkpoint && !elsewhere.includes(group)) progress.advance(group, checkpoint)
     const position = checkpoint?.position ?? known
     const [first] = position < head ? await log.readAll(position, 1) : []
     if (!first) return { group, positions: 0, seconds: 0 }
@@ -166,7 +169,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     health: () => [...health.values()],
     lag: async () => {
       const head = await log.head()
-      return Promise.all(names.map((group) => lagOf(group, head)))
+      return Promise.all([...names, ...elsewhere].map((group) => lagOf(group, head)))
     },
     caughtUp: async (timeoutMs = 1000) => {
       const head = await log.head()

@@ -239,7 +239,7 @@ export const createReplay = (options: ReplayOptions): Replay => {
       if (more) page = read(last.position)
       const [after, through] = [position, last.position]
       const tables = await folding.take(stored.map(decode))
-      watch?.onReplayed({ group, after, through, tables })
+      watch?.onReplayed?.({ group, after, through, tables })
       position = last.position
       lastEvent = last.id
       events += stored.length

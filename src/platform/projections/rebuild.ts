@@ -185,7 +185,7 @@ const runRebuild = async (
     // There are at most as many events as positions. On EventStoreDB there are fewer, so a round may be unnecessary.
     if (position - replay.position > maxLockedEvents && targetKind === 'checkpoint') return null
     await replay.to(position)
-    await context.watch?.beforeSwap(group.name, client)
+    await context.watch?.beforeSwap?.(group.name, client)
     return { position, lastEvent: replay.lastEvent }
   }
   const exchange = async (): Promise<number> => {

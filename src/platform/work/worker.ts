@@ -13,7 +13,7 @@ export type Worker = {
   readonly trigger: Trigger
   /** Whether every process of its kind does it, or one of them at a time. */
   readonly per: 'process' | 'cluster'
-  readonly process: 'server' | 'gateway' | 'free-list'
+  readonly process: 'server' | 'auditor' | 'gateway' | 'free-list'
 }
 
 /** A worker that runs repeatedly. */

@@ -212,7 +212,7 @@ describe('external delivery of seals', () => {
     const keeper = await startKeeper(t, token)
     for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
     const lines: string[] = []
-    const { farebox, buyer } = await testApp(t, {
+    const { farebox, buyer, close } = await testApp(t, {
       settings: {
         FAREBOX_SEAL_SECONDS: '1',
         FAREBOX_SEAL_TARGET: keeper.url,
@@ -222,6 +222,7 @@ describe('external delivery of seals', () => {
         LOG_LEVEL: 'info',
       },
       logTo: { write: (line: string) => void lines.push(line) },
+      audits: true,
     })
     const { insideUrl, core } = farebox
     await until(() => keeper.requests.length > 0, { what: 'a seal on its way' })
@@ -240,7 +241,7 @@ describe('external delivery of seals', () => {
     assert.match(metrics, /^farebox_seal_target_behind_seals [1-9]/m)
     assert.match(metrics, /^farebox_seal_target_behind_seconds \d/m)
     assert.match(metrics, /^farebox_seal_target_problem [01]$/m)
-    await farebox.close()
+    await close()
     assert.ok(!lines.join('').includes(token), 'no token in the log')
   })
 })

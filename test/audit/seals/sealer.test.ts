@@ -210,7 +210,7 @@ describe('the sealer', () => {
 
   test('leaves nothing unsealed when SIGTERM stops a server', async (t) => {
     const folder = await dataDirectory(t)
-    const env = { ...(await seededDatabase(t, folder)), FAREBOX_SEAL_SECONDS: '3600' }
+    const env = { ...(await seededDatabase(t, folder)), FAREBOX_SEAL_SECONDS: '3600', FAREBOX_AUDITOR: 'on' }
     const { stop, baseUrl } = await startFarebox(t, env)
     const log = await openLog(env.DATABASE_URL)
     t.after(() => log.close())
@@ -234,7 +234,7 @@ describe('the sealer', () => {
   })
 
   test("runs in the service with the service's key", async (t) => {
-    const { farebox, buyer } = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' } })
+    const { farebox, buyer } = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
     await sealedThrough(farebox.core, 1)
     const before = (await sealsOf(farebox.core)).length
     const order = { product_id: 'residential-premium', quantity: 1 }
