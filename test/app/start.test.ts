@@ -99,7 +99,7 @@ test('an unknown role fails the start and the message lists the known roles', as
   assert.equal(code, 1)
   assert.match(
     err,
-    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors, gateway, freelist\.\n$/,
+    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors, audit, gateway, freelist\.\n$/,
   )
 })
 

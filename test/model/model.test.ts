@@ -48,6 +48,7 @@ test('the service answers like the model, for any actions of customers and opera
         await play(shop, opening, steps, tally)
         const { pool, log, keys } = shop.farebox().core
         await assertVerified({ pool, log, sealKey: keys.seal })
+        assert.ok(await shop.auditor().core.projecting.caughtUp(60_000))
         assert.deepEqual((await pool.query('select rule, problem from read.violations')).rows, [])
         runs += 1
         if (runs % 10 === 0) tell()

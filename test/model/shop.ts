@@ -6,6 +6,7 @@ import { runCli } from '../../src/app/cli-program.ts'
 import { registrationsFor } from '../../src/app/commands.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
+import { type Auditor, openAuditor } from '../../src/app/auditor.ts'
 import { type Farebox, openFarebox, roles } from '../../src/app/start.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { demoEnv } from '../support/demo-env.ts'
@@ -17,6 +18,7 @@ import type { Printed } from './model.ts'
 /** A running service with a movable clock, and a command line. */
 export type Shop = {
   farebox(): Farebox
+  auditor(): Auditor
   http(): HttpClient
   /** The addresses of the payment stand-ins; their clock is the service's. */
   sandbox(): string
@@ -52,17 +54,21 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
     },
   }
   const open = async () => {
-    const farebox = await openFarebox({
+    const parts = {
       config,
-      roles,
       systemClock: Date.now,
-      monotonicMs: () => performance.now(),
       logger: createLogger(config.logLevel),
       kill: () => process.kill(process.pid, 'SIGKILL'),
-    })
+    }
+    const farebox = await openFarebox({ ...parts, roles, monotonicMs: () => performance.now() })
+    const auditor = await openAuditor(parts)
+    const close = async (): Promise<void> => {
+      await auditor.close()
+      await farebox.close()
+    }
     const { baseUrl } = farebox
     await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
-    return { farebox, http: await httpClientOf(baseUrl!) }
+    return { farebox, auditor, close, http: await httpClientOf(baseUrl!) }
   }
   let running = await open()
 
@@ -84,6 +90,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
 
   return {
     farebox: () => running.farebox,
+    auditor: () => running.auditor,
     http: () => running.http,
     sandbox: () => running.farebox.demo!.demo.sandbox!,
     nowMs: () => Date.now() + offsetMs,
@@ -91,13 +98,13 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
       offsetMs += ms
     },
     restart: async (downMs) => {
-      await running.farebox.close()
+      await running.close()
       offsetMs += downMs
       running = await open()
     },
     caughtUp: async () => (await fetch(`${running.farebox.baseUrl}/readyz`)).ok,
     operator,
-    close: () => running.farebox.close(),
+    close: () => running.close(),
   }
 }
 
