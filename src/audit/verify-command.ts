@@ -217,7 +217,7 @@ export const verify = async (
   if (maxUnsealed !== null && unsealed > maxUnsealed) {
     const reason =
       input.maxUnsealed === undefined
-        ? 'no server is running that would seal them'
+        ? 'no auditor is running that would seal them'
         : `--max-unsealed allows ${maxUnsealed}`
     throw new CliRefusal(
       'log_unsealed',

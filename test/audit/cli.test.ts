@@ -67,7 +67,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.deepEqual([verified.running, verified.maxUnsealed], [true, null])
     const stopped = await run('ledger', 'verify')
     assert.equal(stopped.code, 1, stopped.out)
-    assert.match(stopped.err, /events not sealed yet, and no server is running that would seal them/)
+    assert.match(stopped.err, /events not sealed yet, and no auditor is running that would seal them/)
     const unsealed = verified.result.seals.unsealed
     assert.equal(unsealed, notSealed)
     assert.equal((await run('ledger', 'verify', '--max-unsealed', String(unsealed))).code, 0)

@@ -8,8 +8,9 @@ import { testApp } from '../support/test-app.ts'
 const cents = 9_000_000
 
 test('all read models are rebuilt under HTTP load: no request fails, and no client reads data older than its own write', async (t) => {
-  const app = await testApp(t)
-  const { client, env, core } = app
+  const app = await testApp(t, { audits: true })
+  const { client, env, core, auditor } = app
+  assert.ok(await auditor!.core.projecting.caughtUp(60_000))
   const failures: string[] = []
   let stopped = false
   let requests = 0

@@ -135,7 +135,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
       baseUrlOf: (client) => urls[client % urls.length]!,
     })
     await load.more(20)
-    const newer = await startFarebox(t, env)
+    const newer = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
     urls = [newer.baseUrl, old.baseUrl]
     await sleep(besideMs)
     urls = [newer.baseUrl]
@@ -154,7 +154,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
     const load = placeOrders(t, { key: reseller.key, oldUrl: old.baseUrl, baseUrlOf: () => url })
     await load.more(20)
     await old.stop()
-    const newer = await startFarebox(t, env)
+    const newer = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
     url = newer.baseUrl
     await load.more(20)
     await load.stop()

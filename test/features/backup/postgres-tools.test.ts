@@ -120,7 +120,7 @@ test('with two roles pg_restore creates a database that both roles can use as be
     DATABASE_URL: as(url, 'farebox_service'),
     DATABASE_OWNER_URL: as(url, 'farebox_owner'),
   })
-  const started = await startOn(t, cluster, roles(cluster.url))
+  const started = await startOn(t, cluster, { ...roles(cluster.url), FAREBOX_AUDITOR: 'on' })
   const placed = await order(started.server.baseUrl, started.key, 'before')
   assert.equal(placed.status, 201)
   const [dump = '', restore = ''] = block('pg_dump --format=custom --file=farebox.dump "$DATABASE_OWNER_URL"')
