@@ -8,7 +8,6 @@ import type { InputOf } from '../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
-import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns, trafficTable } from './checks/record-checks.ts'
@@ -158,15 +157,11 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
-/**
- * Whether a sealing process is running. A sealer that waits after a failure has no lock; its server still has a worker
- * session.
- */
-const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
+/** Whether an auditor is running. One whose sealer waits after a failure has no lock. */
+const isAuditorRunning = async (pool: pg.Pool): Promise<boolean> => {
   if (await isLocked(pool, sealerLock)) return true
   const { rowCount } = await pool.query(
-    'select from pg_stat_activity where datname = current_database() and application_name = $1::text limit 1',
-    [workerSession],
+    "select from pg_stat_activity where datname = current_database() and application_name = 'farebox-auditor' limit 1",
   )
   return rowCount === 1
 }
@@ -179,7 +174,7 @@ export const verify = async (
 ): Promise<CliOutput> => {
   const { pool, log, clock, actor, config } = context
   const options = await optionsOf(context, systemClock, input)
-  const wasRunning = await isServerRunning(pool)
+  const wasRunning = await isAuditorRunning(pool)
   const { run, result } = await withProgress((bar) => {
     let reportSteps: ReturnType<typeof stepsOf> | null = null
     let currentPhase = ''
@@ -201,7 +196,7 @@ export const verify = async (
     )
   })
   const unverifiedTables = await readUnverifiedTables(pool)
-  const isRunning = wasRunning || (await isServerRunning(pool))
+  const isRunning = wasRunning || (await isAuditorRunning(pool))
   const maxUnsealed = input.maxUnsealed ?? (isRunning ? null : 0)
   const json = {
     ...run,

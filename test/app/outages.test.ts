@@ -53,6 +53,9 @@ const databaseMetrics = [
   'farebox_queue_failing',
   'farebox_webhook_fan_out_targets',
   'farebox_webhook_endpoints',
+  'farebox_seal_problem',
+  'farebox_law_problem',
+  'farebox_open_violations',
 ]
 
 for (const [what, fail] of [

@@ -26,7 +26,7 @@ const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
 
 test('doctor reports a healthy server, its addresses, and the state of its log', async (t) => {
   const FAREBOX_DATA = await dataDirectory(t)
-  const server = await startFarebox(t, { FAREBOX_DATA })
+  const server = await startFarebox(t, { FAREBOX_DATA, FAREBOX_AUDITOR: 'on' })
   const env = { FAREBOX_DATA, PORT: new URL(server.baseUrl).port }
   const first = await examine(t, env)
   assert.ok(first.healthy, JSON.stringify(first.findings))
