@@ -6,4 +6,4 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { runAuditor } = await import('./app/auditor.ts')
 
-await runAuditor()
+await runAuditor(Date.now)

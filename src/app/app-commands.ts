@@ -110,8 +110,8 @@ worker that begins to fail or works again is reported within a second.`,
     name: 'audit',
     details: `"npm start" starts the auditor in a process of its own. Run it by itself on another machine, or where a server
 runs with roles.`,
-    run: async () => async () => {
-      await (await import('./auditor.ts')).runAuditor()
+    run: async () => async (_context, _input, systemClock) => {
+      await (await import('./auditor.ts')).runAuditor(systemClock)
       return new Promise<never>(() => undefined)
     },
   }),

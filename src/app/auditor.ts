@@ -65,11 +65,11 @@ const openInto = async (closing: CloseStack, options: AuditorOptions): Promise<A
 }
 
 /** Runs this process as the auditor, until a signal. */
-export const runAuditor = (): Promise<void> => {
+export const runAuditor = (systemClock: Clock): Promise<void> => {
   setPriority(lowPriority)
   const kill = () => process.kill(process.pid, 'SIGKILL')
   return runWorker('the auditor', async ({ config, logger }) => ({
-    ...(await openAuditor({ config, systemClock: Date.now, logger, kill })),
+    ...(await openAuditor({ config, systemClock, logger, kill })),
     worker: `auditor ${process.pid}`,
   }))
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
+import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { asOperator } from '../support/demo-env.ts'
@@ -81,7 +82,10 @@ test('without an auditor orders continue, and readyz, metrics and doctor say tha
   assert.equal(ready.status, 200)
   assert.match(notes.laws, /^events wait for \d+ s to be checked: the auditor does not run, or/)
   const metrics = await (await fetch(`${baseUrl}/metrics`, asOperator)).text()
-  const lag = /^farebox_projection_lag_positions\{group="laws"\} (\d+)$/m.exec(metrics)
+  const lag = new RegExp(
+    `^farebox_projection_lag_positions{group="${invariantGroup.name}"} (\\d+)$`,
+    'm',
+  ).exec(metrics)
   assert.equal(Number(lag?.[1]), await core.log.head())
   assert.equal((await auditorFinding(env)).found, 'none runs')
 })

@@ -26,6 +26,7 @@ describe('the structure of the source', () => {
   test('only entry points read the system clock', () => {
     const readers = files.filter((file) => /Date\.now/.test(textOf(file)))
     assert.deepEqual(readers.sort(), [
+      'src/audit-worker.ts',
       'src/cli.ts',
       'src/freelist-worker.ts',
       'src/gateway-worker.ts',
