@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { openAuditor } from '../../src/app/auditor.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { type DemoFile, readDemoFile, writeDemoFile } from '../../src/app/demo/demo-file.ts'
 import { openFarebox, roles } from '../../src/app/start.ts'
@@ -28,15 +29,17 @@ const seed = ({ url }: { readonly url: string }): Promise<Seed> =>
   inFolder(async (dataDir) => {
     const keys = demoKeys()
     const config = readConfig({ ...demoEnv(url, dataDir, keys), PORT: '0', FAREBOX_SEAL_SECONDS: '1' })
-    const farebox = await openFarebox({
+    const parts = {
       config,
-      roles,
       systemClock: Date.now,
-      monotonicMs: () => performance.now(),
       logger: createLogger('fatal'),
       kill: () => process.kill(process.pid, 'SIGKILL'),
-    })
+    }
+    const farebox = await openFarebox({ ...parts, roles, monotonicMs: () => performance.now() })
     await farebox.projecting.caughtUp(60_000)
+    const auditor = await openAuditor(parts)
+    await auditor.core.projecting.caughtUp(60_000)
+    await auditor.close()
     await farebox.close()
     const demo = await readDemoFile(dataDir)
     if (demo === null) throw new Error('the template has no demo')
