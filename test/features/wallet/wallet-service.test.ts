@@ -172,7 +172,7 @@ test('a movement of an unreadable wallet delays no other', async (t) => {
     metadata: JSON.stringify({ ...cause, recordedAt: isoTime(Date.now()) }),
   }
   await log.append(ledgerStream(buyers[0].accountId), 'noStream', [event])
-  await until(() => world.projections.caughtUp())
+  // The books stop at the unknown event: only the other groups catch up.
   await until(async () => (await pool.query('select from read.open_movements')).rowCount === 2)
   const reactor = startMovementReactor({
     scheduler: testScheduler(),
