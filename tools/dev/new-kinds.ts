@@ -46,7 +46,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
       [
         'test/golden/make.ts',
         below('makeGatewayChanges(history)'),
-        "fact(sampleThingRef(buyer).stream, ...factsOf(decideSampleThing(null, 'golden')))",
+        "fact(sampleThingRef(buyer).stream, ...eventsOf(decideSampleThing(null, 'golden')))",
       ],
       [
         decision,
