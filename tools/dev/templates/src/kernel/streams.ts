@@ -3,5 +3,5 @@ import type { StreamName } from '../../../../../src/kernel/streams.ts'
 
 const streamName = (name: string): StreamName => name as StreamName
 
-/** Stands for the line that `npm run new -- event` prints for src/kernel/streams.ts. */
+/** Only for the compilation of this template. `npm run new -- event` prints this line for src/kernel/streams.ts. */
 export const sampleThingStream = (account: AccountId): StreamName => streamName(`samplething-${account}`)

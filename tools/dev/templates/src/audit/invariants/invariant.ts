@@ -24,5 +24,5 @@ type Rules<Row extends object> = {
   }
 }
 
-/** Stands for `invariant` of src/audit/invariants/invariant.ts once src/domain/events.ts lists the new event. */
+/** Only for the compilation of this template. The created file uses src/audit/invariants/invariant.ts instead. */
 export const invariant = declare as unknown as <Row extends object>(rules: Rules<Row>) => ReadModel

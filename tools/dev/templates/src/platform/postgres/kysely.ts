@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 
-/** Stands for `Db` of src/platform/postgres/kysely.ts once projections/groups.ts lists the new read model. */
+/** Only for the compilation of this template. The created file uses `Db` of src/platform/postgres/kysely.ts instead. */
 export type Db = Kysely<{
   readonly 'read.sample_thing': { readonly accountId: string; readonly value: string }
 }>
