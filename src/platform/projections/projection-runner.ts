@@ -81,15 +81,16 @@ export type RunnerOptions = {
 /** Folds the log into the read tables of all groups. Each group has one owner process at a time. */
 export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
   const { pool, log, groups, logger, decode, clock } = options
-  const names = groups.map(({ name }) => name)
   const { elsewhere = [] } = options
-  const progress = createProgress({ pool, groups: names })
+  const names = groups.map(({ name }) => name)
+  const allNames = [...names, ...elsewhere]
+  const progress = createProgress({ pool, groups: allNames })
   const gate = createGate()
   const stopping = new AbortController()
   // Every wait of every group listens to the signal.
   setMaxListeners(0, stopping.signal)
   const health = new Map<string, GroupHealth>(
-    [...names, ...elsewhere].map((group) => [group, { group, state: 'starting', error: null }]),
+    allNames.map((group) => [group, { group, state: 'starting', error: null }]),
   )
   let loops: readonly Promise<void>[] = []
 
@@ -147,10 +148,10 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
   }
 
   const lagOf = async (group: string, head: number): Promise<GroupLag> => {
-    const known = elsewhere.includes(group) ? 0 : Math.max(0, progress.position(group))
+    const known = Math.max(0, progress.position(group))
     // The known checkpoint of another owner may be outdated.
     const checkpoint = known >= head ? null : await readCheckpoint(pool, group)
-    if (checkpoint && !elsewhere.includes(group)) progress.advance(group, checkpoint)
+    if (checkpoint) progress.advance(group, checkpoint)
     const position = checkpoint?.position ?? known
     const [first] = position < head ? await log.readAll(position, 1) : []
     if (!first) return { group, positions: 0, seconds: 0 }
@@ -169,7 +170,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     health: () => [...health.values()],
     lag: async () => {
       const head = await log.head()
-      return Promise.all([...names, ...elsewhere].map((group) => lagOf(group, head)))
+      return Promise.all(allNames.map((group) => lagOf(group, head)))
     },
     caughtUp: async (timeoutMs = 1000) => {
       const head = await log.head()
