@@ -24,8 +24,6 @@ type AuditorOptions = {
 
 export type Auditor = {
   readonly core: Core & Pick<ServerCore, 'projecting'>
-  /** Resolves when the auditor cannot continue. Then close and end the process. */
-  readonly failed: Promise<Error>
   /** Seals the rest of the log and closes everything. */
   close(): Promise<void>
 }
@@ -61,15 +59,15 @@ const openInto = async (closing: CloseStack, options: AuditorOptions): Promise<A
   await start({ folds: true })
   const core = { ...opened, projecting }
   await startAuditing(core, closing, { ...config, systemClock, checked })
-  return { core, failed: core.failed, close: closing.close }
+  return { core, close: closing.close }
 }
 
 /** Runs this process as the auditor, until a signal. */
 export const runAuditor = (systemClock: Clock): Promise<void> => {
   setPriority(lowPriority)
   const kill = () => process.kill(process.pid, 'SIGKILL')
-  return runWorker('the auditor', async ({ config, logger }) => ({
-    ...(await openAuditor({ config, systemClock, logger, kill })),
-    worker: `auditor ${process.pid}`,
-  }))
+  return runWorker('the auditor', async ({ config, logger }) => {
+    const { core, close } = await openAuditor({ config, systemClock, logger, kill })
+    return { worker: `auditor ${process.pid}`, failed: core.failed, close }
+  })
 }

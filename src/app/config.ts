@@ -136,9 +136,7 @@ export const settings = {
   ...sealTargetSettings,
   FAREBOX_LAWS: onOff
     .prefault('on')
-    .describe(
-      'on: check events against the invariants before they are sealed. off: only "ledger verify" checks them.',
-    ),
+    .describe('on: the auditor checks events against the invariants. off: only "ledger verify" checks them.'),
   FAREBOX_AUDITOR: onOff
     .prefault('on')
     .describe(
@@ -230,7 +228,7 @@ export type Config = {
   readonly seal: { readonly events: number; readonly seconds: number }
   /** The store that each seal is delivered to, and its credentials. */
   readonly sealTarget: StoreSettings
-  /** Whether events are checked against the invariants before they are sealed. */
+  /** Whether the auditor checks events against the invariants. */
   readonly checkInvariants: boolean
   /** Whether a start without roles also starts the auditor. */
   readonly auditor: boolean

@@ -133,7 +133,7 @@ export const openCoreOn = async (
     logWait?.end()
     return log.close()
   })
-  // A server waits for the log here and reports it. A command may not need the log.
+  // A server and an auditor wait for the log here and report it. A command may not need the log.
   if (role !== 'command') await log.logId()
   const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: reportClock })
   closing.add(periodGuard.stop)

@@ -52,7 +52,7 @@ export const verifyInput = {
   publicKey: option('<file>', 'the key that must have signed, PEM or hex; default: the key of the settings'),
   maxUnsealed: option(
     '<n>',
-    'exit code 1 if more events than this are not sealed. Default: 0 if no server is running, else any number',
+    'exit code 1 if more events than this are not sealed. Default: 0 if no auditor is running, else any number',
     wholeNumber(0),
   ),
   list: flag('print the checks and what each of them proves; reads no database'),
@@ -72,7 +72,7 @@ export const decideInput = {
 export const commands: readonly Register[] = [
   command({
     name: 'ledger seal',
-    about: 'seal new events of the log now; a running server does so by itself',
+    about: 'seal new events of the log now; a running auditor does so by itself',
     input: {
       remakeDigests: flag(
         'first recompute the digests of all events, e.g. after a log was restored to an earlier point',
@@ -123,7 +123,7 @@ export const commands: readonly Register[] = [
   }),
   command({
     name: 'ledger seals deliver',
-    about: 'deliver missing seals to FAREBOX_SEAL_TARGET now; a running server does so by itself',
+    about: 'deliver missing seals to FAREBOX_SEAL_TARGET now; a running auditor does so by itself',
     input: { again: flag('deliver all seals, from the first one, to a place that lost some') },
     run: async () => (await externalSeals()).deliver,
   }),
@@ -173,7 +173,7 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
     about: 'list the events that violate an invariant; exit code 1 if one is not acknowledged',
     input: { open: flag('only violations that are not acknowledged') },
     details:
-      'While one is open, a running server does what FAREBOX_AUDIT_ACTION says; "ledger decide" acknowledges it.',
+      'While one is open, the auditor does what FAREBOX_AUDIT_ACTION says; "ledger decide" acknowledges it.',
     run: async () => (await violations()).violationReport,
   }),
   command({

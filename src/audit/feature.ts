@@ -13,7 +13,7 @@ import { readWorkerRuns } from '../platform/work/worker-runs.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { type Delivery, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
-import { requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
+import { readAllOpenViolations, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
@@ -25,7 +25,7 @@ import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
-import { openViolationsText, readOpenViolations } from './violations.ts'
+import { openViolationsText } from './violations.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants. */
@@ -39,23 +39,13 @@ export type AuditSettings = {
 
 const secondsText = (ms: number): string => `${Math.round(ms / 1000)} s`
 
-/** The position up to which the auditor checked the log, the open violations up to there, and an alarm text. */
-const readFindings = async (
-  core: ServerCore,
-  checked: CheckedEvents,
-): Promise<{ readonly through: number; readonly open: number; readonly problem: string | null }> => {
+/** The position up to which the auditor checked the log, and the open violations up to there. */
+const readFindings = async (core: ServerCore, checked: CheckedEvents) => {
   const through = (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0
   // The tables exist from the first checked event on.
-  if (through === 0) return { through, open: 0, problem: null }
-  let { count, first } = await readOpenViolations(core.pool)
-  // The record of the auditor also has the violations whose rows were deleted.
-  let recorded = 0
-  for await (const violation of checked.open(core.log, ({ position }) => position <= through)) {
-    recorded += 1
-    first ??= violation
-  }
-  count = Math.max(count, recorded)
-  return { through, open: count, problem: openViolationsText({ count, first }) }
+  const open =
+    through === 0 ? { count: 0, first: null } : await readAllOpenViolations({ ...core, checked }, through)
+  return { through, open }
 }
 
 /** The probe of violations. It is a note: orders can still be placed. */
@@ -63,7 +53,8 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
   check: async () => {
-    const { through, problem } = await readFindings(core, checked)
+    const { through, open } = await readFindings(core, checked)
+    const problem = openViolationsText(open)
     if (problem !== null) return problem
     const waitedMs = (await waitAfter(core, through)) ?? 0
     return waitedMs <= lateMs
@@ -157,12 +148,12 @@ const registerAuditGauges = (
       [
         'farebox_law_problem',
         '1 while an event of the log violates an invariant and no operator acknowledged it.',
-        ({ problem }) => (problem === null ? 0 : 1),
+        ({ open }) => Math.min(1, open.count),
       ],
       [
         'farebox_open_violations',
         'Violations of invariants that no operator acknowledged.',
-        ({ open }) => open,
+        ({ open }) => open.count,
       ],
     ])
   if (location !== null)

@@ -30,18 +30,27 @@ const waitMs = 1_000
 const maxWaitAttempts = 60
 
 /**
- * An alarm text about the open violations; null without any.
+ * The open violations of the tables, and those whose rows were deleted: the record of the auditor has them.
  * @param through the position up to which the tables have the violations
  */
-export const readViolationProblem = async (
-  { pool, log, checked }: Pick<InvariantCheckDependencies, 'pool' | 'log' | 'checked'>,
+export const readAllOpenViolations = async (
+  {
+    pool,
+    log,
+    checked,
+  }: Pick<InvariantCheckDependencies, 'pool' | 'log'> & {
+    readonly checked: Pick<CheckedEvents, 'open'>
+  },
   through: number,
-): Promise<string | null> => {
-  const problem = openViolationsText(await readOpenViolations(pool))
-  if (problem !== null) return problem
-  for await (const hiddenViolation of checked.open(log, ({ position }) => position <= through))
-    return openViolationsText({ count: 1, first: hiddenViolation })
-  return null
+): Promise<Pick<OpenViolations, 'count' | 'first'>> => {
+  const stored = await readOpenViolations(pool)
+  let { first } = stored
+  let recorded = 0
+  for await (const violation of checked.open(log, ({ position }) => position <= through)) {
+    recorded += 1
+    first ??= violation
+  }
+  return { count: Math.max(stored.count, recorded), first }
 }
 
 type InvariantCheckDependencies = {
@@ -80,7 +89,7 @@ export const requireInvariantsHold = async (
         `the invariants are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
-  const problem = await readViolationProblem(dependencies, position)
+  const problem = openViolationsText(await readAllOpenViolations(dependencies, position))
   if (problem !== null) throw new UnresolvedViolation(problem)
   // Only in Postgres the ordinal of the last sealed event equals its position.
   const uncheckedProblem = isLogInPostgres
@@ -89,11 +98,6 @@ export const requireInvariantsHold = async (
   if (uncheckedProblem !== null) throw new UnresolvedViolation(uncheckedProblem)
   const guardProblem = await readGuardProblem(pool)
   if (guardProblem !== null) throw new UnresolvedViolation(guardProblem)
-}
-
-export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {
-  /** The open violations at the last check. */
-  open(): Pick<OpenViolations, 'count' | 'first'>
 }
 
 const monitorActor = { kind: 'system', name: 'law-guard' } as const
@@ -174,9 +178,8 @@ export const startViolationMonitor = (dependencies: {
   readonly logger: Logger
   readonly blocks: boolean
   readonly intervalMs?: number
-}): ViolationMonitor => {
+}): Pick<RunningWorker, 'stop'> => {
   const { scheduler, pool, log, runner, checked, progress, logger, blocks } = dependencies
-  let openViolations: OpenViolations = { count: 0, first: null, digest: '' }
   /** The number of open violations that are missing in the tables. */
   let hiddenCount = 0
   /** The state in which all violations were processed. */
@@ -229,11 +232,10 @@ export const startViolationMonitor = (dependencies: {
   const check = async (): Promise<void> => {
     // There is nothing to check before the tables exist.
     if (!(await progress.reached(invariantGroup.name, 0, 0))) return
-    openViolations = await readOpenViolations(pool)
-    const currentState = `${openViolations.digest} ${checked.found()}`
+    const { digest } = await readOpenViolations(pool)
+    const currentState = `${digest} ${checked.found()}`
     if (currentState === processedState && hiddenCount === 0) return
     processedState = (await processAll()) ? currentState : ''
   }
-  const { stop } = scheduler.start(invariantMonitor, check, { everyMs: dependencies.intervalMs })
-  return { open: () => ({ count: openViolations.count + hiddenCount, first: openViolations.first }), stop }
+  return scheduler.start(invariantMonitor, check, { everyMs: dependencies.intervalMs })
 }

@@ -3,13 +3,14 @@ import { followers } from '../../../projections/groups.ts'
 import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
+import { readAllOpenViolations } from '../../audit/invariant-monitor.ts'
 import { invariantGroup } from '../../audit/invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from '../../audit/overdue-checks.ts'
 import { sealer } from '../../audit/seals/sealer.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { sealKeyOf } from '../../audit/seals/seals-file.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
-import { readOpenViolations, violationText } from '../../audit/violations.ts'
+import { violationText } from '../../audit/violations.ts'
 import { readFutureTime } from '../../features/finance/index.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
@@ -95,8 +96,8 @@ const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<
   const waitText = `${found}; later events have waited for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
   if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(waitText)
   return serverRuns
-    ? wrong(waitText, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
-    : note(waitText, 'a running server seals by itself; "ledger seal" does it now')
+    ? wrong(waitText, 'run "ledger verify": the auditor stops sealing a log that is not what was sealed')
+    : note(waitText, 'a running auditor seals by itself; "ledger seal" does it now')
 }
 
 /** Checks that seals reach their target. Orders never wait for it. */
@@ -115,19 +116,19 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
   } catch (error) {
     const problem =
       error instanceof StoreFailed ? `${lag.target}: ${error.message}` : (error as Error).message
-    return wrong(problem, 'fix this; "ledger seals deliver" retries now, a running server retries by itself')
+    return wrong(problem, 'fix this; "ledger seals deliver" retries now, a running auditor retries by itself')
   } finally {
     await store.close()
   }
   if (lag.problem === null && lag.seals === 0) return ok(`${lag.target} has every seal`)
   const found = `${lag.target} is ${lagText(lag, context.clock())}`
   if (lag.problem !== null)
-    return wrong(found, 'fix this; "ledger seals deliver" retries now, a running server retries by itself')
+    return wrong(found, 'fix this; "ledger seals deliver" retries now, a running auditor retries by itself')
   const waitsMs = lag.since === null ? 0 : context.clock() - Date.parse(lag.since)
   if (waitsMs <= lateMs) return ok(found)
   return serverRuns
-    ? wrong(found, 'start the server with the same FAREBOX_SEAL_TARGET')
-    : note(found, 'a running server delivers them; "ledger seals deliver" does it now')
+    ? wrong(found, 'start the auditor with the same FAREBOX_SEAL_TARGET')
+    : note(found, 'a running auditor delivers them; "ledger seals deliver" does it now')
 }
 
 /** Checks that an auditor runs and is not late. */
@@ -150,13 +151,14 @@ const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Prom
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )
   if (!rows[0]!.made) return note('not checked yet', 'the auditor checks when it starts')
-  const openViolations = await readOpenViolations(pool)
-  const todo = '"ledger breaches" lists them, "ledger decide" acknowledges them'
-  if (openViolations.first !== null)
-    return wrong(`${openViolations.count} open, the first: ${violationText(openViolations.first)}`, todo)
-  for await (const hiddenViolation of createCheckedEvents({ pool, log, master: keys.master }).open(log))
-    return wrong(violationText(hiddenViolation), todo)
-  return ok('none is open')
+  const checked = createCheckedEvents({ pool, log, master: keys.master })
+  const { count, first } = await readAllOpenViolations({ pool, log, checked }, Number.POSITIVE_INFINITY)
+  return first === null
+    ? ok('none is open')
+    : wrong(
+        `${count} open, the first: ${violationText(first)}`,
+        '"ledger breaches" lists them, "ledger decide" acknowledges them',
+      )
 }
 
 /** Finds changes of the database that could hide a violation. */

@@ -59,8 +59,6 @@ export type SealerDependencies = {
 }
 
 export type Sealer = {
-  /** An alarm text while nothing is sealed; null when nothing is wrong. */
-  problem(): string | null
   /** Seals the rest of the log if this process is the sealer, and stops. A seal that takes too long is omitted. */
   stop(): Promise<void>
 }
@@ -109,7 +107,6 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
     lastSealMs = defaultLastSealMs,
   } = dependencies
   const runs = scheduler.record(sealer)
-  let problem: string | null = null
   let backoffMs = firstBackoffMs
   /**
    * When the oldest unsealed event must be sealed, on the monotonic clock. The end of a session does not postpone it.
@@ -117,7 +114,6 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
   let dueAtMs: number | null = null
 
   const onError = (error: unknown): number => {
-    problem = (error as Error).message
     if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
     else logger.warn({ err: error }, 'sealing failed and is tried again')
     backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
@@ -153,7 +149,6 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
     await dependencies.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
     signal.throwIfAborted()
     const seal = await sealing.seal(createCause())
-    problem = null
     backoffMs = firstBackoffMs
     dueAtMs = null
     if (seal === null) return
@@ -225,5 +220,5 @@ export const startSealer = (dependencies: SealerDependencies): Sealer => {
     }
   }
   const { stop } = scheduler.lead(sealer, work, { answerTimeoutMs, onError })
-  return { problem: () => problem, stop }
+  return { stop }
 }

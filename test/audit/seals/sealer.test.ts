@@ -30,7 +30,16 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
   const start = (more: Partial<SealerDependencies> = {}) => {
     const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
     const runner = runnerOver(log)
-    const logger = pino({ level: 'silent' })
+    /** The last failure that was logged; null after a seal. */
+    let problem: string | null = null
+    const logger = pino(
+      { level: 'warn' },
+      {
+        write: (line) => {
+          problem = JSON.parse(line).err?.message ?? problem
+        },
+      },
+    )
     const backgroundScheduler = createBackgroundScheduler()
     const sealer = startSealer({
       scheduler: testScheduler({ pool }),
@@ -43,6 +52,9 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
       backgroundScheduler,
       logger,
       every,
+      onSeal: () => {
+        problem = null
+      },
       ...more,
     })
     let stopped: Promise<void> | null = null
@@ -56,7 +68,7 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
       return stopped
     }
     t.after(once)
-    return { ...sealer, stop: once }
+    return { problem: () => problem, stop: once }
   }
   return { ...world, start }
 }
