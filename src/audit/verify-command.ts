@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type pg from 'pg'
 import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -8,6 +9,7 @@ import type { InputOf } from '../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
+import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns, trafficTable } from './checks/record-checks.ts'
@@ -157,13 +159,27 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
-/** Whether an auditor is running. One whose sealer waits after a failure has no lock. */
-const isAuditorRunning = async (pool: pg.Pool): Promise<boolean> => {
-  if (await isLocked(pool, sealerLock)) return true
+/** Whether another process has a connection of this name to the database. */
+const isConnected = async (pool: pg.Pool, applicationName: string): Promise<boolean> => {
   const { rowCount } = await pool.query(
-    "select from pg_stat_activity where datname = current_database() and application_name = 'farebox-auditor' limit 1",
+    'select from pg_stat_activity where datname = current_database() and application_name = $1::text limit 1',
+    [applicationName],
   )
   return rowCount === 1
+}
+
+/** Whether an auditor is running. One whose sealer waits after a failure has no lock. */
+const isAuditorRunning = async (pool: pg.Pool): Promise<boolean> =>
+  (await isLocked(pool, sealerLock)) || isConnected(pool, 'farebox-auditor')
+
+/** Whether an auditor is running, or starts within 10 seconds beside a server that is running. */
+const hasAuditor = async (pool: pg.Pool): Promise<boolean> => {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    if (await isAuditorRunning(pool)) return true
+    if (performance.now() > deadline || !(await isConnected(pool, workerSession))) return false
+    await setTimeout(250)
+  }
 }
 
 /** Verifies the whole log. @throws CliRefusal `log_differs`, `log_unsealed` */
@@ -196,7 +212,8 @@ export const verify = async (
     )
   })
   const unverifiedTables = await readUnverifiedTables(pool)
-  const isRunning = wasRunning || (await isAuditorRunning(pool))
+  const isUnsealed = input.maxUnsealed === undefined && result.seals.unsealed > 0
+  const isRunning = wasRunning || (await (isUnsealed ? hasAuditor(pool) : isAuditorRunning(pool)))
   const maxUnsealed = input.maxUnsealed ?? (isRunning ? null : 0)
   const json = {
     ...run,

@@ -116,6 +116,7 @@ test('a server that is killed around the payment of a customer places its order 
   })
   const { body: wallet } = await call(`${running.baseUrl}/api/v1/wallet`, key)
   assert.equal(wallet.balanceCents, startCents - requestCount * quote.yourCostCents)
+  assert.equal((await operate(['ledger', 'seal'], env)).code, 0)
   const verified = await operate(['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out.slice(0, 2_000))
   await running.stop()

@@ -161,6 +161,7 @@ describe('payments through two processes on one database that are killed', () =>
         )
       }
     assert.equal(Number(rows[0]?.total), found.payments)
+    assert.equal((await operate(['ledger', 'seal'], env)).code, 0)
     const verified = await operate(['ledger', 'verify'], env)
     assert.equal(verified.code, 0, verified.out + verified.err)
     await Promise.all([last.stop(), other.process.stop()])

@@ -15,7 +15,7 @@ test('the migration from another panel runs as printed, and ends with the old ba
 }, async (t) => {
   assert.equal(blocks.length, 6)
   const dataDir = await dataDirectory(t)
-  const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
+  const server = await startFarebox(t, { FAREBOX_DATA: dataDir, FAREBOX_AUDITOR: 'on' })
   const script = blocks
     .map((block) => `printf '\\n==\\n'\n${block}`)
     .join('\n')

@@ -25,6 +25,7 @@ describe('the README and the tour', () => {
     const dataDir = await dataDirectory(t)
     const server = await startFarebox(t, {
       FAREBOX_DATA: dataDir,
+      FAREBOX_AUDITOR: 'on',
       FAREBOX_GATEWAY_WORKERS: '1',
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
     })

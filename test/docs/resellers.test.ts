@@ -16,7 +16,7 @@ test("a reseller's first hour runs as the page describes, from terms to margins"
 }, async (t) => {
   assert.equal(blocks.length, 8)
   const dataDir = await dataDirectory(t)
-  const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
+  const server = await startFarebox(t, { FAREBOX_DATA: dataDir, FAREBOX_AUDITOR: 'on' })
   const script = blocks
     .map((block, n) => `printf '\\n== ${n}\\n'\n${block}`)
     .join('\n')

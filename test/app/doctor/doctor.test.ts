@@ -10,6 +10,7 @@ import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { readDataUser } from '../../../src/platform/postgres/data-lock.ts'
 import { dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
 import { startKeeper } from '../../support/s3-stand-in.ts'
+import { until } from '../../support/until.ts'
 
 const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
   const { code, out, err } = await farebox(t, ['doctor', '--json'], env)
@@ -28,7 +29,13 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   const FAREBOX_DATA = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA, FAREBOX_AUDITOR: 'on' })
   const env = { FAREBOX_DATA, PORT: new URL(server.baseUrl).port }
-  const first = await examine(t, env)
+  const first = await until(
+    async () => {
+      const report = await examine(t, env)
+      return report.by('auditor').state === 'ok' ? report : null
+    },
+    { what: 'the auditor' },
+  )
   assert.ok(first.healthy, JSON.stringify(first.findings))
   assert.equal(first.by('data directory').found, FAREBOX_DATA)
   assert.equal(first.by('server').found, `ready on ${server.baseUrl} (process ${server.pid})`)

@@ -57,6 +57,7 @@ test('a backup under load restores into a new database, which passes verificatio
   assert.equal(restored.code, 0, restored.err)
   assert.equal(JSON.parse(restored.out).position, position)
   const server = await startFarebox(t, restoredEnv)
+  assert.equal((await farebox(t, ['ledger', 'seal'], restoredEnv)).code, 0)
   const verified = await farebox(t, ['ledger', 'verify', '--json'], restoredEnv)
   assert.equal(verified.code, 0, verified.out)
 
@@ -91,6 +92,7 @@ test('a backup is complete right after a refused append, and the restored log co
   const server = await startFarebox(t, restoredEnv)
   const placed = await order(server.baseUrl, demo.buyer.key)
   assert.equal(placed.status, 201, JSON.stringify(placed.body))
+  assert.equal((await farebox(t, ['ledger', 'seal'], restoredEnv)).code, 0)
   const verified = await farebox(t, ['ledger', 'verify', '--json'], restoredEnv)
   assert.equal(verified.code, 0, verified.out)
   await server.stop()

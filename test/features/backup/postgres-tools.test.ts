@@ -69,6 +69,7 @@ const goesOn = async (
 ): Promise<void> => {
   const restored = { ...env, DATABASE_URL: url }
   const server = await startFarebox(t, restored)
+  assert.equal((await operate(['ledger', 'seal'], restored)).code, 0)
   const verified = await operate(['ledger', 'verify', '--json'], restored)
   assert.equal(verified.code, 0, `${verified.out}${verified.err}`)
   for (const { key: idempotencyKey, orderId } of known) {
@@ -137,6 +138,7 @@ test('with two roles pg_restore creates a database that both roles can use as be
   const { DATABASE_OWNER_URL: _, ...alone } = both.env
   const rebuilt = await operate(['projections', 'rebuild', 'all'], alone)
   assert.equal(rebuilt.code, 0, rebuilt.err)
+  assert.equal((await operate(['ledger', 'seal'], alone)).code, 0)
   const verified = await operate(['ledger', 'verify'], alone)
   assert.equal(verified.code, 0, `${verified.out}${verified.err}`)
 })

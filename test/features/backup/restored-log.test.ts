@@ -44,7 +44,7 @@ const dumpLog = async (t: TestContext, url: string) => {
 test('a start detects a log restored to an earlier point that has grown past its projections again', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { env, farebox: running, baseUrl, demo } = await testApp(t)
+  const { env, farebox: running, auditor, baseUrl, demo } = await testApp(t, { audits: true })
   const { key } = demo.buyer
   await place(baseUrl, key)
   await farebox(t, ['ledger', 'seal'], env)
@@ -58,7 +58,7 @@ test('a start detects a log restored to an earlier point that has grown past its
     { everyMs: 100 },
   )
   assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
-  await running.close()
+  await Promise.all([running.close(), auditor?.close()])
   const former = await query('select name, position::int, last_event from engine.checkpoints order by name')
   for (const { last_event } of former) assert.match(String(last_event), /^[0-9a-f-]{36}$/)
 
@@ -95,6 +95,7 @@ test('a start detects a log restored to an earlier point that has grown past its
   assert.equal((await farebox(t, ['ledger', 'seal', '--remake-digests'], env)).code, 0)
   const again = await startFarebox(t, { ...env, LOG_LEVEL: 'warn' })
   await place(again.baseUrl, key)
+  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
   const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out + verified.err)
   await until(

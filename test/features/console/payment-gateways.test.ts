@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { createGateways } from '../../../src/features/payments/gateways.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
-import { operate } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -168,8 +167,7 @@ test('the gateways of the service have pages, and a test payment takes the norma
   assert.equal((await operator.get(`${page}/service-stripe`)).status, 404)
   const plain = await staffBrowser(app, ['operator'])
   assert.doesNotMatch((await plain.open(page)).html, /\/console\/finance\//)
-  const verified = await operate(['ledger', 'verify'], app.env)
-  assert.equal(verified.code, 0, verified.err)
+  await app.verified()
 })
 
 test("the information about a reseller's gateways has no secret, and shows which of two is preferred", async (t) => {
