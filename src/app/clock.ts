@@ -88,13 +88,18 @@ export type ClockGuard = {
 }
 
 const comparison = { about: "Compares the clock with Postgres's", per: 'process' } as const
-const trigger = { everyMs: 5_000, or: 'the clock leaps' } as const
+const trigger = { everyMs: 5_000, quietMs: 20_000, or: 'the clock leaps' } as const
 
 export const clockComparison = worker({ ...comparison, name: 'clock-guard', trigger, process: 'server' })
 
 /** For processes that only need the time and decide nothing. */
 export const gatewayClock = worker({ ...comparison, name: 'gateway-clock', trigger, process: 'gateway' })
-export const freeListClock = worker({ ...comparison, name: 'free-list-clock', trigger, process: 'free-list' })
+export const freeListClock = worker({
+  ...comparison,
+  name: 'free-list-clock',
+  trigger: { ...trigger, everyMs: 20_000 },
+  process: 'free-list',
+})
 
 /** The problem of a clock that is `aheadMs` milliseconds ahead of Postgres's; null: none. */
 export const skewProblem = (aheadMs: number): string | null =>
@@ -103,8 +108,8 @@ export const skewProblem = (aheadMs: number): string | null =>
     : null
 
 /**
- * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds, and at once after a
- * leap. After a leap the clock counts as wrong until it is compared. Otherwise an order decided a day ahead would stay
+ * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds (every 20 while
+ * nothing happens), and at once after a leap. After a leap the clock counts as wrong until it is compared. Otherwise an order decided a day ahead would stay
  * in the log, with spending caps reset and rentals expired.
  */
 export const startClockGuard = (dependencies: {

@@ -233,6 +233,7 @@ const openInto = async (
     onTrouble: (what, err) => logger.warn({ err }, what),
   })
   closing.add(announcements.close)
+  if (config.eventStoreUrl === null) scheduler.follow(announcements.onActivity)
   const rentals = startRentalListeners({
     scheduler,
     pool,

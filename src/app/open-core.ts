@@ -115,6 +115,7 @@ export const openCoreOn = async (
     clockOffsetMs: options.clock === undefined ? clockOffsetOf(config) : undefined,
     onSetBack: logSetBack.resolve,
   })
+  if (opened.onActivity && role !== 'command') scheduler.follow(opened.onActivity)
   const waitingLog = logWait?.log(opened) ?? opened
   const guardedLog =
     options.clock === undefined

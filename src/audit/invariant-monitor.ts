@@ -159,7 +159,7 @@ const blockAccount = async (
 export const invariantMonitor = worker({
   name: 'law-guard',
   about: 'Reports events that break an invariant, and blocks their accounts if a setting says so',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 20_000 },
   per: 'process',
   process: 'auditor',
 })

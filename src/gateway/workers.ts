@@ -8,14 +8,14 @@ export const followExits = worker({
   name: 'exits',
   about: 'Follows the exits and the health reports of other gateways',
   // Released sessions and dead exits are known to every gateway within this time.
-  trigger: { everyMs: 500 },
+  trigger: { everyMs: 500, quietMs: 5_000 },
 })
 
 export const exitProbes = worker({
   ...gateway,
   name: 'exit-probes',
   about: 'Probes which exits work',
-  trigger: { everyMs: 2_000 },
+  trigger: { everyMs: 2_000, quietMs: 20_000 },
   per: 'cluster',
   lock: lockKeys.probing,
   session: 'farebox-exit-probes',
@@ -25,7 +25,7 @@ export const machineExitProbes = worker({
   ...gateway,
   name: 'machine-exit-probes',
   about: 'Probes which exits on its own machine work',
-  trigger: { everyMs: 2_000 },
+  trigger: { everyMs: 2_000, quietMs: 20_000 },
 })
 
 export const refreshAccess = worker({
@@ -47,7 +47,7 @@ export const rentalListeners = worker({
   name: 'rental-listeners',
   about: 'Listens on the rented addresses of its machine',
   // A renter may connect as soon as the order is answered.
-  trigger: { everyMs: 100 },
+  trigger: { everyMs: 100, quietMs: 10_000 },
 })
 
 /** The background work of a gateway process. */

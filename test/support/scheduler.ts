@@ -17,6 +17,9 @@ export const testScheduler = (
     start: (worker, ...rest) => of(worker).start(worker, ...rest),
     lead: (worker, ...rest) => of(worker).lead(worker, ...rest),
     record: (worker) => of(worker).record(worker),
+    follow: () => undefined,
+    pauseMs: ({ everyMs }) => everyMs,
+    onWake: () => () => undefined,
     stop: async () => undefined,
   }
 }

@@ -17,7 +17,7 @@ const findUnwatchedEveryMs = 60 * 60_000
 export const depositWorker = worker({
   name: pollTable.name,
   about: 'Asks payment gateways for payments whose callbacks were lost',
-  trigger: { everyMs: 5_000 },
+  trigger: { everyMs: 5_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

@@ -142,7 +142,7 @@ export const takeCallback = async (
 export const callbackWorker = worker({
   name: inboxQueue.name,
   about: 'Reads the payments that callbacks report from their gateway, and credits them',
-  trigger: { everyMs: 500, or: 'a callback arrives' },
+  trigger: { everyMs: 500, quietMs: 60_000, or: 'a callback arrives' },
   per: 'process',
   process: 'server',
 })

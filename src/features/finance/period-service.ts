@@ -230,7 +230,7 @@ export type PeriodGuard = {
 export const periodCheck = worker({
   name: 'period-guard',
   about: 'Checks that the clock reads no month that is closed',
-  trigger: { everyMs: 5_000 },
+  trigger: { everyMs: 5_000, quietMs: 60_000 },
   per: 'process',
   process: 'server',
 })

@@ -53,7 +53,7 @@ const reservedForLive = 0.2
 /** The most rows of one claim and of one write. */
 const batch = 2_000
 /** Pause after a claim that found nothing more, milliseconds. */
-const pollPauseMs = 1_000
+const pollPauseMs = 5_000
 /** Results are written after at most this time, milliseconds. */
 const writeWithinMs = 500
 /** How often rows with a due time from a wrong clock are corrected, milliseconds. */

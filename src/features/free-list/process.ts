@@ -72,7 +72,7 @@ export const freeListFeeds = worker({
   ...freeList,
   name: 'free-list-feeds',
   about: 'Reads feeds of free proxies that are due',
-  trigger: { everyMs: 2_000 },
+  trigger: { everyMs: 10_000 },
 })
 
 export const freeListChecks = worker({

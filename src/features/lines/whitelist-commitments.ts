@@ -114,7 +114,7 @@ export const createWhitelistRemovals = ({
 export const whitelistRemoval = worker({
   name: 'whitelist-removals',
   about: 'Records removals of whitelist entries that a crash or an outage left unrecorded',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
 })

@@ -82,7 +82,7 @@ type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revisi
 export const completion = worker({
   name: 'completion',
   about: 'Completes orders and refunds that a crash left open',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
 })

@@ -87,7 +87,7 @@ const cancelClosed = async ({ log, runner }: Dependencies, orderId: OrderId): Pr
 export const awaitingOrders = worker({
   name: 'awaiting-orders',
   about: 'Places or cancels orders that wait for a payment',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

@@ -213,7 +213,7 @@ export const trafficSweep = worker({
   name: 'traffic-sweep',
   about: 'Writes the traffic of plans to the log',
   // A gateway reports twice a second. A webhook receiver is notified of a low plan within two seconds.
-  trigger: { everyMs: 500 },
+  trigger: { everyMs: 500, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

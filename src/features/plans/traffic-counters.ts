@@ -4,6 +4,7 @@ import type { Alarms } from '../../domain/plans/decide.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
+import { logChannel, workAnnouncement } from '../../platform/eventstore/postgres/announcements.ts'
 
 /** A batch of counted bytes, in both directions. */
 export type TrafficBatch = {
@@ -100,7 +101,8 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
             from locked where counter.plan_id = locked.plan_id
           returning counter.plan_id, counter.used_bytes,
                     coalesce(counter.used_bytes >= counter.alarm_bytes, false) as alarmed)
-        select counted.* from taken left join counted on true`,
+        select counted.*, case when alarmed then pg_notify('${logChannel}', '${workAnnouncement}') end
+          from taken left join counted on true`,
       values: [reporter, sequence, iso(nowMs), [...traffic.keys()], [...traffic.values()]],
     })
     if (rows.length === 0) return null

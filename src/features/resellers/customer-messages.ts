@@ -128,7 +128,7 @@ const deliver = async (
 export const messageWorker = worker({
   name: messageQueue.name,
   about: 'Sends customers the outcomes of their paid orders through bots',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

@@ -157,7 +157,7 @@ const finishBatches = async ({ runner, items }: Dependencies): Promise<void> => 
 export const batchWorker = worker({
   name: batchQueue.name,
   about: 'Makes the calls of scrape batches',
-  trigger: { everyMs: 500 },
+  trigger: { everyMs: 500, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

@@ -101,7 +101,7 @@ const cleanupIntervalMs = 60_000
 export const scrapeSweeper = worker({
   name: 'scrapes',
   about: 'Ends scraper calls whose process is gone and erases old results',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

@@ -54,7 +54,7 @@ export const rentalsOver = ({
 export const rentalExpiry = worker({
   name: 'rental-expiry',
   about: 'Ends rentals that expired',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

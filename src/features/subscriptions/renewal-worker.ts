@@ -80,7 +80,7 @@ export const renewalLists = (dependencies: RenewalDependencies): readonly Workli
 export const renewalWorker = worker({
   name: 'renewals',
   about: 'Renews, cancels and expires subscriptions',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })

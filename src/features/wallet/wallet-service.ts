@@ -40,7 +40,7 @@ type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: 
 export const openMovements = worker({
   name: 'open-movements',
   about: 'Finishes manual movements of wallets that a crash left open',
-  trigger: { everyMs: 5_000 },
+  trigger: { everyMs: 5_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
 })

@@ -24,7 +24,7 @@ import type { WebhookValues } from './webhook-vault.ts'
 export const webhookDelivery = worker({
   name: deliveryQueue.name,
   about: 'Sends webhooks',
-  trigger: { everyMs: 500, or: 'a webhook is enqueued' },
+  trigger: { everyMs: 500, quietMs: 60_000, or: 'a webhook is enqueued' },
   per: 'process',
   process: 'server',
 })

@@ -28,7 +28,7 @@ import { appendEvents, type EventAppend } from './settle.ts'
 export const webhookEnqueue = worker({
   name: 'webhook-enqueue',
   about: 'Writes due webhooks to the log, one for each subscribed endpoint',
-  trigger: { everyMs: 500, or: 'a webhook is due' },
+  trigger: { everyMs: 500, quietMs: 20_000, or: 'a webhook is due' },
   per: 'cluster',
   lock: 'webhook reactor',
   session: 'farebox webhooks',
@@ -77,7 +77,7 @@ export const leadEnqueuer = (
           busyUntilMs = performance.now() + busyMs
           return 0
         }
-        return performance.now() < busyUntilMs ? busyPollMs : webhookEnqueue.trigger.everyMs
+        return performance.now() < busyUntilMs ? busyPollMs : null
       }, combinedSignal)
     })
     try {

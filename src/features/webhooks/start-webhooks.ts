@@ -63,7 +63,7 @@ export const startEnqueuer = (dependencies: EnqueuerDependencies): ReturnType<ty
 export const webhookEnqueueRetry = worker({
   name: missedQueue.name,
   about: 'Writes webhooks to the log that could not be written before',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 60_000 },
   per: 'process',
   process: 'server',
 })

@@ -148,9 +148,9 @@ const inParallel = async <Item>(
 }
 
 /**
- * Probes every endpoint of the exits every two seconds and reports changes to all processes. One leader does this; when
+ * Probes every endpoint of the exits every two seconds (twenty while nothing happens) and reports changes to all processes. One leader does this; when
  * it ends, another process takes over. Each machine probes its local exits itself, because the result of another
- * machine does not apply to them. A dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
+ * machine does not apply to them. Under load a dead exit is found within 7 seconds: 2 until the next probe, and 2.5 for each of
  * two attempts without an answer.
  */
 const startProbes = (dependencies: {
@@ -200,7 +200,7 @@ const startProbes = (dependencies: {
           cleanedUpAtMs = clock()
           await deleteExpiredSessions(pool, clock())
         }
-        return exitProbes.trigger.everyMs
+        return null
       }),
     { standbyMs },
   )

@@ -77,6 +77,9 @@ export type SubscribeOptions = {
 /** At most 1 MiB of types, ids, data and metadata in one append, on every adapter. */
 export const maxAppendBytes = 1_048_576
 
+/** Calls the listener when an event is appended or work is announced. Returns the function to unsubscribe. */
+export type Activity = (listener: () => void) => () => void
+
 /**
  * The event log. Two adapters pass one contract suite (`test/platform/eventstore/contract.ts`).
  * Reads never miss an event: once a position was read, no event is added at a lower position.
@@ -124,6 +127,8 @@ export type EventLog = {
   subscribeAll(options: SubscribeOptions): AsyncIterable<readonly StoredEvent[]>
   /** The position of the last event; 0 in an empty log. */
   head(): Promise<number>
+  /** Reports appends of all processes, and announced work. Without it, work is found by polling alone. */
+  readonly onActivity?: Activity
   /** Created with the log, never changes. Checkpoints and snapshots store it. */
   logId(): Promise<string>
   close(): Promise<void>

@@ -55,25 +55,30 @@ export const registerGauge = (registry: Registry, { name, help, read }: GaugeRea
 }
 
 const nanosecondsPerSecond = 1e9
+/** Milliseconds. Each measurement wakes an idle process, and 100 of them a second cost one percent of a core. */
+const delayEveryMs = 100
 
 /**
  * Registers the event loop delay and the memory of the process.
  * @returns a function that stops the measurement
  */
 export const registerRuntimeMetrics = (registry: Registry): (() => void) => {
-  const delay = monitorEventLoopDelay({ resolution: 10 })
+  const delay = monitorEventLoopDelay({ resolution: delayEveryMs })
   delay.enable()
+  // A measured time includes the time between two measurements.
+  const secondsOf = (nanoseconds: number): number =>
+    Math.max(0, nanoseconds / nanosecondsPerSecond - delayEveryMs / 1_000)
   registerGauge(registry, {
     name: 'farebox_event_loop_delay_longest_seconds',
     help: 'The longest time that the event loop was blocked since the last scrape.',
-    read: () => delay.max / nanosecondsPerSecond,
+    read: () => secondsOf(delay.max),
   })
   // Must be read after the gauge above, because reading it resets both.
   registerGauge(registry, {
     name: 'farebox_event_loop_delay_p99_seconds',
     help: 'The 99th percentile of the event loop delay since the last scrape.',
     read: () => {
-      const seconds = delay.percentile(99) / nanosecondsPerSecond
+      const seconds = secondsOf(delay.percentile(99))
       delay.reset()
       return seconds
     },

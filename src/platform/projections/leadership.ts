@@ -57,7 +57,7 @@ const isDataError = (error: unknown): boolean =>
 const maxRead = 1_000
 
 /** After this time an owner without events detects that another program replaced its tables, milliseconds. */
-const fenceCheckMs = 500
+const fenceCheckMs = 5_000
 
 /** Aborts its signal when the group has another epoch. Otherwise it calls `current`. */
 const watchFence = (

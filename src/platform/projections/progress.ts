@@ -112,6 +112,8 @@ const pollMs = 5
 const ownedPollMs = 250
 /** A process that read no checkpoint for this long may have missed changes. It reads one twice a second. */
 const maxUnseenMs = 1_000
+/** An owner checks every five seconds that it is still the owner (leadership.ts). */
+const maxUnseenOwnedMs = 12_000
 
 /**
  * Waits for checkpoints. The owner announces each commit at once. For groups of other processes one query every 5 ms
@@ -255,7 +257,7 @@ export const createProgress = (options: {
       const group = groupNamed(name)
       return {
         version: () =>
-          !group.usable || monotonicMs() - group.seenMs > maxUnseenMs
+          !group.usable || monotonicMs() - group.seenMs > (group.owned ? maxUnseenOwnedMs : maxUnseenMs)
             ? null
             : group.changes.version(tables) + (exact ? group.moveCount : 0),
         onChange: (listener) => group.changes.onChange(tables, listener),

@@ -29,12 +29,21 @@ export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlin
         entry.fromMs = nowMs
         entry.expired()
       }
+    if (entries.size === 0) stop()
   }
-  const stop = every(sweepMs, sweep)
+  let stopSweeping: (() => void) | null = null
+  const stop = (): void => {
+    stopSweeping?.()
+    stopSweeping = null
+  }
   return {
     watch: () => {
       const entry: Entry = { fromMs: clock(), limitMs: Number.POSITIVE_INFINITY, expired: () => undefined }
       entries.add(entry)
+      if (stopSweeping === null) {
+        nowMs = clock()
+        stopSweeping = every(sweepMs, sweep)
+      }
       return {
         within: (ms, expired) => {
           entry.fromMs = clock()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { openSession } from '../postgres/postgres-session.ts'
 import { type Membership, type ProcessGuard, type QueueWork, type RunningQueue, runQueue } from './queue.ts'
 import { bringForward } from './queue-operations.ts'
@@ -25,7 +25,7 @@ export type Workers = {
 export const queueLeases = worker({
   name: 'queue-leases',
   about: 'Releases queue items of ended processes',
-  trigger: { everyMs: 1_000 },
+  trigger: { everyMs: 1_000, quietMs: 2_000 },
   per: 'process',
   process: 'server',
 })
@@ -33,7 +33,7 @@ const backoffMs = 1_000
 const bringForwardEveryMs = 60_000
 
 export const createWorkers = (dependencies: {
-  readonly scheduler: Pick<Scheduler, 'record'>
+  readonly scheduler: Pick<Scheduler, 'record' | 'pauseMs' | 'onWake'>
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly clockGuard?: ProcessGuard
@@ -54,7 +54,9 @@ export const createWorkers = (dependencies: {
   const sweep = async ({ db, session }: Membership): Promise<void> => {
     const signal = AbortSignal.any([stopping.signal, session.ended])
     while (!signal.aborted) {
-      for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.running.wake()
+      for (const { queue, freed } of await sweeps.timed(() => sweepLeases(db, clock())))
+        if (freed) queues.get(queue)?.running.wake()
+        else queues.get(queue)?.running.check()
       if (
         monotonicMs() - broughtForwardMs >= bringForwardEveryMs &&
         dependencies.clockGuard?.problem() == null
@@ -71,7 +73,7 @@ export const createWorkers = (dependencies: {
         }
       }
       sweeps.succeeded()
-      await pause(queueLeases.trigger.everyMs, signal)
+      await pause(scheduler.pauseMs(queueLeases.trigger), signal)
     }
   }
   const keepMembership = async (): Promise<void> => {
@@ -104,7 +106,10 @@ export const createWorkers = (dependencies: {
   const startBatched: Workers['startBatched'] = (work) => {
     const { name } = work.queue
     const runs = scheduler.record(work.worker)
-    const running = runQueue({ ...dependencies, runs, member: () => current, membership }, work)
+    const running = runQueue(
+      { ...dependencies, pace: scheduler, runs, member: () => current, membership },
+      work,
+    )
     queues.set(name, { running, table: work.queue })
     metrics?.running(name, running.inFlight)
     return running
@@ -156,10 +161,13 @@ const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
 
 /**
  * Releases the leases of workers that have ended, and expired leases.
- * @returns the queues whose owners are free again
+ * @returns the queues with owners that are free again (`freed`), or that have due items
  */
-const sweepLeases = async (db: Db): Promise<ReadonlySet<string>> => {
-  const { rows } = await db.query<{ queue: string }>({
+const sweepLeases = async (
+  db: Db,
+  nowMs: number,
+): Promise<readonly { readonly queue: string; readonly freed: boolean }[]> => {
+  const { rows } = await db.query<{ queue: string; freed: boolean }>({
     name: 'queues-sweep',
     text: `with dead as materialized (
              select lease_worker from work.queue_owners where lease_worker is not null
@@ -172,10 +180,19 @@ const sweepLeases = async (db: Db): Promise<ReadonlySet<string>> => {
               where lease_worker is not null
                 and (lease_until < clock_timestamp() or lease_worker = any (array(select lease_worker from dead)))
               for update skip locked
+           ), freed as (
+             update work.queue_owners q set lease_worker = null, lease_until = null
+               from void where q.queue = void.queue and q.owner = void.owner
+             returning q.queue
            )
-           update work.queue_owners q set lease_worker = null, lease_until = null
-             from void where q.queue = void.queue and q.owner = void.owner
-           returning q.queue`,
+           select queue, bool_or(is_free) as freed
+             from (select queue, true as is_free from freed
+                   union all
+                   select queue, false from work.queue_owners
+                    where lease_worker is null and next_due_at <= $1::timestamptz
+                      and (hold_until is null or hold_until <= $1::timestamptz)) q
+            group by queue`,
+    values: [isoTime(nowMs)],
   })
-  return new Set(rows.map(({ queue }) => queue))
+  return rows
 }

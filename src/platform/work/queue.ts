@@ -15,6 +15,7 @@ import {
   type QueueTable,
   type WorkMetrics,
 } from './queue-table.ts'
+import type { Scheduler } from './scheduler.ts'
 import type { RepeatedWorker } from './worker.ts'
 import type { Recorder } from './worker-runs.ts'
 
@@ -77,8 +78,10 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
 }
 
 export type RunningQueue = {
-  /** Starts the next check at once, because an item may be due. */
+  /** Starts the next check at once, because an item may be due, and checks often for some seconds. */
   wake(): void
+  /** Starts the next check at once. */
+  check(): void
   /** Starts the items that are due now, up to the limits. Rejects with the error of the check. */
   runNow(): Promise<void>
   /** Works until no item is due or in flight. */
@@ -141,14 +144,17 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly metrics?: WorkMetrics
+    readonly pace: Pick<Scheduler, 'pauseMs' | 'onWake'>
     /** Records the checks. Failures of items are noted. */
     readonly runs: Recorder
   },
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type ActiveLease = Lease<Item, Memory, Context>
-  const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = dependencies
-  const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
+  const { membership, pool, pace, clock, clockGuard, monotonicMs, logger, metrics, runs } = dependencies
+  const { queue, limits, longestMs } = options
+  const { trigger } = options.worker
+  const fillMs = options.pollMs ?? trigger.everyMs
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
   const stopping = new AbortController()
@@ -357,7 +363,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   const round = async (): Promise<void> => {
     if (!canDecide()) return
     const nowMs = monotonicMs()
-    if (options.fill && nowMs - filledAtMs >= pollMs) {
+    if (options.fill && nowMs - filledAtMs >= fillMs) {
       filledAtMs = nowMs
       await options.fill()
     }
@@ -380,17 +386,22 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     return next
   }
 
-  const wake = (): void => {
-    busyUntilMs = monotonicMs() + busyMs
+  const check = (): void => {
     isWoken = true
     endPause?.()
+  }
+  const wake = (): void => {
+    busyUntilMs = monotonicMs() + busyMs
+    check()
   }
 
   /** Waits until the next check, or until a wake-up. */
   const pause = (): Promise<void> =>
     new Promise((resolve) => {
       if (isWoken) return resolve()
-      const ms = monotonicMs() < busyUntilMs ? Math.min(pollMs, busyPollMs) : pollMs
+      const isBusy = monotonicMs() < busyUntilMs
+      const pollMs = options.pollMs ?? (activeLeases.size > 0 ? trigger.everyMs : pace.pauseMs(trigger))
+      const ms = isBusy ? Math.min(pollMs, busyPollMs) : pollMs
       const timer = setTimeout(() => endPause?.(), ms)
       endPause = () => {
         endPause = null
@@ -413,6 +424,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     }
   }
   const loopEnd = loop()
+  const stopWaking = pace.onWake(check)
 
   const runNow = (): Promise<void> => {
     filledAtMs = Number.NEGATIVE_INFINITY
@@ -420,17 +432,21 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   }
   return {
     wake,
+    check,
     runNow,
     drain: async () => {
       for (;;) {
+        // A lease that ends during the check may leave items that the check did not see.
+        const wasActive = activeLeases.size > 0
         await runNow()
-        if (activeLeases.size === 0) return
+        if (!wasActive && activeLeases.size === 0) return
         await Promise.all([...activeLeases].map(({ ending }) => ending.promise))
       }
     },
     inFlight: () => [...activeLeases].reduce((sum, { running: { size } }) => sum + size, 0),
     stop: async () => {
       const reason = new Error(`the queue ${queue.name} stops`)
+      stopWaking()
       stopping.abort(reason)
       stopped.reject(reason)
       wake()

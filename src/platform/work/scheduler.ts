@@ -2,6 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
+import type { Activity } from '../eventstore/port.ts'
 import { runAsLeader } from '../postgres/locks.ts'
 import { type Session, sessionAnswerMs } from '../postgres/postgres-session.ts'
 import type { ClusterWorker, RepeatedWorker, Worker } from './worker.ts'
@@ -33,9 +35,9 @@ export type Leadership = {
   /**
    * Repeats rounds with pauses until the signal is aborted. A wake-up ends a pause; a wake-up during a round has its
    * effect after the round.
-   * @param round returns the pause after it, milliseconds
+   * @param round returns the pause after it, milliseconds; null: the interval of the worker
    */
-  repeat(round: () => Promise<number>, signal?: AbortSignal): Promise<void>
+  repeat(round: () => Promise<number | null>, signal?: AbortSignal): Promise<void>
 }
 
 /**
@@ -65,6 +67,12 @@ export type Scheduler = {
       readonly standbyMs?: number
     },
   ): Pick<RunningWorker, 'wake' | 'stop'>
+  /** From now on, workers keep their quiet interval while there is no activity. */
+  follow(activity: Activity): void
+  /** For a loop outside of this scheduler: the pause before its next round, milliseconds. */
+  pauseMs(trigger: RepeatedWorker['trigger']): number
+  /** Calls `wake` at the end of a quiet time. Returns the function to unsubscribe. */
+  onWake(wake: () => void): () => void
   /** For a worker that other code runs, such as a queue. */
   record(worker: Worker): Recorder
   /** Stops every worker that still runs and writes a last report. */
@@ -111,6 +119,46 @@ const createPace = () => {
 
 const defaultRetryMs = 1_000
 
+/** After the last activity of the database, rounds keep their usual interval for this time: work may follow. */
+const activeMs = 10_000
+const leapCheckMs = 1_000
+
+/**
+ * Decides between the usual and the quiet interval of workers. Activity and leaps of the clock end all quiet pauses.
+ */
+const createQuiet = (clock: Clock) => {
+  const sleepers = new Set<() => void>()
+  let activeUntilMs = performance.now() + activeMs
+  const active = (): void => {
+    const wasQuiet = performance.now() > activeUntilMs
+    activeUntilMs = performance.now() + activeMs
+    if (wasQuiet) for (const wake of sleepers) wake()
+  }
+  let unsubscribe: (() => void) | null = null
+  let offsetMs = clock() - performance.now()
+  const stop = every(leapCheckMs, () => {
+    const currentOffsetMs = clock() - performance.now()
+    if (Math.abs(currentOffsetMs - offsetMs) > leapCheckMs) active()
+    offsetMs = currentOffsetMs
+  })
+  return {
+    /** @returns the pause before the next round of the worker, milliseconds */
+    pauseMs: ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger']): number =>
+      unsubscribe !== null && performance.now() > activeUntilMs ? quietMs : everyMs,
+    onWake: (wake: () => void): (() => void) => {
+      sleepers.add(wake)
+      return () => sleepers.delete(wake)
+    },
+    follow: (onActivity: Activity): void => {
+      unsubscribe = onActivity(active)
+    },
+    stop: () => {
+      unsubscribe?.()
+      stop()
+    },
+  }
+}
+
 /** @throws Error from its methods for a worker that is not on the list, so that the list is complete */
 export const createScheduler = (dependencies: {
   /** All workers that this process may start. */
@@ -121,7 +169,8 @@ export const createScheduler = (dependencies: {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'error' | 'debug'>
 }): Scheduler => {
-  const { pool, logger } = dependencies
+  const { pool, logger, clock } = dependencies
+  const quiet = createQuiet(clock)
   const declared = new Map(dependencies.workers.map((worker) => [worker.name, worker]))
   if (declared.size < dependencies.workers.length) throw new Error('two workers have one name')
   const runLog = createRunLog(dependencies)
@@ -140,7 +189,8 @@ export const createScheduler = (dependencies: {
     }
 
   const start: Scheduler['start'] = (worker, round, options = {}) => {
-    const { everyMs = worker.trigger.everyMs } = options
+    const trigger = options.everyMs === undefined ? worker.trigger : { everyMs: options.everyMs }
+    const { everyMs } = trigger
     const { onError = logAndBackOff(worker, everyMs) } = options
     const runs = record(worker)
     const stopping = new AbortController()
@@ -151,7 +201,7 @@ export const createScheduler = (dependencies: {
       const next = last.then(() => runs.run(round))
       last = next.then(
         () => {
-          pauseMs = everyMs
+          pauseMs = quiet.pauseMs(trigger)
         },
         (error) => {
           pauseMs = onError(error, runs.failures())
@@ -164,11 +214,13 @@ export const createScheduler = (dependencies: {
       return pauseMs
     }
     void repeat(pacedRound, stopping.signal, everyMs)
+    const stopWaking = quiet.onWake(wake)
     const handle = {
       runNow,
       wake,
       stop: async () => {
         stopping.abort()
+        stopWaking()
         running.delete(handle)
         await last
       },
@@ -183,6 +235,9 @@ export const createScheduler = (dependencies: {
     const runs = record(worker)
     const stopping = new AbortController()
     const { wake, repeat } = createPace()
+    const { trigger } = worker
+    const pauseMs = (): number => ('everyMs' in trigger ? quiet.pauseMs(trigger) : defaultRetryMs)
+    const stopWaking = quiet.onWake(wake)
     const round: Leadership['round'] = async (run) => {
       const value = await runs.timed(run)
       runs.succeeded()
@@ -203,7 +258,8 @@ export const createScheduler = (dependencies: {
       },
       async (session, signal) => {
         runs.began()
-        const rounds: Leadership['repeat'] = (run, until = signal) => repeat(() => round(run), until)
+        const rounds: Leadership['repeat'] = (run, until = signal) =>
+          repeat(async () => (await round(run)) ?? pauseMs(), until)
         await work({ session, signal, round, repeat: rounds })
       },
     )
@@ -211,6 +267,7 @@ export const createScheduler = (dependencies: {
       wake,
       stop: async () => {
         stopping.abort(new Error(`the worker ${worker.name} stops`))
+        stopWaking()
         running.delete(handle)
         await leaderTask
       },
@@ -222,8 +279,12 @@ export const createScheduler = (dependencies: {
   return {
     start,
     lead,
+    follow: quiet.follow,
+    pauseMs: quiet.pauseMs,
+    onWake: quiet.onWake,
     record,
     stop: async () => {
+      quiet.stop()
       await Promise.all([...running].map((each) => each.stop()))
       await runLog.stop()
     },

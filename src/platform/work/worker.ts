@@ -1,6 +1,11 @@
 /** The trigger of a round: the time since the last one, another wake-up, or events alone. */
 export type Trigger =
-  | { readonly everyMs: number; readonly or?: string }
+  | {
+      readonly everyMs: number
+      /** The time between rounds while no process of this database appends an event or announces work. Default: `everyMs`. */
+      readonly quietMs?: number
+      readonly or?: string
+    }
   /** Completes the sentence "runs when …". */
   | { readonly when: string }
 
@@ -17,7 +22,9 @@ export type Worker = {
 }
 
 /** A worker that runs repeatedly. */
-export type RepeatedWorker = Worker & { readonly trigger: { readonly everyMs: number } }
+export type RepeatedWorker = Worker & {
+  readonly trigger: { readonly everyMs: number; readonly quietMs?: number }
+}
 
 /** A worker that runs only in the process that has its lock. */
 export type ClusterWorker = Worker & {
@@ -52,8 +59,10 @@ const duration = (ms: number): string => {
   return ms < 7_200_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`
 }
 
-/** E.g. `every 500 ms or when a webhook is due`. */
+/** E.g. `every 500 ms to 10 s or when a webhook is due`. */
 export const triggerText = ({ trigger }: Pick<Worker, 'trigger'>): string => {
   if ('when' in trigger) return `when ${trigger.when}`
-  return `every ${duration(trigger.everyMs)}${trigger.or === undefined ? '' : ` or when ${trigger.or}`}`
+  const { everyMs, quietMs, or } = trigger
+  const quiet = quietMs === undefined ? '' : ` to ${duration(quietMs)}`
+  return `every ${duration(everyMs)}${quiet}${or === undefined ? '' : ` or when ${or}`}`
 }

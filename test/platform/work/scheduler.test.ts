@@ -255,3 +255,50 @@ test('a worker that is not on the list of its process is not started', async (t)
   assert.throws(() => scheduler.lead({ ...lonely, name: 'unlisted' }, async () => undefined), message)
   assert.throws(() => scheduler.record(unlisted), message)
 })
+
+test('a worker keeps its quiet interval until there is activity or the clock leaps', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  let monotonicMs = performance.now()
+  t.mock.method(performance, 'now', () => monotonicMs)
+  let aheadMs = 0
+  const resting = worker({
+    name: 'resting',
+    about: 'Rests',
+    trigger: { everyMs: 1_000, quietMs: 60_000 },
+    per: 'process',
+    process: 'server',
+  })
+  const scheduler = createScheduler({
+    workers: [resting],
+    pool: null as unknown as pg.Pool,
+    place: null,
+    clock: () => monotonicMs + aheadMs,
+    logger: pino({ level: 'silent' }),
+  })
+  t.after(scheduler.stop)
+  let activity = (): void => undefined
+  scheduler.follow((listener) => {
+    activity = listener
+    return () => undefined
+  })
+  let rounds = 0
+  scheduler.start(resting, async () => {
+    rounds += 1
+  })
+  const roundsIn = async (seconds: number): Promise<number> => {
+    const before = rounds
+    for (let second = 0; second < seconds; second += 1) {
+      monotonicMs += 1_000
+      t.mock.timers.tick(1_000)
+      for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    }
+    return rounds - before
+  }
+  assert.equal(await roundsIn(10), 10, 'a start counts as activity')
+  assert.ok((await roundsIn(120)) <= 4, 'the quiet interval')
+  activity()
+  assert.ok((await roundsIn(10)) >= 9, 'the usual interval after activity')
+  await roundsIn(61)
+  aheadMs = 3_600_000
+  assert.ok((await roundsIn(10)) >= 8, 'the usual interval after a leap')
+})

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { connect } from '../../postgres/client.ts'
 import { withAnswerTimeout } from '../../postgres/pipeline.ts'
+import type { Activity } from '../port.ts'
 
 /** Back-off while Postgres cannot be reached, doubling. */
 const firstRetryMs = 50
@@ -11,15 +12,20 @@ const lastRetryMs = 2_000
 /** Without an answer in this time, a connection counts as broken: TCP may need minutes to detect it. */
 const answerTimeoutMs = 5_000
 
+/** The NOTIFY channel of appends. A payload is the position of the last event, or `workAnnouncement`. */
+export const logChannel = 'farebox_log'
+/** Announces work that no event announces, such as a plan that reached an alarm. */
+export const workAnnouncement = 'work'
+
 /**
- * Listens to a NOTIFY channel on a connection of its own until `signal` is aborted. A lost connection is opened again.
+ * Listens to NOTIFY channels on a connection of its own until `signal` is aborted. A lost connection is opened again.
  * @param options.poll the query and its interval that also detect a connection that broke silently
  */
 export const listen = async (options: {
-  readonly channel: string
+  readonly channels: readonly string[]
   readonly connection: pg.ClientConfig
   readonly signal: AbortSignal
-  readonly onNotification: (payload: string) => void
+  readonly onNotification: (payload: string, channel: string) => void
   readonly poll?: {
     readonly everyMs: number
     readonly query: pg.QueryConfig
@@ -27,7 +33,7 @@ export const listen = async (options: {
   }
   readonly onTrouble: (description: string, error: Error) => void
 }): Promise<void> => {
-  const { channel, connection, signal, onNotification, poll, onTrouble } = options
+  const { channels, connection, signal, onNotification, poll, onTrouble } = options
   const pause = (ms: number, until: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal: until, ref: false }).catch(() => undefined)
   let retryMs = firstRetryMs
@@ -40,8 +46,9 @@ export const listen = async (options: {
         if (error !== null && !signal.aborted) onTrouble('the listening connection broke', error)
       })
       try {
-        client.on('notification', ({ payload = '' }) => onNotification(payload))
-        await withAnswerTimeout(client.query(`listen ${channel}`), answerTimeoutMs)
+        client.on('notification', ({ payload = '', channel }) => onNotification(payload, channel))
+        for (const channel of channels)
+          await withAnswerTimeout(client.query(`listen ${channel}`), answerTimeoutMs)
         retryMs = firstRetryMs
         while (!until.aborted) {
           if (poll) {
@@ -54,7 +61,7 @@ export const listen = async (options: {
         destroy()
       }
     } catch (error) {
-      if (!signal.aborted) onTrouble(`listening to ${channel} failed`, error as Error)
+      if (!signal.aborted) onTrouble(`listening to ${channels.join(', ')} failed`, error as Error)
     }
     await pause(retryMs, signal)
     retryMs = Math.min(2 * retryMs, lastRetryMs)
@@ -70,6 +77,8 @@ export type AnnouncementSender = {
 export type Announcements = AnnouncementSender & {
   /** Calls the listener with each text of another process. */
   onAnnounced(listener: (text: string) => void): void
+  /** Over the same connection. To be called before `onAnnounced`, because the first listener opens the connection. */
+  onActivity: Activity
   close(): Promise<void>
 }
 
@@ -110,16 +119,21 @@ export const createAnnouncements = (channel: string, options: AnnouncementOption
   const sender = randomUUID()
   const closing = new AbortController()
   const listeners = new Set<(text: string) => void>()
+  const activityListeners = new Set<() => void>()
   let listening: Promise<void> | null = null
 
-  const receive = (payload: string): void => {
+  const receive = (payload: string, source: string): void => {
+    if (source === logChannel) {
+      for (const listener of activityListeners) listener()
+      return
+    }
     const [from, text] = [payload.slice(0, sender.length), payload.slice(sender.length + 1)]
     if (from !== sender) for (const listener of listeners) listener(text)
   }
 
   const startListening = (): Promise<void> =>
     listen({
-      channel,
+      channels: activityListeners.size > 0 ? [channel, logChannel] : [channel],
       connection: { ...connection, application_name: channel.replace('_', '-') },
       signal: closing.signal,
       onNotification: receive,
@@ -131,6 +145,10 @@ export const createAnnouncements = (channel: string, options: AnnouncementOption
     onAnnounced(listener) {
       listeners.add(listener)
       listening ??= startListening()
+    },
+    onActivity(listener) {
+      activityListeners.add(listener)
+      return () => activityListeners.delete(listener)
     },
     async close() {
       closing.abort()

@@ -85,7 +85,7 @@ const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended =
  * @throws LogUnavailable if the id of the log cannot be read
  */
 export const openPostgresLog = async (options: PostgresLogOptions): Promise<EventLog> => {
-  const { pool, connection, statementTimeoutMs = 10_000, pollMs = 250 } = options
+  const { pool, connection, statementTimeoutMs = 10_000, pollMs = 5_000 } = options
   const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
@@ -127,6 +127,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   return {
     ...reads,
     atomicItems: true,
+    onActivity: waker.onActivity,
     logId: async () => logId,
     appendAll: commit.appendAll,
     append: async (stream, expected, events) => {

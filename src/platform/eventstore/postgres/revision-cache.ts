@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { revisionBefore } from '../append-guards.ts'
-import type { AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
-import { listen } from './announcements.ts'
+import type { Activity, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
+import { listen, logChannel, workAnnouncement } from './announcements.ts'
 
 type Seen = Pick<StoredEvent, 'position' | 'id'>
 
@@ -212,6 +212,8 @@ export type Waker = {
   notify(position: number): void
   /** Resolves when an event after `position` is known, or the signal aborts. */
   waitPast(position: number, signal: AbortSignal): Promise<void>
+  /** Calls the listener with each append, and when another process announces work. */
+  onActivity: Activity
   close(): Promise<void>
 }
 
@@ -230,20 +232,25 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
   const closing = new AbortController()
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
   let known = 0
+  const listeners = new Set<() => void>()
   let watching: Promise<void> | null = null
 
   const notify = (position: number): void => {
     if (position <= known) return
     known = position
+    for (const listener of listeners) listener()
     for (const each of waiting) if (each.after < known) each.wake()
   }
 
   const watch = (): Promise<void> =>
     listen({
-      channel: 'farebox_log',
+      channels: [logChannel],
       connection: { ...connection, application_name: 'farebox-listen' },
       signal: closing.signal,
-      onNotification: (payload) => notify(Number(payload)),
+      onNotification: (payload) => {
+        if (payload === workAnnouncement) for (const listener of listeners) listener()
+        else notify(Number(payload))
+      },
       poll: {
         everyMs: pollMs,
         query: { name: 'farebox-head', text: 'select last_position from log.head' },
@@ -269,6 +276,11 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
         waiting.add(entry)
         signal.addEventListener('abort', entry.wake)
       }),
+    onActivity: (listener) => {
+      watching ??= watch()
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     close: async () => {
       closing.abort()
       await watching
