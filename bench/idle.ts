@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,11 +7,12 @@ import { startEmbeddedPostgres } from '../src/platform/postgres/embedded.ts'
 import { createPool } from '../src/platform/postgres/pool.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase } from './database.ts'
+import { freePort } from './gateway/contenders.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
-import { type CpuSpent, cpuSpent } from './process-cpu.ts'
+import { cpuMicros, cpuSpent } from './process-cpu.ts'
 
-/** Of a core, process and Postgres together, without requests. */
-const limitPercent = 2
+/** Without requests: percent of a core, all processes and Postgres together, and transactions a second. */
+const limits = { percent: 1, transactions: 5 } as const
 
 /** The default settings of Postgres, instead of those of the embedded one. */
 const defaults = {
@@ -25,8 +26,8 @@ const defaults = {
   checkpoint_timeout: '5min',
 } as const
 
-/** After its start a service still compiles, warms up and collects. */
-const settleMs = 15_000
+/** After its start a service still compiles, warms up and collects, and its workers keep their usual intervals. */
+const settleMs = 30_000
 
 const describe = async (pool: pg.Pool): Promise<string> => {
   const { rows } = await pool.query<{ version: string; above: string; compiler: boolean }>(
@@ -38,33 +39,49 @@ const describe = async (pool: pg.Pool): Promise<string> => {
   return `Postgres ${version}, jit from a cost of ${above}, ${compiler ? 'with' : 'without'} a compiler on this server`
 }
 
+/** The processes that a process started. */
+const childrenOf = async (pid: number): Promise<readonly string[]> =>
+  (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter((child) => child !== '')
+
+const spentBy = async (pid: number, pool: pg.Pool) => {
+  const { node, postgres } = await cpuSpent(pid, pool)
+  const children = await Promise.all((await childrenOf(pid)).map((child) => cpuMicros(`/proc/${child}`)))
+  const { rows } = await pool.query<{ transactions: number }>(
+    'select xact_commit + xact_rollback as transactions from pg_stat_database where datname = current_database()',
+  )
+  return {
+    node: children.reduce((sum, micros) => sum + micros, node),
+    postgres,
+    transactions: Number(rows[0]?.transactions),
+  }
+}
+
 const measure = async (database: string, { print, sizes: { seconds } }: BenchContext): Promise<void> => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
   const pool = createPool({ url: database, applicationName: 'farebox-bench', max: 1 })
   try {
     print(await describe(pool))
-    const settings = serverSettings(database, directory)
+    const settings = {
+      ...serverSettings(database, directory),
+      FAREBOX_GATEWAY_WORKERS: '1',
+      FAREBOX_GATEWAY_PORT: String(await freePort()),
+      FAREBOX_FREELIST_CHECKER: 'on',
+    }
     await stopServer((await startServer(settings)).child) // makes the demo
     const { child } = await startServer(settings)
     try {
       await sleep(settleMs)
-      const before = await cpuSpent(child.pid!, pool)
+      const before = await spentBy(child.pid!, pool)
       const startedMs = performance.now()
       await sleep(seconds * 1000)
-      const spent = await cpuSpent(child.pid!, pool)
-      const elapsedMicros = (performance.now() - startedMs) * 1000
-      const percent = (part: (spent: CpuSpent) => number): number =>
-        ((part(spent) - part(before)) / elapsedMicros) * 100
-      const ours = percent(({ node, postgres }) => node + postgres)
-      print('percent of a core:      process  Postgres  together   limit  together / limit')
+      const after = await spentBy(child.pid!, pool)
+      const elapsedS = (performance.now() - startedMs) / 1000
+      const percent = (part: 'node' | 'postgres'): number => (after[part] - before[part]) / elapsedS / 10_000
+      const together = percent('node') + percent('postgres')
+      const transactions = (after.transactions - before.transactions) / elapsedS
+      print('                    % of a core: processes  Postgres  together  limit   transactions/s  limit')
       print(
-        `  idle for ${String(seconds).padStart(4)} s      ${percent(({ node }) => node)
-          .toFixed(2)
-          .padStart(9)}${percent(({ postgres }) => postgres)
-          .toFixed(2)
-          .padStart(
-            10,
-          )}${ours.toFixed(2).padStart(10)}${limitPercent.toFixed(2).padStart(8)}${(ours / limitPercent).toFixed(2).padStart(18)}`,
+        `  idle for ${String(seconds).padStart(4)} s${percent('node').toFixed(2).padStart(24)}${percent('postgres').toFixed(2).padStart(10)}${together.toFixed(2).padStart(10)}${limits.percent.toFixed(2).padStart(7)}${transactions.toFixed(1).padStart(17)}${limits.transactions.toFixed(1).padStart(7)}`,
       )
     } finally {
       await stopServer(child)
@@ -81,7 +98,7 @@ const measure = async (database: string, { print, sizes: { seconds } }: BenchCon
  */
 export const idle: Bench = {
   name: 'idle',
-  what: 'processor time of a service without requests; limit 2 % of a core',
+  what: 'processor time and transactions of a service without requests; limits 1 % of a core, 5 a second',
   run: async (context) => {
     const given = process.env.BENCH_IDLE_URL
     if (given !== undefined) return withDatabase(given, (database) => measure(database, context))

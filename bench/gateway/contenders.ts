@@ -137,7 +137,7 @@ export const contenders = async (): Promise<readonly Contender[]> => {
   ]
 }
 
-const freePort = async (): Promise<number> => {
+export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
