@@ -22,6 +22,8 @@ export type Sizes = {
   readonly orders: number
   /** Of the one wallet whose first order after a restart is measured. */
   readonly walletOrders: number
+  /** Orders: prints the processor time of the parts of an order instead of rates. */
+  readonly parts: boolean
 }
 
 export type BenchContext = {

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase } from './database.ts'
 import { freePort } from './gateway/contenders.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
-import { cpuMicros, cpuSpent } from './process-cpu.ts'
+import { childrenCpuMicros, cpuSpent } from './process-cpu.ts'
 
 /** Without requests: percent of a core, all processes and Postgres together, and transactions a second. */
 const limits = { percent: 1, transactions: 5 } as const
@@ -39,18 +39,13 @@ const describe = async (pool: pg.Pool): Promise<string> => {
   return `Postgres ${version}, jit from a cost of ${above}, ${compiler ? 'with' : 'without'} a compiler on this server`
 }
 
-/** The processes that a process started. */
-const childrenOf = async (pid: number): Promise<readonly string[]> =>
-  (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter((child) => child !== '')
-
 const spentBy = async (pid: number, pool: pg.Pool) => {
   const { node, postgres } = await cpuSpent(pid, pool)
-  const children = await Promise.all((await childrenOf(pid)).map((child) => cpuMicros(`/proc/${child}`)))
   const { rows } = await pool.query<{ transactions: number }>(
     'select xact_commit + xact_rollback as transactions from pg_stat_database where datname = current_database()',
   )
   return {
-    node: children.reduce((sum, micros) => sum + micros, node),
+    node: node + (await childrenCpuMicros(pid)),
     postgres,
     transactions: Number(rows[0]?.transactions),
   }

@@ -2,14 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stepsOf } from '../src/platform/cli/progress-bar.ts'
+import { createPool } from '../src/platform/postgres/pool.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
+import { partsOf, profileFlags, readProfile } from './orders/parts.ts'
 import { hasPgbench, initialisePgbench, runTpcB } from './orders/pgbench.ts'
 import { measureRounds, order, type Peer, type Row, type Scenario } from './orders/rounds.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { customer, prepare } from './orders/shop.ts'
 import { verify } from './orders/verified.ts'
+import { childrenCpuMicros, cpuSpent } from './process-cpu.ts'
 
 const clientsAtOnce = [32, 128] as const
 const readers = 50
@@ -76,7 +79,7 @@ const rowOf = (
     figure(p99Ms, 1),
     tpcB ? figure(tpcB.p99Ms, 1) : absent,
     tpcB ? figure(p99Ms / tpcB.p99Ms, 2) : absent,
-    figure(lagP99Ms),
+    `  lag p99 ms: ${[...lagP99Ms].map(([group, ms]) => `${group} ${ms.toFixed(0)}`).join(', ')}`,
     Object.keys(others).length > 0 ? `  ${JSON.stringify(others)}` : '',
   ].join('')
 
@@ -98,7 +101,7 @@ const measureOrders = async (
   print(
     `orders over HTTP in ${rounds} rounds of all rows, TPC-B (prepared, scale ${scale}) before each turn:`,
   )
-  print(head('', ['/s', 'TPC-B/s', '× TPC-B', '±', 'p50 ms', 'p99 ms', 'its p99', '× TPC-B', 'lag p99']))
+  print(head('', ['/s', 'TPC-B/s', '× TPC-B', '±', 'p50 ms', 'p99 ms', 'its p99', '× TPC-B']))
   const plain: Scenario = { name: 'plans, 64 wallets', keys, bodies: [plan] }
   const forCustomers: Scenario = {
     name: 'plans for customers, 64 wallets',
@@ -177,6 +180,48 @@ const measureReads = async ({ print, bar }: BenchContext, { base, keys }: Shop):
   }
 }
 
+/** The processor time of one order of the default scenario, by part. */
+const measureParts = async (
+  { print, url, sizes: { seconds } }: BenchContext,
+  directory: string,
+): Promise<void> =>
+  withDatabase(url, async (database) => {
+    const settings = serverSettings(database, directory)
+    await stopServer((await startServer(settings)).child)
+    const { keys } = await prepare(settings)
+    const profiles = join(directory, 'profiles')
+    const { child, url: base } = await startServer(settings, profileFlags(profiles))
+    const pid = child.pid!
+    const pool = createPool({ url: database, applicationName: 'farebox-bench', max: 1 })
+    const scenario: Scenario = { name: 'plans', keys, bodies: [plan] }
+    const spent = async () => ({ ...(await cpuSpent(pid, pool)), auditor: await childrenCpuMicros(pid) })
+    const nowMicros = (): number => Number(process.hrtime.bigint() / 1000n)
+    try {
+      await order(base, scenario, clientsAtOnce[0], { warmUpMs: 0, measureMs: firstLoadsMs })
+      const [fromMicros, before] = [nowMicros(), await spent()]
+      const { perSecond } = await order(base, scenario, clientsAtOnce[0], {
+        warmUpMs: 0,
+        measureMs: seconds * 1000,
+      })
+      const [toMicros, after] = [nowMicros(), await spent()]
+      await stopServer(child)
+      const parts = partsOf(await readProfile(profiles), fromMicros, toMicros)
+      const orderCount = perSecond * seconds
+      const line = (part: string, micros: number): void =>
+        print(`  ${part.padEnd(labelWidth)}${figure(micros / orderCount, 1)}`)
+      print(
+        `${perSecond.toFixed(0)} orders a second with ${clientsAtOnce[0]} clients while the profile is taken; µs of an order:`,
+      )
+      for (const [part, micros] of parts) line(`server, main thread: ${part}`, micros)
+      line('server, other threads', after.node - before.node - (after.mainThread - before.mainThread))
+      line('auditor', after.auditor - before.auditor)
+      line('Postgres', after.postgres - before.postgres)
+    } finally {
+      await stopServer(child)
+      await pool.end()
+    }
+  })
+
 /**
  * Orders a second over HTTP, durable, with projections keeping up, compared with TPC-B of pgbench on the same server in the
  * same run.
@@ -187,6 +232,7 @@ export const orders: Bench = {
   run: async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {
+      if (context.sizes.parts) return await measureParts(context, directory)
       await withDatabase(context.url, (tables) =>
         withDatabase(context.url, async (database) => {
           const peer = await preparePeer(context, tables, directory)

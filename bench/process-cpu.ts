@@ -22,6 +22,14 @@ export type CpuSpent = {
   readonly postgres: number
 }
 
+/** Processor time of the processes that a process started, microseconds. */
+export const childrenCpuMicros = async (pid: number): Promise<number> => {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const each = children.split(' ').filter((child) => child !== '')
+  const micros = await Promise.all(each.map((child) => cpuMicros(`/proc/${child}`)))
+  return micros.reduce((sum, one) => sum + one, 0)
+}
+
 /** Reads `/proc`, so Linux and a Postgres on this machine are needed; elsewhere all are 0. */
 export const cpuSpent = async (pid: number, pool: pg.Pool): Promise<CpuSpent> => {
   const { rows } = await pool.query<{ pid: number }>(

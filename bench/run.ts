@@ -155,6 +155,7 @@ const program = new Command('npm run bench --')
   .addOption(size('commands', 'BENCH_COMMANDS', 100_000, 'commands of the command runner'))
   .addOption(size('orders', 'BENCH_ORDERS', 30_000, 'orders in the data that GETs read'))
   .addOption(size('wallet-orders', 'BENCH_WALLET_ORDERS', 100_000, 'orders of the wallet in restart'))
+  .option('--parts', 'orders: print the processor time of the parts of an order instead of rates', false)
   .addHelpText(
     'after',
     `
@@ -165,6 +166,7 @@ Results go to standard output, progress to standard error.
 
 Examples:
   npm run bench -- orders                          orders a second and TPC-B
+  npm run bench -- orders --parts                  processor time of an order, by part
   npm run bench -- rebuild verify --events 100000  a shorter log`,
   )
   .showHelpAfterError('(--help shows what there is)')

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { percentile } from '../percentile.ts'
-import { watchLag } from './lag.ts'
+import { type Lag, watchLag } from './lag.ts'
 import { runLoad } from './load.ts'
 import type { LoadResult, Times } from './load-process.ts'
 import type { TpcB } from './pgbench.ts'
@@ -25,8 +25,8 @@ export type Row = Rate & {
   readonly tpcB: Rate | null
   /** The standard error of the mean of the rounds' ratios to TPC-B; null without pgbench, or of one round. */
   readonly ratioError: number | null
-  /** How far the read model that is furthest behind is, at the 99th percentile of the samples. */
-  readonly lagP99Ms: number
+  /** How far each group of read models is behind, at the 99th percentile of the samples, by name. */
+  readonly lagP99Ms: ReadonlyMap<string, number>
   /** Answers that were no order, by their status. */
   readonly others: Readonly<Record<string, number>>
 }
@@ -35,6 +35,14 @@ export type Row = Rate & {
 const lagPauseMs = 500
 
 const rising = (a: number, b: number): number => a - b
+
+const lagP99Of = (samples: readonly Lag[]): ReadonlyMap<string, number> =>
+  new Map(
+    [...(samples[0]?.keys() ?? [])].map((group) => [
+      group,
+      percentile(samples.map((sample) => sample.get(group) ?? 0).sort(rising), 0.99),
+    ]),
+  )
 
 /** The turns of a row as one. */
 export const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[]): Rate => {
@@ -113,22 +121,22 @@ export const measureRounds = async (
     scenario,
     ours: [] as LoadResult[],
     theirs: [] as TpcB[],
-    lagsMs: [] as number[],
+    lags: [] as Lag[],
   }))
   for (let round = 0; round < rounds; round += 1)
-    for (const { scenario, ours, theirs, lagsMs } of round % 2 === 0 ? measured : measured.toReversed()) {
+    for (const { scenario, ours, theirs, lags } of round % 2 === 0 ? measured : measured.toReversed()) {
       onTurn()
       if (peer) theirs.push(await peer(clients, times))
       const watched = watchLag(base, lagPauseMs)
       ours.push(await order(base, scenario, clients, times))
-      for (const look of await watched()) lagsMs.push(Math.max(...look.values()))
+      lags.push(...(await watched()))
     }
-  return measured.map(({ scenario: { name }, ours, theirs, lagsMs }) => ({
+  return measured.map(({ scenario: { name }, ours, theirs, lags }) => ({
     name,
     ...together(ours),
     tpcB: theirs.length > 0 ? together(theirs) : null,
     ratioError: ratioErrorOf(ours, theirs),
-    lagP99Ms: percentile(lagsMs.sort(rising), 0.99),
+    lagP99Ms: lagP99Of(lags),
     others: othersOf(ours, '201'),
   }))
 }

@@ -41,10 +41,13 @@ export const serverSettings = (database: string, dataDir: string) => ({
 })
 
 /** Starts the real server in a process of its own and waits until it is ready; BENCH_NODE_FLAGS are more flags of its node. */
-export const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
+export const startServer = async (
+  env: NodeJS.ProcessEnv,
+  flags: readonly string[] = [],
+): Promise<{ child: ChildProcess; url: URL }> => {
   const child = spawn(
     process.execPath,
-    [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), ...startArguments()],
+    [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), ...flags, ...startArguments()],
     {
       cwd: root,
       env,
