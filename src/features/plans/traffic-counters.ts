@@ -44,43 +44,49 @@ export type SettledCounter = {
   readonly alarms: Alarms
 }
 
+/** While there is traffic, this process announces it this often, so that no worker rests. Milliseconds. */
+const announceEveryMs = 2_000
+
 /** How long a reporter's last sequence is stored, so that its batches are counted once. */
 const reporterRetentionMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 /** The durable counters between two `TrafficMetered`. They are in the service's Postgres, whatever the log is. */
-export const createTrafficCounters = (pool: pg.Pool) => ({
-  /** The plans that already have a counter. */
-  known: async (planIds: readonly PlanId[]): Promise<ReadonlySet<PlanId>> => {
-    const { rows } = await pool.query<{ plan_id: PlanId }>({
-      name: 'traffic-known',
-      text: 'select plan_id from work.traffic where plan_id = any ($1::text[])',
-      values: [planIds],
-    })
-    return new Set(rows.map(({ plan_id: planId }) => planId))
-  },
+export const createTrafficCounters = (pool: pg.Pool) => {
+  let announcedMs = Number.NEGATIVE_INFINITY
+  return {
+    /** The plans that already have a counter. */
+    known: async (planIds: readonly PlanId[]): Promise<ReadonlySet<PlanId>> => {
+      const { rows } = await pool.query<{ plan_id: PlanId }>({
+        name: 'traffic-known',
+        text: 'select plan_id from work.traffic where plan_id = any ($1::text[])',
+        values: [planIds],
+      })
+      return new Set(rows.map(({ plan_id: planId }) => planId))
+    },
 
-  /** Creates a plan's counter with the plan's bytes in the log. An existing counter is not changed. */
-  start: async (counter: Counter, alarms: Alarms): Promise<void> => {
-    await pool.query(
-      `insert into work.traffic (plan_id, account_id, used_bytes, alarm_bytes, alarm_at)
+    /** Creates a plan's counter with the plan's bytes in the log. An existing counter is not changed. */
+    start: async (counter: Counter, alarms: Alarms): Promise<void> => {
+      await pool.query(
+        `insert into work.traffic (plan_id, account_id, used_bytes, alarm_bytes, alarm_at)
        values ($1::text, $2::text, $3::bigint, $4::bigint, $5::timestamptz) on conflict do nothing`,
-      [counter.planId, counter.accountId, counter.usedBytes, alarms.bytes, iso(alarms.atMs)],
-    )
-  },
+        [counter.planId, counter.accountId, counter.usedBytes, alarms.bytes, iso(alarms.atMs)],
+      )
+    },
 
-  /**
-   * Adds a batch to existing counters, atomically and once; null if it was counted before. One statement and one commit
-   * for any number of plans. Rows are locked in the order of their keys, so that reporters cannot deadlock.
-   */
-  add: async (
-    { reporter, sequence, traffic }: TrafficBatch,
-    nowMs: number,
-  ): Promise<readonly { planId: PlanId; usedBytes: number; alarmed: boolean }[] | null> => {
-    const { rows } = await pool.query<{ plan_id: PlanId | null; used_bytes: number; alarmed: boolean }>({
-      name: 'traffic-add',
-      text: `
+    /**
+     * Adds a batch to existing counters, atomically and once; null if it was counted before. One statement and one commit
+     * for any number of plans. Rows are locked in the order of their keys, so that reporters cannot deadlock.
+     */
+    add: async (
+      { reporter, sequence, traffic }: TrafficBatch,
+      nowMs: number,
+    ): Promise<readonly { planId: PlanId; usedBytes: number; alarmed: boolean }[] | null> => {
+      const announces = performance.now() - announcedMs > announceEveryMs
+      const { rows } = await pool.query<{ plan_id: PlanId | null; used_bytes: number; alarmed: boolean }>({
+        name: 'traffic-add',
+        text: `
         with taken as (
           insert into work.traffic_reporters as known (reporter, sequence, reported_at)
           values ($1::text, $2::bigint, $3::timestamptz)
@@ -101,37 +107,38 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
             from locked where counter.plan_id = locked.plan_id
           returning counter.plan_id, counter.used_bytes,
                     coalesce(counter.used_bytes >= counter.alarm_bytes, false) as alarmed)
-        select counted.*, case when alarmed then pg_notify('${logChannel}', '${workAnnouncement}') end
+        select counted.*, case when alarmed or $6::boolean then pg_notify('${logChannel}', '${workAnnouncement}') end
           from taken left join counted on true`,
-      values: [reporter, sequence, iso(nowMs), [...traffic.keys()], [...traffic.values()]],
-    })
-    if (rows.length === 0) return null
-    return rows.flatMap(({ plan_id: planId, used_bytes: usedBytes, alarmed }) =>
-      planId === null ? [] : [{ planId, usedBytes, alarmed }],
-    )
-  },
+        values: [reporter, sequence, iso(nowMs), [...traffic.keys()], [...traffic.values()], announces],
+      })
+      if (announces) announcedMs = performance.now()
+      if (rows.length === 0) return null
+      return rows.flatMap(({ plan_id: planId, used_bytes: usedBytes, alarmed }) =>
+        planId === null ? [] : [{ planId, usedBytes, alarmed }],
+      )
+    },
 
-  read: async (planIds: readonly PlanId[]): Promise<readonly Counter[]> => {
-    const { rows } = await pool.query<{ plan_id: PlanId; account_id: AccountId; used_bytes: number }>({
-      name: 'traffic-read',
-      text: 'select plan_id, account_id, used_bytes from work.traffic where plan_id = any ($1::text[])',
-      values: [planIds],
-    })
-    return rows.map((row) => ({
-      planId: row.plan_id,
-      accountId: row.account_id,
-      usedBytes: row.used_bytes,
-    }))
-  },
+    read: async (planIds: readonly PlanId[]): Promise<readonly Counter[]> => {
+      const { rows } = await pool.query<{ plan_id: PlanId; account_id: AccountId; used_bytes: number }>({
+        name: 'traffic-read',
+        text: 'select plan_id, account_id, used_bytes from work.traffic where plan_id = any ($1::text[])',
+        values: [planIds],
+      })
+      return rows.map((row) => ({
+        planId: row.plan_id,
+        accountId: row.account_id,
+        usedBytes: row.used_bytes,
+      }))
+    },
 
-  /**
-   * Records the plans' bytes in the log. Traffic that arrived meanwhile counts since `nowMs`. If the log has more than
-   * the counter, such as after a restore of Postgres alone, the counter is raised.
-   */
-  settle: async (settled: readonly SettledCounter[], nowMs: number): Promise<void> => {
-    await pool.query({
-      name: 'traffic-settle',
-      text: `
+    /**
+     * Records the plans' bytes in the log. Traffic that arrived meanwhile counts since `nowMs`. If the log has more than
+     * the counter, such as after a restore of Postgres alone, the counter is raised.
+     */
+    settle: async (settled: readonly SettledCounter[], nowMs: number): Promise<void> => {
+      await pool.query({
+        name: 'traffic-settle',
+        text: `
         with given as (
           select * from unnest($1::text[], $2::bigint[], $3::boolean[], $4::bigint[], $5::timestamptz[])
             as given (plan_id, logged_bytes, logged, alarm_bytes, alarm_at)),
@@ -146,24 +153,25 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
                alarm_bytes = locked.alarm_bytes,
                alarm_at = locked.alarm_at
           from locked where counter.plan_id = locked.plan_id`,
-      values: [
-        settled.map(({ planId }) => planId),
-        settled.map(({ loggedBytes }) => loggedBytes),
-        settled.map(({ logged }) => logged),
-        settled.map(({ alarms }) => alarms.bytes),
-        settled.map(({ alarms }) => iso(alarms.atMs)),
-        iso(nowMs),
-      ],
-    })
-  },
+        values: [
+          settled.map(({ planId }) => planId),
+          settled.map(({ loggedBytes }) => loggedBytes),
+          settled.map(({ logged }) => logged),
+          settled.map(({ alarms }) => alarms.bytes),
+          settled.map(({ alarms }) => iso(alarms.atMs)),
+          iso(nowMs),
+        ],
+      })
+    },
 
-  /** Deletes reporters without a report for `reporterRetentionMs`. */
-  deleteIdleReporters: async (nowMs: number): Promise<void> => {
-    await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
-      iso(nowMs - reporterRetentionMs),
-    ])
-  },
-})
+    /** Deletes reporters without a report for `reporterRetentionMs`. */
+    deleteIdleReporters: async (nowMs: number): Promise<void> => {
+      await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
+        iso(nowMs - reporterRetentionMs),
+      ])
+    },
+  }
+}
 
 /** A plan without a counter: its bytes in the log, and the alarms at which they must be written to the log. */
 type CountedPlan = {
