@@ -94,7 +94,10 @@ describe('farebox workers', async () => {
       for (const part of [worker.name, worker.about, triggerText(worker)])
         assert.ok(lines[at + 1]?.includes(part), `${part}: ${lines[at + 1]}`)
     const row = lines.find((line) => line.startsWith('completion '))
-    assert.match(row ?? '', /every 1 s to 20 s +server +2 +\S+Z +\d+ ms +failed 1x +\S+Z the orders cannot be read$/)
+    assert.match(
+      row ?? '',
+      /every 1 s to 20 s +server +2 +\S+Z +\d+ ms +failed 1x +\S+Z the orders cannot be read$/,
+    )
     assert.match(lines.find((line) => line.startsWith('exit-probes ')) ?? '', /cluster +0 +never +- +- +-$/)
   })
 })
