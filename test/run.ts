@@ -8,7 +8,7 @@ import { spec } from 'node:test/reporters'
 import { inspect } from 'node:util'
 import { childSeconds, type FileRun, runPool, type TestEvent } from './pool.ts'
 import { createProgress, minutesOf, filesAtOnce as soakedAtOnce } from './soak.ts'
-import { sharedServer, startTestServer, usedFolderOf } from './support/postgres-server.ts'
+import { sharedServer, startRun, startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
 /**
  * Runs the tests: `npm test [-- files…]`, `npm run test:all`, `npm run test:soak [-- files…]`. One Postgres serves
@@ -116,8 +116,11 @@ const testTimeoutMs = (soak ? 60 : 20) * 60_000
 const startedMs = performance.now()
 const given = process.env.FAREBOX_TEST_DATABASE_URL || (await sharedServer())
 const server = given ? null : await startTestServer()
-process.env.FAREBOX_TEST_DATABASE_URL = given ?? server?.url
-process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
+const url = given ?? server!.url
+const run = randomBytes(6).toString('hex')
+process.env.FAREBOX_TEST_DATABASE_URL = url
+process.env.FAREBOX_TEST_RUN = run
+const endRun = await startRun(url, run)
 // Half of a process's start is the reading of its modules: the workers and the hundreds of processes that they start share it.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')
 if (soak) process.env.FAREBOX_SOAK = '1'
@@ -238,7 +241,8 @@ const runAll = async (): Promise<boolean> => {
 }
 
 process.exitCode = (await runAll()) ? 0 : 1
-await rm(await usedFolderOf(process.env.FAREBOX_TEST_RUN), { recursive: true, force: true })
+await endRun()
+await rm(await usedFolderOf(run), { recursive: true, force: true })
 await server?.stop()
 process.stdout.write(
   `${row([childSeconds() + process.cpuUsage().user / 1e6, (performance.now() - startedMs) / 1_000, ''], 'of the run, with Postgres')}\n`,

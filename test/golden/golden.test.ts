@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { declaredKinds } from '../support/event-kinds.ts'
 import type { GoldenEvent } from './history.ts'
 import { makeEvents } from './make.ts'
@@ -13,7 +14,7 @@ import { type GoldenTables, replay } from './replay.ts'
  * of a published release: an event with a changed form gets an upcaster (src/platform/eventstore/codec.ts),
  * and this test checks it. A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with
  * the new version in package.json. Before that version is published, its folder is deleted and regenerated
- * when its events change. Only an intended change of a read model changes `read-models.json` of old releases:
+ * when its events change. Only an intended change of a read model changes `read-models.json.gz` of old releases:
  * `FAREBOX_GOLDEN=fold`.
  */
 const root = join(import.meta.dirname, '../..')
@@ -29,15 +30,19 @@ const rowLines = (tables: GoldenTables): string => {
   return `${JSON.stringify(Object.fromEntries(filled), null, 1)}\n`
 }
 
+const eventsFile = (release: string): string => join(here, release, 'events.jsonl.gz')
+const rowsFile = (release: string): string => join(here, release, 'read-models.json.gz')
+const unzipped = async (file: string): Promise<string> => gunzipSync(await readFile(file)).toString()
+
 const eventsOf = async (release: string): Promise<GoldenEvent[]> =>
-  (await readFile(join(here, release, 'events.jsonl'), 'utf8'))
+  (await unzipped(eventsFile(release)))
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
 
 if (mode === 'make') {
   await mkdir(join(here, version))
-  await writeFile(join(here, version, 'events.jsonl'), lines(await makeEvents()), { flag: 'wx' })
+  await writeFile(eventsFile(version), gzipSync(lines(await makeEvents())), { flag: 'wx' })
 }
 
 const releases = (await readdir(here, { withFileTypes: true }))
@@ -48,9 +53,9 @@ describe('events of every release', () => {
   for (const release of releases)
     test(`of ${release} fold into the same read tables as before`, async (t) => {
       const tables = await replay(t, await eventsOf(release))
-      const file = join(here, release, 'read-models.json')
-      if (mode === 'fold' || (mode === 'make' && release === version)) await writeFile(file, rowLines(tables))
-      const stored = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
+      if (mode === 'fold' || (mode === 'make' && release === version))
+        await writeFile(rowsFile(release), gzipSync(rowLines(tables)))
+      const stored = JSON.parse(await unzipped(rowsFile(release))) as GoldenTables
       // Tables newer than the release are built from its events too, and are stored with the next one.
       const missing = Object.keys(stored).filter((name) => !Object.hasOwn(tables, name))
       assert.deepEqual(missing, [], 'tables of the release that are gone')

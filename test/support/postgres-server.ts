@@ -78,6 +78,31 @@ export const sharedServer = async (): Promise<string | undefined> => {
   return isRunning ? url : undefined
 }
 
+/** The database that test/support/seeded.ts fills once in a run. */
+export const seededTemplateOf = (run: string): string => `farebox_seeded_${run}`
+
+/**
+ * Marks a run as active on a server by a lock, and drops the templates of ended runs. A template with connections stays.
+ * @returns ends the mark and drops the run's own template
+ */
+export const startRun = async (url: string, run: string): Promise<() => Promise<void>> => {
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  await admin.query('select pg_advisory_lock(hashtext($1))', [run])
+  const { rows } = await admin.query<{ name: string }>(
+    `select d.datname as name from pg_database d
+     where d.datname like 'farebox\\_seeded\\_%'
+       and not exists (select from pg_stat_activity a where a.datname = d.datname)
+       and pg_try_advisory_lock(hashtext(split_part(d.datname, '_', 3)))`,
+  )
+  for (const { name } of rows) await admin.query(`drop database if exists ${name}`)
+  return async () => {
+    for (const name of [seededTemplateOf(run), `${seededTemplateOf(run)}_half`])
+      await admin.query(`drop database if exists ${name} with (force)`)
+    await admin.end()
+  }
+}
+
 /** Where a run keeps the data folder that test/support/used-folder.ts copies. */
 export const usedFolderOf = async (run: string): Promise<string> =>
   join(await placeOfData(), `${usedPrefix}${run}`)

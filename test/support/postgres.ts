@@ -14,7 +14,8 @@ after(async () => {
   await (await ownServer)?.stop()
 })
 
-const serverUrl = async (): Promise<string> => {
+/** The address of the server of all tests of this process. */
+export const serverUrl = async (): Promise<string> => {
   if (process.env.FAREBOX_TEST_DATABASE_URL) return process.env.FAREBOX_TEST_DATABASE_URL
   ownServer ??= startTestServer()
   return (await ownServer).url

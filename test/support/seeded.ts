@@ -9,11 +9,12 @@ import { openFarebox, roles } from '../../src/app/start.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { demoEnv, demoKeys } from './demo-env.ts'
 import { emptyDatabase, ensureTemplate } from './postgres.ts'
+import { seededTemplateOf } from './postgres-server.ts'
 
 type Seed = { readonly keys: ReturnType<typeof demoKeys>; readonly demo: DemoFile }
 
 /** The code may change between two runs on one server: each run seeds its own database. */
-const templateName = `farebox_seeded_${process.env.FAREBOX_TEST_RUN ?? process.pid}`
+const templateName = seededTemplateOf(process.env.FAREBOX_TEST_RUN ?? String(process.pid))
 
 const inFolder = async <Value>(use: (dataDir: string) => Promise<Value>): Promise<Value> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-seed-'))
