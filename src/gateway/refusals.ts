@@ -238,9 +238,6 @@ const proxyErrorTypes: Readonly<Record<Failure, ProxyErrorType>> = {
   wrong_credentials: 'http_request_denied',
 }
 
-/** The line with the request id, with its line end. */
-export const formatRequestId = (requestId: string): string => `X-Proxy-Request-Id: ${requestId}\r\n`
-
 /** Replaces characters that are illegal in a header line. */
 const headerText = (text: string): string => text.replace(/\P{ASCII}|\p{Cc}/gu, '?')
 

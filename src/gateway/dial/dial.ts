@@ -278,3 +278,6 @@ export const formatRouteHeaders = ({ fallback, stickyMinutesLeft }: OpenedRoute)
   `Proxy-Status: ${proxyName}\r\n` +
   (fallback ? 'X-Proxy-Fallback: country\r\n' : '') +
   (stickyMinutesLeft === null ? '' : `X-Proxy-Session-Minutes: ${stickyMinutesLeft}\r\n`)
+
+/** The line with the request id, with its line end. */
+export const formatRequestId = (requestId: string): string => `X-Proxy-Request-Id: ${requestId}\r\n`

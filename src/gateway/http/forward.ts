@@ -1,15 +1,9 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
-import { formatRouteHeaders, openRoute } from '../dial/dial.ts'
+import { formatRequestId, formatRouteHeaders, openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
-import {
-  formatRequestId,
-  gatewayUnavailable,
-  type OwnAnswer,
-  responseTimeout,
-  targetClosed,
-} from '../refusals.ts'
+import { gatewayUnavailable, type OwnAnswer, responseTimeout, targetClosed } from '../refusals.ts'
 import { chargeBytes, Pump, reserveBytes, runTunnel } from '../relay/tunnel.ts'
 import type { Target } from '../targets.ts'
 import { type Exchange, type ExchangeEnd, runExchange } from './http-exchange.ts'
