@@ -82,6 +82,10 @@ export type Client = {
   readonly deadline: ConnectionDeadline
   /** Aborted when the client disconnects. Work for the client then ends. */
   readonly disconnected: AbortSignal
+  /** The id of the current request: in its answers, in log lines, and in the logs of the client. */
+  readonly requestId: string
+  /** Gives the following request of this connection its own id. */
+  nextRequestId(): void
   /**
    * Stops reading until the current work is done. Meanwhile the client may half-close its side and still receive the
    * answer, or the data of its tunnel (RFC 9112 section 9.6). A disconnected client resets the connection at the first
@@ -89,8 +93,8 @@ export type Client = {
    */
   detach(): void
   admit(protocol: Protocol, credentials: ConnectionAttempt['credentials']): Promise<Admission | Denied>
-  /** Counts and logs a refusal. @returns the request id for the answer */
-  refused(status: number, error: Failure): string
+  /** Counts and logs a refusal. */
+  refused(status: number, error: Failure): void
   /** Refuses an HTTP request and ends the connection. */
   refuse(answer: OwnAnswer | Denied, withBody?: boolean): void
   /**
@@ -126,6 +130,9 @@ export const createClient = (
   const ownDeadline = deadlines.watch()
   /** Admissions that are not closed. */
   const openAdmissions = new Set<Admission>()
+  const firstRequestId = newRequestId()
+  let requestId = firstRequestId
+  let requestCount = 1
   /** Closes the admissions that a fault left open, after all regular close handlers. */
   const closeRemaining = (): void => {
     for (const admission of [...openAdmissions]) {
@@ -134,7 +141,7 @@ export const createClient = (
     }
   }
   const faulted: OnFault = (error) => {
-    onFault(error)
+    onFault(error, requestId)
     if (socket.closed) setImmediate(closeRemaining)
     else socket.once('close', () => setImmediate(closeRemaining))
   }
@@ -178,15 +185,20 @@ export const createClient = (
     disconnectController.abort(clientDisconnected)
   })
   const refused: Client['refused'] = (status, error) => {
-    const requestId = newRequestId()
     metrics.refused(status, error)
     logger.debug({ requestId, status, error }, 'refused')
-    return requestId
   }
   const client: Client = {
     wire,
     deadline,
     disconnected: disconnectController.signal,
+    get requestId() {
+      return requestId
+    },
+    nextRequestId: () => {
+      requestCount += 1
+      requestId = `${firstRequestId}.${requestCount}`
+    },
     detach: () => {
       deadline.within(limits.idleMs, () => socket.destroy())
       wire.detach()
@@ -199,13 +211,14 @@ export const createClient = (
         onAuthenticated()
         return trackAdmission(answer)
       } catch (err) {
-        logger.error({ err }, 'admitting a connection failed')
+        logger.error({ err, requestId }, 'admitting a connection failed')
         return gatewayUnavailable
       }
     },
     refused,
     refuse: (answer, withBody = true) => {
-      const lastBytes = httpAnswer(answer, refused(answer.status, answer.error), withBody)
+      refused(answer.status, answer.error)
+      const lastBytes = httpAnswer(answer, requestId, withBody)
       let receivedBytes = 0
       endWith(Buffer.from(lastBytes), {
         ...noopHandler,

@@ -3,7 +3,7 @@ import { addressSubject } from '../kernel/ip-address.ts'
 import { peerAddress } from '../platform/http/connections.ts'
 import { noopHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient, type GatewayContext } from './client.ts'
-import { formatRouteHeaders, openRoute } from './dial/dial.ts'
+import { formatRequestId, formatRouteHeaders, openRoute } from './dial/dial.ts'
 import { createForwarding, type Forwarding } from './http/forward.ts'
 import { BadMessage, createHeadCollector, type Head } from './http/message-head.ts'
 import { type ConnectRequest, credentialsOf, parseRequest, SchemeRefused } from './http/parse-request.ts'
@@ -227,6 +227,7 @@ const serveHttp = (context: GatewayContext, client: Client): void => {
     })
   const readNext = (): void => {
     isBetweenRequests = true
+    client.nextRequestId()
     deadline.within(limits.idleMs, handleTimeout)
     readHead()
   }
@@ -271,7 +272,7 @@ const serveConnect = async (
     return client.refuse(opened)
   }
   client.wire.socket.write(
-    `HTTP/1.1 200 Connection established\r\n${formatRouteHeaders(opened)}\r\n`,
+    `HTTP/1.1 200 Connection established\r\n${formatRequestId(client.requestId)}${formatRouteHeaders(opened)}\r\n`,
     'latin1',
   )
   runTunnel(context, client, opened.wire, admission, 'connect', (error) =>

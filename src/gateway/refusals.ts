@@ -2,7 +2,7 @@ import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { Denied, GatewayLogger, ProxyMetrics } from './gateway-ports.ts'
 
 /** Receives unexpected exceptions, which are faults of the gateway. The caller ends the affected connection only. */
-export type OnFault = (error: unknown) => void
+export type OnFault = (error: unknown, requestId?: string) => void
 
 const maxFrames = 8
 
@@ -27,9 +27,9 @@ const faultReason = (error: unknown): object => {
 /** Counts each fault and logs it as an error, because it is a mistake in the gateway for any client input. */
 export const createOnFault =
   ({ logger, metrics }: { readonly logger: GatewayLogger; readonly metrics: ProxyMetrics }): OnFault =>
-  (error) => {
+  (error, requestId) => {
     metrics.faulted()
-    logger.error(faultReason(error), 'a fault of the gateway ended one connection')
+    logger.error({ requestId, ...faultReason(error) }, 'a fault of the gateway ended one connection')
   }
 
 /** The error that a socket is destroyed with, so that the other end is reset too. */
@@ -166,6 +166,8 @@ export const targetClosed = refuse(
 )
 export const hostNotFound = refuse(502, 'host_not_found', "The target's host name has no address.")
 export const targetTimeout = refuse(504, 'target_timeout', 'The target did not answer in time.')
+/** The connection to the target is open, and its response does not come. */
+export const responseTimeout: OwnAnswer = { ...targetTimeout, proxyError: 'http_response_timeout' }
 export const dnsTimeout = refuse(504, 'dns_timeout', "The target's name server did not answer in time.")
 
 /** An answer of the gateway itself. The connection ends after it. */
@@ -174,13 +176,73 @@ export type OwnAnswer = {
   readonly error: Failure
   readonly detail: string
   readonly retryAfterSeconds?: number
+  /** The error type of `Proxy-Status`, if the one of `error` is not exact. */
+  readonly proxyError?: ProxyErrorType
+}
+
+/** The gateway's name in `Proxy-Status`. It reveals no brand, because resellers sell lines under theirs. */
+export const proxyName = 'gateway'
+
+/** The used error types of RFC 9209 section 2.3. */
+type ProxyErrorType =
+  | 'connection_limit_reached'
+  | 'connection_read_timeout'
+  | 'connection_refused'
+  | 'connection_terminated'
+  | 'connection_timeout'
+  | 'destination_unavailable'
+  | 'dns_error'
+  | 'dns_timeout'
+  | 'http_protocol_error'
+  | 'http_request_denied'
+  | 'http_request_error'
+  | 'http_response_timeout'
+  | 'proxy_internal_error'
+
+const proxyErrorTypes: Readonly<Record<Failure, ProxyErrorType>> = {
+  account_blocked: 'http_request_denied',
+  bad_request: 'http_request_error',
+  bad_response: 'http_protocol_error',
+  bad_target: 'http_request_error',
+  bad_targeting: 'http_request_denied',
+  client_reset: 'http_request_error',
+  credential_rotated: 'http_request_denied',
+  credentials_required: 'http_request_denied',
+  dns_timeout: 'dns_timeout',
+  exit_failed: 'destination_unavailable',
+  exits_full: 'connection_limit_reached',
+  gateway_full: 'http_request_denied',
+  gateway_unavailable: 'proxy_internal_error',
+  head_timeout: 'http_request_error',
+  head_too_large: 'http_request_error',
+  host_not_found: 'dns_error',
+  idle_timeout: 'connection_read_timeout',
+  no_common_method: 'http_request_denied',
+  no_exit: 'destination_unavailable',
+  plan_ended: 'http_request_denied',
+  rental_ended: 'http_request_denied',
+  session_failed: 'destination_unavailable',
+  session_limit_reached: 'http_request_denied',
+  target_blocked: 'http_request_denied',
+  target_closed: 'connection_terminated',
+  target_refused: 'connection_refused',
+  target_reset: 'connection_terminated',
+  target_timeout: 'connection_timeout',
+  target_unreachable: 'destination_unavailable',
+  targeting_refused: 'http_request_denied',
+  too_many_connections: 'http_request_denied',
+  traffic_exhausted: 'http_request_denied',
+  udp_failed: 'proxy_internal_error',
+  udp_not_allowed: 'http_request_denied',
+  version_not_supported: 'http_request_error',
+  wrong_credentials: 'http_request_denied',
 }
 
 /** Replaces characters that are illegal in a header line. */
 const headerText = (text: string): string => text.replace(/\P{ASCII}|\p{Cc}/gu, '?')
 
 export const httpAnswer = (
-  { status, error, detail, retryAfterSeconds }: OwnAnswer,
+  { status, error, detail, retryAfterSeconds, proxyError = proxyErrorTypes[error] }: OwnAnswer,
   requestId: string,
   withBody: boolean,
 ): string => {
@@ -190,9 +252,11 @@ export const httpAnswer = (
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
+    `Proxy-Status: ${proxyName}; error=${proxyError}; details="${error}"`,
     `X-Proxy-Error: ${headerText(error)}`,
     `X-Proxy-Detail: ${headerText(detail)}`,
     `X-Request-Id: ${requestId}`,
+    `X-Proxy-Request-Id: ${requestId}`,
     ...(status === 407 ? ['Proxy-Authenticate: Basic realm="proxy", charset="UTF-8"'] : []),
     ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${Math.ceil(retryAfterSeconds)}`]),
     'Connection: close',

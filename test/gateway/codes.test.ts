@@ -12,6 +12,8 @@ type Expected = {
   readonly status: number
   readonly reason: string
   readonly error: string
+  /** The error type of `Proxy-Status`; default: `http_request_denied`. */
+  readonly proxyError?: string
   readonly socks: number
 }
 
@@ -29,9 +31,9 @@ const parts = (answer: string) => {
 
 /** Sends CONNECT and a plain request, and checks every part of the answers. */
 const refusedOverHttp = async (
-  { port, refusals, access, spending }: TestGateway,
+  { port, refusals, access, spending, lines }: TestGateway,
   target: string,
-  { status, reason, error }: Expected,
+  { status, reason, error, proxyError = 'http_request_denied' }: Expected,
 ): Promise<ReadonlyMap<string, string>> => {
   let headers: ReadonlyMap<string, string> = new Map()
   for (const request of [
@@ -46,6 +48,10 @@ const refusedOverHttp = async (
     assert.deepEqual(Object.keys(body), ['error', 'requestId'])
     assert.equal(answer.headers.get('x-proxy-detail'), body.error)
     assert.match(body.requestId, /^req_[0-9a-f]{32}$/)
+    assert.equal(answer.headers.get('x-request-id'), body.requestId)
+    assert.equal(answer.headers.get('x-proxy-request-id'), body.requestId)
+    assert.equal(answer.headers.get('proxy-status'), `gateway; error=${proxyError}; details="${error}"`)
+    assert.match(lines.at(-1)!, new RegExp(body.requestId), 'the log line has the request id')
     assert.equal(answer.headers.get('content-length'), String(Buffer.byteLength(answer.body)))
     assert.equal(refusals.at(-1), `${status} ${error}`)
     headers = answer.headers
@@ -145,7 +151,13 @@ describe('who may connect:', () => {
     world.access.answer = () => {
       throw new Error('no Postgres')
     }
-    const expected = { status: 503, reason: 'Service Unavailable', error: 'gateway_unavailable', socks: 1 }
+    const expected = {
+      status: 503,
+      reason: 'Service Unavailable',
+      error: 'gateway_unavailable',
+      proxyError: 'proxy_internal_error',
+      socks: 1,
+    }
     assert.equal((await refused(world, '127.0.0.1:1', expected)).get('retry-after'), '5')
   })
 })
@@ -262,6 +274,7 @@ describe('which exit:', () => {
       status: 465,
       reason: 'No Exit Matches',
       error: 'no_exit',
+      proxyError: 'destination_unavailable',
       socks: 3,
     })
   })
@@ -273,6 +286,7 @@ describe('which exit:', () => {
       status: 503,
       reason: 'Service Unavailable',
       error: 'exits_full',
+      proxyError: 'connection_limit_reached',
       socks: 1,
     })
   })
@@ -291,6 +305,7 @@ describe('which exit:', () => {
       status: 568,
       reason: 'Session Exit Failed',
       error: 'session_failed',
+      proxyError: 'destination_unavailable',
       socks: 1,
     })
     assert.deepEqual(world.exits.outcomes, Array(9).fill('failed'))
@@ -303,6 +318,7 @@ describe('which exit:', () => {
       status: 568,
       reason: 'Session Exit Failed',
       error: 'session_failed',
+      proxyError: 'destination_unavailable',
       socks: 1,
     })
   })
@@ -313,6 +329,7 @@ describe('which exit:', () => {
       status: 502,
       reason: 'Bad Gateway',
       error: 'exit_failed',
+      proxyError: 'destination_unavailable',
       socks: 4,
     })
     const target = await echoTarget(t)
@@ -341,6 +358,43 @@ describe('which exit:', () => {
   })
 })
 
+describe('a response that is no refusal', () => {
+  test('has Proxy-Status without an error, and a request id; each request of a connection has its own', async (t) => {
+    const { port } = await startGateway(t)
+    const { port: target } = await httpTarget(t, (_, response) => void response.end('ok'))
+    const plain = await talkTo(port)
+    const ids: string[] = []
+    for (let n = 0; n < 3; n++) {
+      plain.write(`GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`)
+      const { headers } = parts(await plain.until('\r\n\r\nok'))
+      assert.equal(headers.get('proxy-status'), 'gateway')
+      ids.push(headers.get('x-proxy-request-id')!)
+    }
+    assert.match(ids[0]!, /^req_[0-9a-f]{32}$/)
+    assert.deepEqual(ids.slice(1), [`${ids[0]}.2`, `${ids[0]}.3`])
+    plain.write(`GET http://127.0.0.1:25/ HTTP/1.1\r\n${authorization}\r\n`)
+    assert.match(await plain.until('\r\n\r\n'), new RegExp(`\r\nX-Proxy-Request-Id: ${ids[0]}\\.4\r\n`))
+    const tunnel = await talkTo(port)
+    tunnel.write(`CONNECT 127.0.0.1:${target} HTTP/1.1\r\n${authorization}\r\n`)
+    const connected = parts(await tunnel.until('\r\n\r\n'))
+    assert.equal(connected.headers.get('proxy-status'), 'gateway')
+    assert.match(connected.headers.get('x-proxy-request-id')!, /^req_[0-9a-f]{32}$/)
+    assert.ok(!ids.includes(connected.headers.get('x-proxy-request-id')!))
+  })
+
+  test("keeps the target's own X-Request-Id", async (t) => {
+    const { port } = await startGateway(t)
+    const { port: target } = await httpTarget(t, (_, response) => {
+      response.setHeader('X-Request-Id', 'of-the-target')
+      response.end('ok')
+    })
+    const request = `GET http://127.0.0.1:${target}/ HTTP/1.1\r\nConnection: close\r\n${authorization}\r\n`
+    const { headers } = parts(await sendRaw(port, request))
+    assert.equal(headers.get('x-request-id'), 'of-the-target')
+    assert.match(headers.get('x-proxy-request-id')!, /^req_/)
+  })
+})
+
 describe('how the target answers:', () => {
   test('502 when it refuses, without blaming the exit', async (t) => {
     const world = await startGateway(t)
@@ -348,6 +402,7 @@ describe('how the target answers:', () => {
       status: 502,
       reason: 'Bad Gateway',
       error: 'target_refused',
+      proxyError: 'connection_refused',
       socks: 5,
     })
     assert.deepEqual(world.exits.outcomes, Array(3).fill('connected'))
@@ -362,6 +417,7 @@ describe('how the target answers:', () => {
       status: 502,
       reason: 'Bad Gateway',
       error: 'host_not_found',
+      proxyError: 'dns_error',
       socks: 4,
     })
   })
@@ -375,6 +431,7 @@ describe('how the target answers:', () => {
       status: 504,
       reason: 'Gateway Timeout',
       error: 'dns_timeout',
+      proxyError: 'dns_timeout',
       socks: 6,
     })
   })
@@ -388,6 +445,7 @@ describe('how the target answers:', () => {
       status: 504,
       reason: 'Gateway Timeout',
       error: 'target_timeout',
+      proxyError: 'connection_timeout',
       socks: 6,
     })
     assert.deepEqual(world.exits.outcomes, Array(3).fill('connected'))
@@ -411,6 +469,8 @@ describe('how the target answers:', () => {
       )
       assert.equal(got.first, 'HTTP/1.1 502 Bad Gateway')
       assert.equal(got.headers.get('x-proxy-error'), error)
+      const proxyError = error === 'target_closed' ? 'connection_terminated' : 'http_protocol_error'
+      assert.equal(got.headers.get('proxy-status'), `gateway; error=${proxyError}; details="${error}"`)
       assert.deepEqual(
         access.closed.map((each) => each.error),
         [error],
@@ -422,6 +482,10 @@ describe('how the target answers:', () => {
     const target = await tcpTarget(t, () => undefined)
     const answer = await sendRaw(port, `GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`)
     assert.match(answer, /^HTTP\/1\.1 504 Gateway Timeout\r\n/)
+    assert.match(
+      answer,
+      /\r\nProxy-Status: gateway; error=http_response_timeout; details="target_timeout"\r\n/,
+    )
   })
 })
 

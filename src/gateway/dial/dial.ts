@@ -9,6 +9,7 @@ import {
   dnsTimeout,
   gatewayUnavailable,
   hostNotFound,
+  proxyName,
   sessionFailed,
   targetRefused,
   targetTimeout,
@@ -40,7 +41,7 @@ type OpenedRoute = {
  */
 export const openRoute = async (
   context: GatewayContext,
-  client: Pick<Client, 'disconnected'>,
+  client: Pick<Client, 'disconnected' | 'requestId'>,
   admission: Admission,
   target: Target,
 ): Promise<OpenedRoute | Denied> => {
@@ -52,7 +53,7 @@ export const openRoute = async (
   const deadlineMs = clock() + limits.dialMs
   let lastDenied: Denied = gatewayUnavailable
   for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
-    const route = await chooseExit(context, admission, false)
+    const route = await chooseExit(context, client, admission, false)
     if (route.denied) return route
     const startedMs = clock()
     const timeoutMs = deadlineMs - startedMs
@@ -95,6 +96,7 @@ export const openRoute = async (
 /** The exit of an admission: the dedicated one, or one of the pool. */
 export const chooseExit = async (
   { exits, logger }: Pick<GatewayContext, 'exits' | 'logger'>,
+  { requestId }: Pick<Client, 'requestId'>,
   { dedicated, holder, line, family }: Admission,
   udp: boolean,
 ): Promise<Route | Denied> => {
@@ -102,7 +104,7 @@ export const chooseExit = async (
   try {
     return await exits.route({ holder, line, udp, family: family ?? null })
   } catch (err) {
-    logger.error({ err }, 'choosing an exit failed')
+    logger.error({ err, requestId }, 'choosing an exit failed')
     return gatewayUnavailable
   }
 }
@@ -271,7 +273,11 @@ const dialThroughEndpoint = async (
   }
 }
 
-/** Response header lines about the route, each with its line end. */
+/** Header lines of the gateway for the responses of a route, each with its line end. */
 export const formatRouteHeaders = ({ fallback, stickyMinutesLeft }: OpenedRoute): string =>
+  `Proxy-Status: ${proxyName}\r\n` +
   (fallback ? 'X-Proxy-Fallback: country\r\n' : '') +
   (stickyMinutesLeft === null ? '' : `X-Proxy-Session-Minutes: ${stickyMinutesLeft}\r\n`)
+
+/** The line with the request id, with its line end. */
+export const formatRequestId = (requestId: string): string => `X-Proxy-Request-Id: ${requestId}\r\n`

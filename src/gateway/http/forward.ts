@@ -1,9 +1,9 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
-import { formatRouteHeaders, openRoute } from '../dial/dial.ts'
+import { formatRequestId, formatRouteHeaders, openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
-import { gatewayUnavailable, type OwnAnswer, targetClosed, targetTimeout } from '../refusals.ts'
+import { gatewayUnavailable, type OwnAnswer, responseTimeout, targetClosed } from '../refusals.ts'
 import { chargeBytes, Pump, reserveBytes, runTunnel } from '../relay/tunnel.ts'
 import type { Target } from '../targets.ts'
 import { type Exchange, type ExchangeEnd, runExchange } from './http-exchange.ts'
@@ -100,7 +100,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     upstreamConnection.wire.socket.write(request.head, 'latin1')
     const canRetry = upstreamConnection.used && request.repeatable
     upstreamConnection.used = true
-    deadline.within(limits.idleMs, () => running?.fail(targetTimeout))
+    deadline.within(limits.idleMs, () => running?.fail(responseTimeout))
     let exchange: Exchange | null = null
     let hasEnded = false
     const ended = (ending: ExchangeEnd): void => {
@@ -115,7 +115,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       up: upstreamConnection.up,
       down: upstreamConnection.down,
       responseHeadBytes: limits.responseHeadBytes,
-      routeHeaders: upstreamConnection.routeHeaders,
+      routeHeaders: formatRequestId(client.requestId) + upstreamConnection.routeHeaders,
       persists: () => !isDraining,
       touch: deadline.touch,
       ended,
@@ -178,7 +178,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   const build = async (request: ForwardRequest, next: () => void, isCharged: boolean): Promise<void> => {
     client.detach()
     const upstreamConnection = await prepare(request, isCharged).catch((error) => {
-      context.onFault(error)
+      context.onFault(error, client.requestId)
       return gatewayUnavailable
     })
     if (client.disconnected.aborted) return closeUpstreamSession(null)

@@ -62,9 +62,10 @@ const responseHead = (
 ): string => {
   let head = `HTTP/1.1 ${code} ${reason}\r\n`
   for (const { line } of connection.passed) head += `${line}\r\n`
+  head += routeHeaders
   if (connection.upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${connection.upgrade}\r\n`
   else if (connectionOption !== null) head += `Connection: ${connectionOption}\r\n`
-  return `${head}${routeHeaders}\r\n`
+  return `${head}\r\n`
 }
 
 /** The result of a request and its answer. */

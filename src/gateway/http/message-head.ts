@@ -286,6 +286,7 @@ export const ownHeaders: ReadonlySet<string> = new Set([
   'x-proxy-error',
   'x-proxy-detail',
   'x-proxy-fallback',
+  'x-proxy-request-id',
   'x-proxy-session-minutes',
 ])
 

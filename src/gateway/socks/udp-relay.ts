@@ -139,7 +139,7 @@ const noRelay = refuse(502, 'exit_failed', 'The exit does not relay UDP.')
  */
 const openUdpRoute = async (
   context: GatewayContext,
-  client: Pick<Client, 'disconnected'>,
+  client: Pick<Client, 'disconnected' | 'requestId'>,
   admission: Admission,
   onDatagram: OnDatagram,
 ): Promise<{ readonly denied: false; readonly route: Route; readonly udpUpstream: UdpUpstream } | Denied> => {
@@ -148,7 +148,7 @@ const openUdpRoute = async (
   const deadlineMs = clock() + limits.dialMs
   const session = sessionOf(admission)
   for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
-    const route = await chooseExit(context, admission, true)
+    const route = await chooseExit(context, client, admission, true)
     if (route.denied) return route
     const startedMs = clock()
     const timeoutMs = Math.min(exitMs, deadlineMs - startedMs)

@@ -70,8 +70,8 @@ const headersOf = ({ fields, body: given }: Message): [string, string][] => [
         ]),
 ]
 
-/** About one connection only, or another one each time. */
-const notCompared = /^(?:connection|keep-alive|date|host|proxy-.*)$/i
+/** About one connection only, another one each time, or of the gateway. */
+const notCompared = /^(?:connection|keep-alive|date|host|proxy-.*|x-proxy-request-id)$/i
 
 const read = async (from: IncomingMessage) => {
   const chunks: Buffer[] = []

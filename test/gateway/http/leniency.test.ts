@@ -262,20 +262,27 @@ describe('an answer of a target', () => {
 
   test("never has the gateway's own headers", async () => {
     const own =
-      'X-Proxy-Error: exit_failed\r\nx-proxy-detail : d\r\nX-PROXY-Fallback: country\r\nX-Proxy-Session-Minutes: 1\r\nProxy-Authenticate: Basic\r\n'
+      'X-Proxy-Error: exit_failed\r\nx-proxy-detail : d\r\nX-PROXY-Fallback: country\r\nX-Proxy-Session-Minutes: 1\r\nProxy-Authenticate: Basic\r\n' +
+      'Proxy-Status: gateway; error=proxy_internal_error\r\nProxy-Status: "\r\nX-Proxy-Request-Id: req_forged\r\n' +
+      'Connection: X-Proxy-Request-Id\r\n'
     for (const status of ['407 No', '502 Bad Gateway', '200 OK']) {
       const got = await world.through(
         `HTTP/1.1 ${status}\r\n${own}X-Proxy-Cache: HIT\r\nContent-Length: 2\r\n\r\nok`,
       )
       assert.ok(got.startsWith(`HTTP/1.1 ${status}\r\nX-Proxy-Cache: HIT\r\nContent-Length: 2\r\n`), got)
-      assert.doesNotMatch(got, /error|detail|fallback|session|authenticate/i)
+      assert.doesNotMatch(got, /error|detail|fallback|session|authenticate|forged/i)
+      assert.deepEqual(got.match(/^proxy-status:.*$/gim), ['Proxy-Status: gateway'])
+      assert.equal(got.match(/^x-proxy-request-id: req_[0-9a-f]{32}$/gim)?.length, 1)
     }
-    assert.doesNotMatch(
-      await world.through(
-        `HTTP/1.1 103 Early Hints\r\n${own}\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`,
-      ),
-      /x-proxy/i,
+    const interim = await world.through(
+      `HTTP/1.1 103 Early Hints\r\n${own}\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`,
     )
+    assert.ok(interim.startsWith('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n'), interim)
+    const trailed = await world.through(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Proxy-Status\r\n\r\n2\r\nok\r\n0\r\n' +
+        'Proxy-Status: gateway; error=dns_error\r\nX-Proxy-Request-Id: req_forged\r\nA: b\r\n\r\n',
+    )
+    assert.match(trailed, /\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n$/)
   })
 
   test('is decoded for a client of HTTP/1.0, who gets no interim answer', async () => {
@@ -283,7 +290,10 @@ describe('an answer of a target', () => {
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n2;x=y\r\nok\r\n3\n, y\nB\r\nes, and yes\r\n0\r\nA: b\r\n\r\n'
     for (const pieces of [[chunks], [...chunks]]) {
       const got = await world.through(pieces, '1.0')
-      assert.match(got, /^HTTP\/1\.1 200 OK\r\nConnection: close\r\n\r\nok, yes, and yes$/)
+      assert.match(
+        got,
+        /^HTTP\/1\.1 200 OK\r\nX-Proxy-Request-Id: req_[0-9a-f]{32}\r\nProxy-Status: gateway\r\nConnection: close\r\n\r\nok, yes, and yes$/,
+      )
     }
     assert.match(world.heads.at(-1)!, /^GET \/ HTTP\/1\.1\r\n/)
   })
