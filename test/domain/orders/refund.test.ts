@@ -201,8 +201,19 @@ describe('refunds', () => {
     assert.deepEqual(answer, { kind: 'refused', reason: 'only 500 cents of the order are left to refund' })
   })
 
-  test('of an order that does not exist are refused', () => {
-    const { answer } = refund(emptyWorld, addressOrder('ord_1'), 'ref_1', { kind: 'whole' })
-    assert.equal(answer.kind, 'refused')
+  test('of an order that does not exist, is unpaid or is refunded already are refused with the reason', () => {
+    const order = addressOrder('ord_1')
+    const reasonOf = (states: ReturnType<typeof statesFor>): string | undefined => {
+      const { answer } = decideRefund(states, 'ref_2', { kind: 'whole' }, start)
+      return answer.kind === 'refused' ? answer.reason : undefined
+    }
+    assert.equal(reasonOf(statesFor(emptyWorld, order)), 'there is no such order')
+    const states = statesFor(placed(order), order)
+    assert.equal(
+      reasonOf({ ...states, order: { ...states.order!, paid: false } }),
+      'nothing was paid for the order',
+    )
+    const { world } = refund(placed(order), order, 'ref_1', { kind: 'whole' })
+    assert.equal(reasonOf(statesFor(world, order)), 'nothing of the order is left to refund')
   })
 })

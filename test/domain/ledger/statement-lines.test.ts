@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decideStatement, type StatementBooking } from '../../../src/domain/ledger/statement-lines.ts'
+
+const line: StatementBooking = {
+  gateway: 'stripe',
+  reference: 'txn_1',
+  category: 'payout',
+  feeMicros: 100,
+  payoutMicros: 5_000,
+  happenedAt: '2026-11-01T00:00:00.000Z',
+}
+
+test('a line is booked once, and a line with its id and other amounts is reported', () => {
+  const booked = decideStatement(null, line)
+  assert.deepEqual([booked.events.length, booked.became], [1, 'booked'])
+  for (const [repeated, became] of [
+    [line, 'standing'],
+    [{ ...line, feeMicros: 101 }, 'other'],
+    [{ ...line, payoutMicros: 4_999 }, 'other'],
+  ] as const) {
+    const again = decideStatement(line, repeated)
+    assert.deepEqual([again.events.length, again.became], [0, became])
+  }
+})
