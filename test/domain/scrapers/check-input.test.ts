@@ -180,6 +180,8 @@ describe('the check of a body, for each of the 117 scrapers', () => {
         const missing = refusalOf(checkInput(of, less))
         assert.equal(missing.code, 'bad_input')
         for (const name of names) assert.ok(missing.details.includes(name), missing.details)
+        if (names.length === 2)
+          assert.ok(missing.details.startsWith(`${names.join(' or ')} must be given`), missing.details)
       }
     }
   })
