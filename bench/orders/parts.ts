@@ -26,10 +26,7 @@ const ownParts: readonly (readonly [RegExp, string])[] = [
 /** The part of a frame without a caller in this project. */
 const foreignParts: readonly (readonly [RegExp, string])[] = [
   [/\/node_modules\/pg/, 'connections to Postgres'],
-  [
-    /node:_http|node:internal\/(http|deps\/undici)|\/node_modules\/(fastify|find-my-way|light-my|zod|@fastify)/,
-    'HTTP',
-  ],
+  [/node:_http|node:internal\/http|\/node_modules\/(fastify|find-my-way|light-my|zod|@fastify)/, 'HTTP'],
   [/crypto/, 'hashing and signing'],
 ]
 
