@@ -15,6 +15,7 @@ import {
   customerCredit,
   emptyWorld,
   forCustomer,
+  planOrder,
   statesFor,
   stock,
   type World,
@@ -185,6 +186,15 @@ describe('refunds', () => {
     assert.equal(first.answer.kind === 'refunded' && first.answer.amountCents, 333)
     const { rentals } = statesFor(first.world, order).allocationOwner as StockState
     assert.deepEqual([...rentals.keys()].sort(), [...proxyIds.slice(1)].sort())
+  })
+
+  test('of a whole plan take its traffic back, and of a part do not', () => {
+    const order = planOrder('ord_1')
+    const withdrawn = (request: RefundRequest): boolean =>
+      decideRefund(statesFor(placed(order), order), 'ref_1', request, start).appends.some(({ events }) =>
+        events.some(({ type }) => type === 'PlanUnitsWithdrawn'),
+      )
+    assert.deepEqual([withdrawn({ kind: 'whole' }), withdrawn({ kind: 'cents', cents: 1 })], [true, false])
   })
 
   test('with the id of a completed refund move nothing', () => {
