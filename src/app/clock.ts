@@ -97,7 +97,7 @@ export const gatewayClock = worker({ ...comparison, name: 'gateway-clock', trigg
 export const freeListClock = worker({
   ...comparison,
   name: 'free-list-clock',
-  trigger: { ...trigger, everyMs: 20_000 },
+  trigger: { everyMs: trigger.quietMs, or: trigger.or },
   process: 'free-list',
 })
 
@@ -109,8 +109,8 @@ export const skewProblem = (aheadMs: number): string | null =>
 
 /**
  * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds (every 20 while
- * nothing happens), and at once after a leap. After a leap the clock counts as wrong until it is compared. Otherwise an order decided a day ahead would stay
- * in the log, with spending caps reset and rentals expired.
+ * nothing happens), and at once after a leap. After a leap the clock counts as wrong until it is compared. Otherwise an
+ * order decided a day ahead would stay in the log, with spending caps reset and rentals expired.
  */
 export const startClockGuard = (dependencies: {
   readonly scheduler: Scheduler

@@ -127,12 +127,12 @@ const leapCheckMs = 1_000
  * Decides between the usual and the quiet interval of workers. Activity and leaps of the clock end all quiet pauses.
  */
 const createQuiet = (clock: Clock) => {
-  const sleepers = new Set<() => void>()
+  const listeners = new Set<() => void>()
   let activeUntilMs = performance.now() + activeMs
   const active = (): void => {
     const wasQuiet = performance.now() > activeUntilMs
     activeUntilMs = performance.now() + activeMs
-    if (wasQuiet) for (const wake of sleepers) wake()
+    if (wasQuiet) for (const wake of listeners) wake()
   }
   let unsubscribe: (() => void) | null = null
   let offsetMs = clock() - performance.now()
@@ -146,8 +146,8 @@ const createQuiet = (clock: Clock) => {
     pauseMs: ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger']): number =>
       unsubscribe !== null && performance.now() > activeUntilMs ? quietMs : everyMs,
     onWake: (wake: () => void): (() => void) => {
-      sleepers.add(wake)
-      return () => sleepers.delete(wake)
+      listeners.add(wake)
+      return () => listeners.delete(wake)
     },
     follow: (onActivity: Activity): void => {
       unsubscribe = onActivity(active)

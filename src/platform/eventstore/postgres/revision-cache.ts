@@ -184,7 +184,7 @@ export const createAnnouncer = (
         notifiedPosition = newest
         await pool.query({
           name: 'farebox-announce',
-          text: `select set_config('synchronous_commit', 'off', true), pg_notify('farebox_log', $1::text)`,
+          text: `select set_config('synchronous_commit', 'off', true), pg_notify('${logChannel}', $1::text)`,
           values: [String(notifiedPosition)],
         })
       }
