@@ -3,6 +3,13 @@
  * seconds of processor time or more. They start first, the longest of all.
  */
 export const slow: Readonly<Record<string, string>> = {
+  'test/features/console/browser':
+    'test/platform/ui/pages, test/features/console/customer, test/features/console/operator',
+  'test/features/console/quoted-forms': 'test/features/console/customer',
+  'test/docs/operations': 'test/docs/readme, test/docs/links, test/app/help',
+  'test/docs/subscriptions': 'test/features/subscriptions/renewals',
+  'test/audit/checked-events': 'test/audit/seals/, test/audit/signatures/',
+  'test/app/doctor/doctor': 'test/app/doctor/sessions, test/app/ports',
   'test/crash/payments': 'test/features/deposits/prefix-chaos, test/features/deposits/callbacks',
   'test/model/': 'test/golden, test/features/orders, test/domain',
   'test/features/orders/prefix-log': 'test/features/orders/prefix-races',
@@ -23,7 +30,9 @@ export const slow: Readonly<Record<string, string>> = {
   'test/platform/postgres/timed-statements': 'test/platform/postgres/in-one-trip',
   'test/platform/postgres/embedded': 'test/docs/readme, test/app/where',
   'test/platform/eventstore/eventstoredb-cluster': 'test/platform/eventstore/eventstoredb-offline',
-  'test/features/backup/': 'test/docs/operations, test/features/exports/import',
+  'test/features/backup/eventstoredb': 'test/features/backup/backup, test/features/exports/import',
+  'test/features/backup/postgres-tools': 'test/features/backup/backup',
+  'test/features/backup/restored-log': 'test/features/backup/backup',
   'test/features/exports/agreement': 'test/features/exports/export, test/features/exports/references',
   'test/features/webhooks/chaos': 'test/features/webhooks/outages, test/features/webhooks/enqueue',
   'test/features/webhooks/races': 'test/features/webhooks/enqueue, test/features/webhooks/routes',
