@@ -53,7 +53,7 @@ import {
   whole,
 } from '../platform/cli/setting-forms.ts'
 import type { ConnectionLimits, TrustedProxies } from '../platform/http/connections.ts'
-import type { Rate } from '../platform/http/rate-limit.ts'
+import type { Rate } from '../platform/http/rate-limiter.ts'
 import type { StoreSettings } from '../platform/outgoing/open-object-store.ts'
 
 /** Relative paths are resolved against it, so that commands find the same data from any working directory. */

@@ -98,6 +98,8 @@ export type AttemptEnd = Pick<ScrapeFinished['data'], 'outcome' | 'body' | 'cach
 export type FinishAnswer = {
   readonly finished: ScrapeFinished['data'] | null
   readonly isOwnAttempt: boolean
+  /** What the wallet can spend after it. */
+  readonly availableMicros: number
 }
 
 /** The events that end the hold of a try. Empty if it was ended before, or if there was no hold. */
@@ -131,15 +133,19 @@ export const decideFinish = (
     throw new Error(`attempt ${attempt} ends, but was never started`)
   const { scrapeId, accountId, platform, operation, keyId, priceMicros } = scrape.started
   const holdId = holdIdOf(scrapeId, attempt)
-  const holdAppends = (billed: boolean): Appends => {
+  const holdEnd = (billed: boolean): { readonly appends: Appends; readonly availableMicros: number } => {
     const events = endHold(ledger, holdId, billed)
-    return events.length === 0 ? [] : [{ stream: ledgerStream(accountId), events }]
+    return {
+      appends: events.length === 0 ? [] : [{ stream: ledgerStream(accountId), events }],
+      availableMicros: events.at(-1)?.data.availableAfterMicros ?? ledger.availableMicros,
+    }
   }
   // A later try was started only because this one had failed.
   const isSuperseded = attempt < scrape.started.attempt
   if (isSuperseded || scrape.finished) {
     const finished = isSuperseded ? null : scrape.finished
-    return { appends: holdAppends(finished?.billed ?? false), answer: { finished, isOwnAttempt: false } }
+    const { appends, availableMicros } = holdEnd(finished?.billed ?? false)
+    return { appends, answer: { finished, isOwnAttempt: false, availableMicros } }
   }
   const billed = isBilled(ending.outcome, ending.cached)
   const finished: ScrapeFinished['data'] = {
@@ -153,14 +159,13 @@ export const decideFinish = (
     billed,
     amountMicros: billed ? priceMicros : 0,
   }
-  const endAppends = holdAppends(billed)
-  if (billed && endAppends.length === 0)
-    throw new Error(`attempt ${attempt} of ${scrapeId} has no hold to bill`)
+  const { appends, availableMicros } = holdEnd(billed)
+  if (billed && appends.length === 0) throw new Error(`attempt ${attempt} of ${scrapeId} has no hold to bill`)
   return {
     appends: [
       { stream: scrapeStream(scrapeId), events: [{ type: 'ScrapeFinished', data: finished }] },
-      ...endAppends,
+      ...appends,
     ],
-    answer: { finished, isOwnAttempt: true },
+    answer: { finished, isOwnAttempt: true, availableMicros },
   }
 }

@@ -1,7 +1,7 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
-import type { RouteLimit } from '../../platform/http/route.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
+import { createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
 import { readEndpoints, readLiveMarks } from './endpoint-reads.ts'
 import { freeProxyPages } from './free-proxy-pages.ts'
 import { createIpData, type IpData } from './ip-data.ts'
@@ -37,8 +37,7 @@ export const open = (
   const installed = createIpData(installedFolders())
   const data = sandbox ? needs.withSandbox(installed) : installed
   const checks = openOneOffChecks({ ...core, config: needs.settings }, core.closing)
-  const limiter = needs.rate && createRateLimiter(needs.rate, monotonicMs)
-  const limit: RouteLimit | null = limiter && { per: 'address', take: (subject) => limiter.take(subject) }
+  const limit = needs.rate && createRouteLimit('address', needs.rate, monotonicMs)
   const list = createLiveList({
     reader: {
       versions: () => readLiveMarks(pool),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { matchesEtag } from '../../platform/http/answer.ts'
-import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
+import { type Route, route } from '../../platform/http/route.ts'
 import { createQueryReader, entryExample, ListEntry, listCodes, listQuery } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { onOff, ports, rate, text, whole } from '../../platform/cli/setting-forms.ts'
-import type { Rate } from '../../platform/http/rate-limit.ts'
+import type { Rate } from '../../platform/http/rate-limiter.ts'
 import type { JudgeAddress } from './judge-access.ts'
 
 /** The settings of the checker of free proxies, as `farebox settings` prints them. */

@@ -4,7 +4,7 @@ import { type Protocol, type SocketAddress, socketAddressText } from '../../doma
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { createTally } from '../../kernel/tally.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import type { RateLimiter } from '../../platform/http/rate-limit.ts'
+import type { RateLimiter } from '../../platform/http/rate-limiter.ts'
 import { parseTarget, type Resolve, TargetRefused } from '../../platform/outgoing/target.ts'
 import {
   type CandidateRefusal,

@@ -1,7 +1,7 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
-import type { RouteLimit } from '../../platform/http/route.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
+import { createRateLimiter, createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
 import {
   type IpData,
@@ -42,11 +42,8 @@ export const open = (
 ): Feature => {
   const { pool, clock, monotonicMs, logger } = core
   const { rates, sandbox, publicUrl, version, data, list, listLimit, checks } = needs
-  const limitOf = (rate: Rate | undefined): RouteLimit | null => {
-    if (rate === undefined) return null
-    const limiter = createRateLimiter(rate, monotonicMs)
-    return { per: 'address', take: (subject) => limiter.take(subject) }
-  }
+  const limitOf = (rate: Rate | undefined): RouteLimit | null =>
+    rate === undefined ? null : createRouteLimit('address', rate, monotonicMs)
   const lookUp = createLookUp({
     data,
     list,

@@ -12,8 +12,9 @@ import { addressSubject } from '../../kernel/ip-address.ts'
 import { isOutage } from '../../platform/eventstore/errors.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
 import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
-import { type ApiRequest, type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
 import { defaultLimit, filterFields, ListEntry, type LiveList, maxLimit } from '../free-list/index.ts'
 import {
   type CheckProxies,
@@ -288,7 +289,7 @@ const lookupInput = declaredInput(
 
 /** @returns null if the limit allows another call; else the refusal */
 const overLimit = async (limit: RouteLimit | null, { address }: ToolCaller): Promise<ToolResult | null> => {
-  const waitS = (await limit?.take(addressSubject(address))) ?? 0
+  const waitS = (await limit?.take(addressSubject(address)))?.waitS ?? 0
   return waitS > 0
     ? failed(`rate_limited: too many calls; try again in ${Math.max(1, Math.ceil(waitS))} s`)
     : null

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
+import { type Route, route } from '../../platform/http/route.ts'
 import { filterFields } from '../free-list/index.ts'
 import {
   asnOf,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { addressSubject } from '../../kernel/ip-address.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import type { RouteLimit } from '../../platform/http/route.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import { type FormInput, textAreaOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -79,7 +79,7 @@ ${attributionLine()}`,
         if (ip !== '' && isIP(ip) === 0)
           return viewWithStatus(problemView(ip, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'), 400)
         try {
-          const waitS = (await lookupLimit?.take(addressSubject(browser.address))) ?? 0
+          const waitS = (await lookupLimit?.take(addressSubject(browser.address)))?.waitS ?? 0
           if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many look-ups; wait a moment', waitS)
           return view(ip, lookupHtml(await lookUp(ip === '' ? browser.address : ip)))
         } catch (error) {

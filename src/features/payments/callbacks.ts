@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import { createRateLimiter, createRouteLimit } from '../../platform/http/rate-limiter.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Callback, Gateways } from './payment-port.ts'
@@ -123,7 +123,6 @@ export const callbackRoutes = (dependencies: {
   readonly hooks: CrashHooks
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
-  const limiter = createRateLimiter(callbackRate, dependencies.monotonicMs)
   const byReseller = createRateLimiter(resellerRate, dependencies.monotonicMs)
   return [
     route({
@@ -137,7 +136,7 @@ export const callbackRoutes = (dependencies: {
       writes: false,
       hidden: true,
       atOnce: callbacksAtOnce,
-      limit: { per: 'address', take: (address) => limiter.take(address) },
+      limit: createRouteLimit('address', callbackRate, dependencies.monotonicMs),
       rawBody: true,
       params: z.object({ gateway: z.string().max(64) }),
       responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },

@@ -47,7 +47,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
     customer: 'limits',
     params: z.object({ id: z.string() }),
     examples: { params: { id: proxyExample.proxyId } },
-    limit: { per: 'account', take: (subject) => checks.take(subject) },
+    limit: checks.limit,
     responses: { 200: { description: 'The result.', body: CheckRecord, example: checkExample } },
     errors: ['not_found', 'rental_ended', 'check_not_available'],
     handler: async ({ scope, params: { id }, after }) => ({

@@ -6,7 +6,8 @@ import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
+import { createRateLimiter, policyOf } from '../../platform/http/rate-limiter.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -126,8 +127,7 @@ const checks = { burst: 5 * 60, perSecond: 5 } as const
 const costOfOne = 60
 
 export type ProxyChecks = {
-  /** Counts a check of the account. @returns null, or the seconds to wait */
-  take(accountId: string): ReturnType<ReturnType<typeof createRateLimiter>['take']>
+  readonly limit: RouteLimit
   /**
    * Checks whether a rental within the scope carries traffic, within ten seconds.
    * @throws ApiError not_found, rental_ended, check_not_available
@@ -162,7 +162,11 @@ export const createProxyChecks = (dependencies: {
   const proxyOf = createFindProxy(dependencies)
   const limiter = createRateLimiter(checks, monotonicMs)
   return {
-    take: (accountId) => limiter.take(accountId, costOfOne),
+    limit: {
+      per: 'account',
+      policy: policyOf(checks, costOfOne),
+      take: (accountId) => limiter.count(accountId, costOfOne),
+    },
     check: async (scope, id, after) => {
       const row = await proxyOf(scope, id, after)
       if (proxyStatus(row, clock()) === 'expired')

@@ -202,7 +202,7 @@ ${await historyOf(proxy)}`,
 
   const check = async (visit: AccountVisit) => {
     const { accountId } = visit.account
-    const waitS = proxyChecks.take(accountId)
+    const { waitS } = await proxyChecks.limit.take(accountId)
     if (waitS > 0)
       throw refuseWithRetryAfter('rate_limited', 'at most five checks per minute; wait a moment', waitS)
     return addressView(visit, await proxyChecks.check(wholeAccount(accountId), visit.params.id ?? '', null))

@@ -11,7 +11,7 @@ import {
   type ShownBatch,
   statusOf,
 } from './batch-service.ts'
-import type { TakeScrape } from './call-rate.ts'
+import type { ScrapeRate } from './call-rate.ts'
 import { ScrapeAnswer, scrapeExample } from './routes.ts'
 import { requireScraper } from './scrape.ts'
 
@@ -128,7 +128,7 @@ const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string,
 export const scrapeBatchRoutes = (dependencies: {
   readonly batches: ScrapeBatches
   /** Null: limits are off. */
-  readonly rate: TakeScrape | null
+  readonly rate: ScrapeRate | null
 }): readonly Route[] => [
   route({
     ...common,
@@ -155,7 +155,7 @@ export const scrapeBatchRoutes = (dependencies: {
         inputs: [{ subreddit: 'AskReddit' }, { subreddit: 'node' }],
       },
     },
-    ...(dependencies.rate && { limit: { per: 'account' as const, take: dependencies.rate } }),
+    ...(dependencies.rate && { limit: dependencies.rate }),
     responses: {
       200: { description: 'The batch that stands under this X-Request-Id.', body: Batch, example },
       202: {

@@ -23,7 +23,7 @@ import {
   type ItemOutcome,
 } from './batch-items.ts'
 import { itemRequestId } from './batch-service.ts'
-import type { TakeScrape } from './call-rate.ts'
+import type { ScrapeRate } from './call-rate.ts'
 import type { Scrapes } from './scrape.ts'
 
 type Dependencies = {
@@ -33,7 +33,7 @@ type Dependencies = {
   readonly items: BatchItems
   readonly scrapes: Pick<Scrapes, 'call'>
   /** The rate limit of the account applies to batch calls too; null: limits are off. */
-  readonly rate: TakeScrape | null
+  readonly rate: ScrapeRate | null
   readonly clock: Clock
   readonly pollMs?: number
 }
@@ -103,8 +103,8 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
   const refused = await accessRefusal(dependencies, accountId, keyId)
   if (refused !== null) return finishItem('failed', 0, refused)
   if (rate)
-    for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId)) {
-      await sleep(waitS * 1_000)
+    for (let taken = await rate.take(accountId); taken.waitS > 0; taken = await rate.take(accountId)) {
+      await sleep(taken.waitS * 1_000)
       if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
         return finishItem('failed', 0, 'canceled')
     }

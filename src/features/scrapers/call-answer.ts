@@ -16,6 +16,8 @@ export type FinishedCall = {
   readonly retryAfterS: number | null
   /** Its position in the log; null when unknown. */
   readonly position: number | null
+  /** What the wallet can spend after the call; null if an earlier request made it. */
+  readonly availableMicros: number | null
   /** The call was made by an earlier request. */
   readonly replayed: boolean
 }
@@ -31,10 +33,16 @@ export type ScrapeReply = {
 export const billingHeaders = ({
   priceMicros,
   billed,
+  availableMicros = null,
   replayed,
-}: Pick<FinishedCall, 'priceMicros' | 'billed' | 'replayed'>): Readonly<Record<string, string>> => ({
+}: Pick<FinishedCall, 'priceMicros' | 'billed' | 'replayed'> &
+  Partial<Pick<FinishedCall, 'availableMicros'>>): Readonly<Record<string, string>> => ({
   'x-price-usd': dollarsOfMicros(priceMicros),
   'x-billed': String(billed),
+  // Rounded down to four decimals.
+  ...(availableMicros !== null && {
+    'x-balance-usd': dollarsOfMicros(Math.floor(availableMicros / 100) * 100),
+  }),
   ...(replayed && { 'x-replayed': 'true' }),
 })
 

@@ -1,17 +1,21 @@
 import type pg from 'pg'
-import type { Rate } from '../../platform/http/rate-limit.ts'
+import { policyOf, type Rate, type Taken } from '../../platform/http/rate-limiter.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
-/** Counts a request of an account. @returns 0 when it may continue, else the seconds to wait */
-export type TakeScrape = (accountId: string) => Promise<number>
+/** The limit of each account over all processes. */
+export type ScrapeRate = {
+  readonly per: 'account'
+  readonly policy: string
+  take(accountId: string): Promise<Taken>
+}
 
 /** A request of an account. Each is a separate object, because the batch loader matches results by identity. */
 type RateRequest = { readonly accountId: string }
 
-type Row = { account_id: string; taken: number; wait_ms: number }
+type Row = { account_id: string; taken: number; missing: string }
 
 /**
- * The generic cell rate algorithm of src/platform/http/auth.ts, by the clock of Postgres and for several requests
+ * The generic cell rate algorithm of src/platform/http/rate-limit.ts, by the clock of Postgres and for several requests
  * of an account at once. As many of the requests pass as the bucket has. All numbers are integers, in thousandths of a
  * request. Accounts are locked in a fixed order, so that statements do not deadlock. A bucket that would be full later
  * than an empty one was stored by a clock that ran ahead, so it is limited to an empty one.
@@ -32,15 +36,15 @@ const takeText = `
              where a.account_id = bucket.account_id) start
   )
   returning account_id, taken,
-    greatest(1, ceil((full_at + 1000 - $3::bigint * 1000) / $4::numeric
-      - floor(extract(epoch from clock_timestamp()) * 1000)))::integer as wait_ms`
+    greatest(0, full_at - (floor(extract(epoch from clock_timestamp()) * 1000))::bigint * $4::bigint) as missing`
 
 /**
  * The scrape rate limit of each account over all processes. Its bucket is a row of Postgres. The table is unlogged, so
  * a request waits for no disk. Requests that arrive during a statement share the next one.
  */
-export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
-  const takeTokens = createBatchLoader<RateRequest, number>(async (pendingRequests) => {
+export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, rate: Rate): ScrapeRate => {
+  const { burst, perSecond } = rate
+  const takeTokens = createBatchLoader<RateRequest, Taken>(async (pendingRequests) => {
     const requestsByAccount = Map.groupBy(pendingRequests, ({ accountId }) => accountId)
     const { rows } = await pool.query<Row>({
       name: 'scrape-rate',
@@ -53,16 +57,25 @@ export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecon
       ],
     })
     return new Map(
-      rows.flatMap(({ account_id, taken, wait_ms }) =>
-        (requestsByAccount.get(account_id) ?? []).map(
-          (rateRequest, n) => [rateRequest, n < taken ? 0 : wait_ms / 1000] as const,
-        ),
-      ),
+      rows.flatMap(({ account_id, taken, missing }) => {
+        const remaining = Math.max(0, burst - Math.ceil(Number(missing) / 1000))
+        const fullAfterS = Number(missing) / 1000 / perSecond
+        // Whole milliseconds, at least one.
+        const waitMs = Math.max(1, Math.ceil((Number(missing) + 1000 - burst * 1000) / perSecond))
+        return (requestsByAccount.get(account_id) ?? []).map((rateRequest, n) => {
+          const waitS = n < taken ? 0 : waitMs / 1000
+          return [rateRequest, { waitS, remaining, fullAfterS }] as const
+        })
+      }),
     )
   })
-  return async (accountId) => {
-    const waitS = await takeTokens({ accountId })
-    if (waitS === undefined) throw new Error(`the rate of ${accountId} was not answered`)
-    return waitS
+  return {
+    per: 'account',
+    policy: policyOf(rate),
+    take: async (accountId) => {
+      const taken = await takeTokens({ accountId })
+      if (taken === undefined) throw new Error(`the rate of ${accountId} was not answered`)
+      return taken
+    },
   }
 }

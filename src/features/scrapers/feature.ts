@@ -1,7 +1,7 @@
 import { scrapers as rows } from '../../domain/scrapers/scraper-table.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import type { Rate } from '../../platform/http/rate-limit.ts'
+import type { Rate } from '../../platform/http/rate-limiter.ts'
 import { createBatchItems } from './batch-items.ts'
 import { scrapeBatchRoutes } from './batch-routes.ts'
 import { createScrapeBatches } from './batch-service.ts'

@@ -33,7 +33,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { detailsOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
-import type { TakeScrape } from './call-rate.ts'
+import type { ScrapeRate } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
 import { cacheDays, type Scraping } from './provider-port.ts'
 import { inputOf, type Scrapes } from './scrape.ts'
@@ -137,7 +137,7 @@ type PlaygroundServices = {
   readonly health: Pick<ScraperHealth, 'read'>
   readonly scrapes: Pick<Scrapes, 'call'>
   /** Null: limits are off. */
-  readonly rate: TakeScrape | null
+  readonly rate: ScrapeRate | null
 }
 
 type Body = Readonly<Record<string, InputValue>>
@@ -245,7 +245,7 @@ ${cacheField(row, form)}
     const days = row.source.isCacheable
       ? cacheDays.find((each) => String(each) === typed.text('cache'))
       : undefined
-    const waitS = (await rate?.(accountId)) ?? 0
+    const waitS = (await rate?.take(accountId))?.waitS ?? 0
     if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many calls; wait a moment', waitS)
     const { bytes, headers } = await scrapes.call({
       accountId,

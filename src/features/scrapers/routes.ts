@@ -5,10 +5,10 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
-import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
+import { createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
 import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
 import { billingHeaders, withHeaders } from './call-answer.ts'
-import type { TakeScrape } from './call-rate.ts'
+import type { ScrapeRate } from './call-rate.ts'
 import type { ScraperHealth } from './provider-health.ts'
 import type { CacheDays, Scraping } from './provider-port.ts'
 import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
@@ -45,8 +45,7 @@ export const scraperListRoutes = (dependencies: {
   readonly limited: boolean
 }): readonly Route[] => {
   const { scraping, health, monotonicMs, limited } = dependencies
-  const limiter = createRateLimiter(listRate, monotonicMs)
-  const limit = { per: 'address', take: (address: string) => limiter.take(address) } as const
+  const limit = createRouteLimit('address', listRate, monotonicMs)
 
   const scraperList = async (rows: readonly ScraperRow[]) => {
     const healthByName = await health.read()
@@ -177,6 +176,8 @@ export const scrapeExample = {
 const headers = {
   'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
   'X-Billed': '`true` when the call was charged.',
+  'X-Balance-Usd':
+    'What the wallet can spend after the call, in dollars with four decimals. Left out of dry runs and repeated answers.',
   'X-Replayed': '`true`: the answer of an earlier request under this X-Request-Id.',
 }
 
@@ -209,7 +210,7 @@ const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requ
 export const scrapeRoutes = (dependencies: {
   readonly scrapes: Scrapes
   /** Null: limits are off. */
-  readonly rate: TakeScrape | null
+  readonly rate: ScrapeRate | null
 }): readonly Route[] => {
   const { scrapes, rate } = dependencies
   return [
@@ -235,7 +236,7 @@ export const scrapeRoutes = (dependencies: {
         params: { platform: scrapeExample.platform, operation: scrapeExample.operation },
         body: { subreddit: 'AskReddit' },
       },
-      ...(rate && { limit: { per: 'account' as const, take: rate } }),
+      ...(rate && { limit: rate }),
       responses: {
         200: {
           description: 'What was found, or that nothing was; with `dryRun=true` the call and its price.',

@@ -182,7 +182,16 @@ export const createScrapes = (dependencies: {
     const { priceMicros } = started
     const position = last?.position ?? null
     const noDetails = { details: null, retryAfterS: null }
-    return { ...noDetails, outcome, billed, priceMicros, bytes, position, replayed: true }
+    return {
+      ...noDetails,
+      outcome,
+      billed,
+      priceMicros,
+      bytes,
+      position,
+      availableMicros: null,
+      replayed: true,
+    }
   }
 
   /** Waits until an attempt is finished; null if its lease ended first, or if another attempt follows it. */
@@ -263,13 +272,13 @@ export const createScrapes = (dependencies: {
     }
     const { answer, position } = await commands.finish(attemptRef, fetched.ending, identified.cause)
     hooks.at('scrape-finished')
-    const { finished } = answer
+    const { finished, availableMicros } = answer
     // The sweeper may have been first if this took longer than the lease.
     const outcome = finished?.outcome ?? 'interrupted'
     const billed = finished?.billed ?? false
     const { bytes, details, retryAfterS } = fetched
     const replayed = false
-    return { outcome, billed, priceMicros, bytes, details, retryAfterS, position, replayed }
+    return { outcome, billed, priceMicros, bytes, details, retryAfterS, position, availableMicros, replayed }
   }
 
   /**
@@ -371,7 +380,7 @@ export const createScrapes = (dependencies: {
     const runningCall = running.get(scrapeId)
     if (runningCall) {
       if (runningCall.fingerprint !== fingerprint) throw conflict()
-      return answerOf({ ...(await runningCall.completion), replayed: true })
+      return answerOf({ ...(await runningCall.completion), availableMicros: null, replayed: true })
     }
     const cause: Cause = { actor: actorOf(request), correlationId: requestId }
     const completion = perform({ request, scrapeId, fingerprint, cause })

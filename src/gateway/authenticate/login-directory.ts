@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { basePattern } from '../../domain/exits/line.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
-import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import { createRateLimiter } from '../../platform/http/rate-limiter.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 
 /** The owner of a username: a plan, or a rental that is reached by its username. */

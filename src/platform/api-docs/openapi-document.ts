@@ -74,6 +74,16 @@ const headerSchemas: Readonly<Record<string, Json>> = {
     schema: { type: 'integer', minimum: 1 },
     example: 1,
   },
+  RateLimit: {
+    description: 'Of each limit: `r` requests may be sent now, and in `t` seconds all.',
+    schema: { type: 'string' },
+    example: '"key";r=0;t=6',
+  },
+  'RateLimit-Policy': {
+    description: 'Of each limit: `q` requests may be sent at once, and all again after `w` seconds.',
+    schema: { type: 'string' },
+    example: '"key";q=300;w=6',
+  },
   'X-Farebox-Position': {
     description:
       'Where the write is in the log. Opaque: send it back as it came, with a read that must show the write.',

@@ -134,6 +134,10 @@ const retries = (status: number, codes: readonly ErrorCode[]): boolean =>
 const headersOf = (status: number, codes: readonly ErrorCode[]): Json => ({
   'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
   ...(retries(status, codes) ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
+  ...(status === 429 && {
+    RateLimit: { $ref: '#/components/headers/RateLimit' },
+    'RateLimit-Policy': { $ref: '#/components/headers/RateLimit-Policy' },
+  }),
 })
 
 const responseOf = (

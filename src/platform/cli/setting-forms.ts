@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { crashPoints, parseCrashAt } from '../../kernel/crash-points.ts'
 import { addressExpected, parseAddress } from '../eventstore/eventstoredb/address.ts'
 import { trustedProxies } from '../http/connections.ts'
-import type { Rate } from '../http/rate-limit.ts'
+import type { Rate } from '../http/rate-limiter.ts'
 
 /*
  * The forms of settings. The message of each form describes the accepted values. It appears in refusals ("PORT:

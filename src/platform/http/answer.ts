@@ -358,7 +358,8 @@ export const servePrebuiltAnswers = (
   /** Counts the request. A limit does not count a request that it refuses, and `next` checks the limit again. */
   const isAdmitted = (route: Route, subject: string): boolean => {
     if (limits === null) return true
-    if (route.limit !== undefined && route.limit.take(subject) !== 0) return false
+    const taken = route.limit?.take(subject)
+    if (taken !== undefined && ('then' in taken || taken.waitS > 0)) return false
     return limits.perAddress.take(subject) === 0
   }
 

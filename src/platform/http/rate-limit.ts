@@ -1,23 +1,46 @@
-import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../kernel/ip-address.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { createTally, type Tally } from '../../kernel/tally.ts'
 import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
 import { type ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
-import type { Exchange, HttpRequest } from './exchange.ts'
+import type { Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
+import type { RateLimiter, RouteLimit, Taken } from './rate-limiter.ts'
 import type { ConcurrencyLimit, Route } from './route.ts'
 
 /** The limits for every request. Null: limits are switched off. */
-export type Limits = { readonly perAddress: RateLimiter; readonly perKey: RateLimiter } | null
+export type Limits = {
+  readonly perAddress: Pick<RateLimiter, 'take'>
+  readonly perKey: Omit<RateLimiter, 'take'>
+} | null
 
 /** @throws rate_limited if the address is over its limit */
 export const admitAddress = (limits: Limits, address: string): void => {
   const waitS = limits?.perAddress.take(addressSubject(address)) ?? 0
   if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests from ${address}`, waitS)
+}
+
+/**
+ * Adds a limit to the fields `RateLimit-Policy` and `RateLimit` of a response
+ * (https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-10).
+ * @throws rate_limited if the request is over the limit
+ */
+const report = (
+  reply: HttpReply,
+  name: string,
+  { policy }: Pick<RouteLimit, 'policy'>,
+  { waitS, remaining, fullAfterS }: Taken,
+  message: string,
+): void => {
+  const add = (field: string, item: string): void => {
+    const before = reply.getHeader(field)
+    reply.header(field, before === undefined ? item : `${before}, ${item}`)
+  }
+  add('ratelimit-policy', `"${name}";${policy}`)
+  add('ratelimit', `"${name}";r=${remaining};t=${Math.ceil(fullAfterS)}`)
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', message, waitS)
 }
 
 /**
@@ -30,18 +53,25 @@ export const admitAddress = (limits: Limits, address: string): void => {
 export const admit = async (
   route: Route,
   request: HttpRequest,
+  reply: HttpReply,
   directory: Directory,
   limits: Limits,
 ): Promise<Caller | null> => {
-  if (limits !== null) await admitOwnLimit(route, 'address', addressSubject(request.exchange.address))
+  if (limits !== null && route.limit?.per === 'address') {
+    const { waitS } = await route.limit.take(addressSubject(request.exchange.address))
+    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', tooMany(route), waitS)
+  }
   if (route.access === 'public' || route.access === 'finance') return null
   const caller = await authenticate(directory, request.headers, request.exchange.address)
-  const waitS = limits?.perKey.take(caller.keyId) ?? 0
-  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this key', waitS)
+  if (limits !== null) {
+    const { perKey } = limits
+    report(reply, 'key', perKey, perKey.count(caller.keyId), 'too many requests with this key')
+  }
   admitScope(route, caller)
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
-  if (limits !== null) await admitOwnLimit(route, 'account', caller.accountId)
+  if (limits !== null && route.limit?.per === 'account')
+    report(reply, route.operationId, route.limit, await route.limit.take(caller.accountId), tooMany(route))
   return caller
 }
 
@@ -51,12 +81,15 @@ export const admit = async (
  */
 export const admitFinance = async (
   request: HttpRequest,
+  reply: HttpReply,
   directory: FinanceDirectory,
   limits: Limits,
 ): Promise<FinanceCaller> => {
   const reader = await authenticateFinance(directory, request.headers)
-  const waitS = limits?.perKey.take(reader.tokenId) ?? 0
-  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this token', waitS)
+  if (limits !== null) {
+    const { perKey } = limits
+    report(reply, 'token', perKey, perKey.count(reader.tokenId), 'too many requests with this token')
+  }
   return reader
 }
 
@@ -118,12 +151,7 @@ type KeyHeaders = {
 
 const bearer = /^Bearer +(\S+)$/i
 
-const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: string): Promise<void> => {
-  if (route.limit?.per !== per) return
-  const waitS = await route.limit.take(subject)
-  if (waitS > 0)
-    throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
-}
+const tooMany = ({ operationId }: Route): string => `too many requests of ${operationId}`
 
 const admitScope = ({ access }: Route, caller: Caller): void => {
   if (access === 'any-key' || access === 'public' || caller.scopes.includes(access as Scope)) return
@@ -131,57 +159,6 @@ const admitScope = ({ access }: Route, caller: Caller): void => {
     'missing_scope',
     `the key lacks the scope "${access}"; it carries: ${caller.scopes.join(', ') || 'none'}`,
   )
-}
-
-/** A token bucket: `burst` requests at once, `perSecond` on average. Whole numbers of at least 1. */
-export type Rate = { readonly burst: number; readonly perSecond: number }
-
-/**
- * When the bucket is full again, in thousandths of a token since the epoch of the clock. Undefined: it is full.
- * Thousandths of a token keep the arithmetic in whole numbers, so that it does not drift.
- */
-export type GcraState = number | undefined
-
-type GcraResult =
-  | { readonly accepted: true; readonly state: number }
-  /** Whole milliseconds until the same request is accepted, at least 1. The state does not change. */
-  | { readonly accepted: false; readonly waitMs: number }
-
-/**
- * The generic cell rate algorithm (ITU-T I.371): one number per subject, no timer, exact waiting times. In any window
- * of t seconds it accepts at most burst + perSecond × t requests.
- * @param nowMs whole milliseconds of a `MonotonicClock`
- */
-export const gcra = (state: GcraState, nowMs: number, cost: number, rate: Rate): GcraResult => {
-  const now = nowMs * rate.perSecond
-  const next = Math.max(state ?? now, now) + cost * 1000
-  const excess = next - rate.burst * 1000 - now
-  if (excess <= 0) return { accepted: true, state: next }
-  return { accepted: false, waitMs: Math.ceil(excess / rate.perSecond) }
-}
-
-export type RateLimiter = {
-  /**
-   * Counts one request of a subject. It takes `cost` tokens: default 1, at most the burst.
-   * @returns 0 if the request is accepted, else the seconds to wait
-   */
-  take(subject: string, cost?: number): number
-}
-
-/** Subjects stored at once. The least recently used one is dropped, which resets its limit. */
-const maxSubjects = 100_000
-
-/** A limiter for this process only. */
-export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
-  const states = new LRUCache<string, number>(growingCacheOptions(maxSubjects))
-  return {
-    take(subject, cost = 1) {
-      const result = gcra(states.get(subject), Math.floor(monotonicMs()), cost, rate)
-      if (!result.accepted) return result.waitMs / 1000
-      states.set(subject, result.state)
-      return 0
-    },
-  }
 }
 
 export type PendingBodyLimits = {

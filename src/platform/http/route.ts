@@ -6,6 +6,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './errors.ts'
 import { type ApiError, refuse } from './errors.ts'
+import type { RouteLimit } from './rate-limiter.ts'
 
 /**
  * Who may call the operation: everybody without a key, any valid key, a key with the scope (docs/reference/api.md,
@@ -168,13 +169,6 @@ export type PrebuiltAnswer = {
   /** One byte per character: no character is above U+00FF. */
   readonly text: string
   readonly etag: string
-}
-
-/** Counts a request against a separate limit, in addition to the limits per address and per key. */
-export type RouteLimit = {
-  readonly per: 'address' | 'account'
-  /** Counts the request. Returns the seconds to wait if the request is over the limit, else 0. */
-  take(subject: string): number | Promise<number>
 }
 
 type RouteDefinition<

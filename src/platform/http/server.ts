@@ -311,12 +311,12 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     checkHost(request)
     if (compiled?.route.unlimited) return undefined
     if (compiled === undefined) return unroutedHandler(request, reply)
-    const caller = await admit(compiled.route, request, directory, limits)
+    const caller = await admit(compiled.route, request, reply, directory, limits)
     request.exchange.caller = caller
     if (caller !== null) inFlight.enterFor(request.exchange, caller.accountId)
     if (compiled.route.access === 'finance') {
       if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
-      request.exchange.reader = await admitFinance(request, options.financeDirectory, limits)
+      request.exchange.reader = await admitFinance(request, reply, options.financeDirectory, limits)
     }
     checkRequestIdAsKey(request, compiled.route)
     return undefined

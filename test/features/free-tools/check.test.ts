@@ -13,7 +13,7 @@ import {
 import { freeProxyCheckRoutes } from '../../../src/features/free-tools/check-routes.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
 import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
-import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
+import { createRateLimiter } from '../../../src/platform/http/rate-limiter.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
 import type { Resolve } from '../../../src/platform/outgoing/target.ts'
 import { withSandboxLocations } from '../../../src/sandbox/exit-locations.ts'

@@ -5,7 +5,7 @@ import { scrapeBatchRef } from '../../../src/domain/scrapers/batches.ts'
 import { createBatchItems } from '../../../src/features/scrapers/batch-items.ts'
 import { createScrapeBatches, statusOf } from '../../../src/features/scrapers/batch-service.ts'
 import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts'
-import type { TakeScrape } from '../../../src/features/scrapers/call-rate.ts'
+import type { ScrapeRate } from '../../../src/features/scrapers/call-rate.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
 import { readStreamState } from '../../../src/platform/commands/command.ts'
@@ -36,7 +36,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
       },
       { actor: { kind: 'system', name: 'test' }, correlationId: requestId },
     )
-  const work = (scrapes = world.here.scrapes, rate: TakeScrape | null = null) =>
+  const work = (scrapes = world.here.scrapes, rate: ScrapeRate | null = null) =>
     startBatchWorker({
       ...world,
       workers,
@@ -332,10 +332,11 @@ test('a call that waits for the rate limit of its account is not made after its 
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('waiting', ['one'])
   let attempts = 0
-  world.work(world.here.scrapes, async () => {
+  const take = async () => {
     attempts += 1
-    return 0.02
-  })
+    return { waitS: 0.02, remaining: 0, fullAfterS: 0.02 }
+  }
+  world.work(world.here.scrapes, { per: 'account', policy: 'q=1;w=1', take })
   await until(() => attempts > 1)
   await world.batches.cancel(world.accountId, batch.batch_id)
   const over = await world.finished(batch.batch_id)

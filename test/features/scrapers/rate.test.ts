@@ -15,24 +15,28 @@ test('a hundred simultaneous calls over two processes are accepted, the next one
   t.after(() => other.end())
   const processes = [createScrapeRate(pool, slow), createScrapeRate(other, slow)]
   const startMs = performance.now()
-  const waits = await Promise.all(Array.from({ length: 120 }, (_, n) => processes[n % 2]!('acc_one')))
+  const taken = await Promise.all(Array.from({ length: 120 }, (_, n) => processes[n % 2]!.take('acc_one')))
   const tookS = (performance.now() - startMs) / 1000
+  const waits = taken.map(({ waitS }) => waitS)
   const passed = waits.filter((waitS) => waitS === 0).length
   assert.ok(passed >= 100 && passed <= 100 + Math.ceil(tookS), `${passed} passed in ${tookS} s`)
   for (const waitS of waits) assert.ok(waitS === 0 || (waitS > 0 && waitS <= 1), `${waitS}`)
   // Another account has its own bucket.
-  assert.equal(await processes[0]!('acc_two'), 0)
+  const { waitS, remaining } = await processes[0]!.take('acc_two')
+  assert.deepEqual({ waitS, remaining }, { waitS: 0, remaining: 99 })
 })
 
 test('a caller that waits the returned time is accepted, and an earlier one is not', async (t) => {
   const { pool } = await testDatabase(t)
-  const take = createScrapeRate(pool, { burst: 1, perSecond: 2 })
+  const { take } = createScrapeRate(pool, { burst: 1, perSecond: 2 })
   const [startMs, requestedMs] = [performance.now(), machineMs()]
   // Of one statement, so that no time passes between them.
-  const [first, waitS = 0] = await Promise.all([take('acc_one'), take('acc_one')])
-  assert.equal(first, 0)
+  const [first, { waitS, remaining, fullAfterS }] = await Promise.all([take('acc_one'), take('acc_one')])
+  assert.equal(first.waitS, 0)
+  assert.equal(remaining, 0)
+  assert.ok(fullAfterS > 0.3 && fullAfterS <= 0.5, `${fullAfterS}`)
   assert.ok(waitS > 0.3 && waitS <= 0.5, `${waitS}`)
-  await until(async () => (await take('acc_one')) === 0)
+  await until(async () => (await take('acc_one')).waitS === 0)
   // Refusals took nothing: it was accepted at the returned time, to the precision of one attempt.
   const waitedS = (performance.now() - startMs) / 1000
   const quickS = (machineMs() - requestedMs) / 1000
@@ -41,11 +45,11 @@ test('a caller that waits the returned time is accepted, and an earlier one is n
 
 test('a bucket with a last use in the future counts as full, no more', async (t) => {
   const { pool } = await testDatabase(t)
-  const take = createScrapeRate(pool, { burst: 10, perSecond: 1_000 })
+  const { take } = createScrapeRate(pool, { burst: 10, perSecond: 1_000 })
   await pool.query(
     `insert into work.scrape_rates (account_id, full_at, taken)
      values ('acc_one', (extract(epoch from clock_timestamp()) * 1000 * 1000)::bigint + 1000000000000, 0)`,
   )
-  const waitS = await take('acc_one')
+  const { waitS } = await take('acc_one')
   assert.ok(waitS <= 0.011, `${waitS}`)
 })

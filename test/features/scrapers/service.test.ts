@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { dollarsOfMicros } from '../../../src/kernel/money.ts'
 import { until } from '../../support/until.ts'
 import { bodyIn, bodyOf, failed, found, type Got, priceMicros, scrapeWorld } from './world.ts'
 
@@ -27,12 +28,17 @@ test('a call holds its price, is charged once it has a result, and a retry gets 
     billing: { priceUsd: '0.0030', billed: true },
     cached: false,
   })
-  assert.deepEqual(got.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true' })
+  assert.deepEqual(got.headers, {
+    'x-price-usd': '0.0030',
+    'x-billed': 'true',
+    'x-balance-usd': dollarsOfMicros(start - priceMicros),
+  })
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
   for (const process of [world.here, world.there]) {
     const again = await process.call('one')
     assert.equal('text' in again && again.text, 'text' in got && got.text)
-    assert.deepEqual(again.headers, { ...got.headers, 'x-replayed': 'true' })
+    const { 'x-balance-usd': _, ...bill } = got.headers
+    assert.deepEqual(again.headers, { ...bill, 'x-replayed': 'true' })
   }
   assert.equal(world.provider.calls.length, 1)
   assert.equal(world.provider.places(), 0)
@@ -88,6 +94,7 @@ for (const [name, outcome, code, billed, stored] of billing)
     assert.equal(first.headers['x-price-usd'], '0.0030')
     assert.equal(first.headers['x-billed'], String(billed))
     assert.equal(first.headers['x-replayed'], undefined)
+    assert.equal(first.headers['x-balance-usd'], dollarsOfMicros(left.available))
     if (outcome === 'bad_input')
       assert.deepEqual('extra' in first && first.extra, { details: 'subreddit must be one that exists' })
     if (!stored && outcome !== 'bad_input') assert.equal(first.headers['retry-after'], '7')

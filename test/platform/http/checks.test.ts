@@ -5,10 +5,10 @@ import type { KeyId } from '../../../src/kernel/ids.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
 import type { Caller } from '../../../src/platform/http/auth.ts'
 import { countryQuery, instantQuery } from '../../../src/platform/http/query.ts'
-import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
+import { createRateLimiter, createRouteLimit, type Taken } from '../../../src/platform/http/rate-limiter.ts'
 import { route } from '../../../src/platform/http/route.ts'
 import type { CallOptions } from '../../support/http.ts'
-import { knownIdempotencyKey, sampleDirectory, sampleServer } from './sample.ts'
+import { knownIdempotencyKey, sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 const good = { product_id: 'residential', quantity: 5 }
 const order = (json: unknown, over: CallOptions = {}): [string, string, CallOptions] => [
@@ -16,6 +16,9 @@ const order = (json: unknown, over: CallOptions = {}): [string, string, CallOpti
   '/api/v1/orders',
   { key: 'buyer-key', json, ...over },
 ]
+
+/** A limiter whose every count has one result. */
+const counting = (taken: Taken) => ({ policy: 'q=10;w=5', count: () => taken, take: () => taken.waitS })
 
 describe('The checks before a handler', () => {
   /** Each step of docs/reference/api.md, "Order of checks", fails while every later step would fail as well. */
@@ -87,15 +90,32 @@ describe('The checks before a handler', () => {
   })
 
   test('limit an address before its key, and a key before its scope', async (t) => {
-    const never = { take: () => 2.2 }
-    const free = { take: () => 0 }
+    const never = counting({ waitS: 2.2, remaining: 0, fullAfterS: 8.1 })
+    const free = counting({ waitS: 0, remaining: 9, fullAfterS: 0.1 })
     const address = await sampleServer(t, { limits: { perAddress: never, perKey: free } })
     const refused = await address.client.call(...order(good, { key: 'unknown' }))
     assert.equal(refused.body.code, 'rate_limited')
     assert.equal(refused.headers.get('retry-after'), '3')
     const key = await sampleServer(t, { limits: { perAddress: free, perKey: never } })
     assert.equal((await key.client.call(...order(good, { key: 'unknown' }))).body.code, 'unauthorized')
-    assert.equal((await key.client.call(...order(good, { key: 'scraper-key' }))).body.code, 'rate_limited')
+    const limited = await key.client.call(...order(good, { key: 'scraper-key' }))
+    assert.equal(limited.body.code, 'rate_limited')
+    assert.equal(limited.headers.get('ratelimit'), '"key";r=0;t=9')
+    assert.equal(limited.headers.get('ratelimit-policy'), '"key";q=10;w=5')
+  })
+
+  test('name the limits of a key and of an operation that counted them, with what remains', async (t) => {
+    const perKey = createRateLimiter({ burst: 10, perSecond: 2 }, () => 0)
+    const limit = createRouteLimit('account', { burst: 3, perSecond: 1 }, () => 0)
+    const routes = sampleRoutes.map((each) =>
+      each.operationId === 'createOrder' ? { ...each, limit } : each,
+    )
+    const { client } = await sampleServer(t, { routes, limits: { perAddress: perKey, perKey } })
+    const { status, headers } = await client.call(...order(good))
+    assert.equal(status, 201)
+    assert.equal(headers.get('ratelimit-policy'), '"key";q=10;w=5, "createOrder";q=3;w=3')
+    assert.equal(headers.get('ratelimit'), '"key";r=9;t=1, "createOrder";r=2;t=1')
+    assert.equal((await client.get('/healthz')).headers.get('ratelimit'), null)
   })
 
   test('count each key separately', async (t) => {

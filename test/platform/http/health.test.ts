@@ -56,7 +56,8 @@ describe('Health', () => {
   })
 
   test('probes are answered while limits and load refuse everything else', async (t) => {
-    const limits = { perAddress: { take: () => 1 }, perKey: { take: () => 1 } }
+    const taken = { waitS: 1, remaining: 0, fullAfterS: 1 }
+    const limits = { perAddress: { take: () => 1 }, perKey: { policy: 'q=1;w=1', count: () => taken } }
     const routes = [...healthRoutes([fine], open), ...sampleRoutes]
     const { client } = await sampleServer(t, { routes, limits, maxInFlight: 0 })
     assert.equal((await client.get('/healthz')).status, 200)

@@ -6,7 +6,7 @@ import type { Caller } from '../../../src/platform/http/auth.ts'
 import { trustedProxies } from '../../../src/platform/http/connections.ts'
 import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
-import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
+import { createRateLimiter } from '../../../src/platform/http/rate-limiter.ts'
 import { type Route, route } from '../../../src/platform/http/route.ts'
 import type { HttpServerOptions } from '../../../src/platform/http/server.ts'
 import { until } from '../../support/until.ts'
@@ -98,7 +98,7 @@ test('slow bodies of many accounts block none: the slowest of them is dropped', 
   assert.deepEqual(cut, slow.slice(0, 12), 'the oldest')
   assert.match(
     cut[0]!.heard(),
-    /^HTTP\/1\.1 503 Service Unavailable\r\nconnection: close\r\n[\s\S]*retry-after: 1\r\n/,
+    /^HTTP\/1\.1 503 Service Unavailable\r\n[\s\S]*connection: close\r\n[\s\S]*retry-after: 1\r\n/,
   )
   const fifth = await dial(halfAnOrder(undefined, 'acc-5-key'))
   fifth.socket.write(order.slice(1))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { GcraState, Rate } from '../../../src/platform/http/rate-limit.ts'
-import { createRateLimiter, gcra } from '../../../src/platform/http/rate-limit.ts'
+import type { GcraState, Rate } from '../../../src/platform/http/rate-limiter.ts'
+import { createRateLimiter, gcra } from '../../../src/platform/http/rate-limiter.ts'
 import fc from '../../support/fast-check.ts'
 
 const rates: fc.Arbitrary<Rate> = fc.record({
@@ -106,5 +106,15 @@ describe('The rate limit', () => {
   test('separates subjects and returns the seconds to wait', () => {
     const limiter = createRateLimiter({ burst: 1, perSecond: 2 }, () => 5_000.9)
     assert.deepEqual([limiter.take('a'), limiter.take('a'), limiter.take('b')], [0, 0.5, 0])
+  })
+
+  test('returns how many requests remain, and when all may be sent again', () => {
+    let nowMs = 0
+    const limiter = createRateLimiter({ burst: 10, perSecond: 2 }, () => nowMs)
+    assert.deepEqual(limiter.count('a'), { waitS: 0, remaining: 9, fullAfterS: 0.5 })
+    assert.deepEqual(limiter.count('a', 4), { waitS: 0, remaining: 1, fullAfterS: 2.5 })
+    assert.deepEqual(limiter.count('a', 6), { waitS: 0.5, remaining: 0, fullAfterS: 2.5 })
+    nowMs = 2_400
+    assert.deepEqual(limiter.count('a'), { waitS: 0, remaining: 8, fullAfterS: 0.6 })
   })
 })
