@@ -41,10 +41,9 @@ const openPaths = ['/', '/prices', '/free-proxies', '/status']
 
 /** The cookie of a new session. */
 const cookieOf = async ({ core }: BenchService, subjectId: string): Promise<string> => {
-  const { secret } = await createSessions(core).open(
-    { subjectId, sessionId: newSessionId(subjectId), method: 'passkey' },
-    { userAgent: 'bench', address: '127.0.0.1' },
-  )
+  const session = { subjectId, sessionId: newSessionId(subjectId), method: 'passkey' } as const
+  await createPeople(core).signIn(session, { ...cause, actor: { kind: 'session', ...session } })
+  const { secret } = await createSessions(core).open(session, { userAgent: 'bench', address: '127.0.0.1' })
   return `__Host-farebox_session=${secret}`
 }
 
