@@ -186,7 +186,11 @@ test('webhook endpoints over HTTP', async (t) => {
       new Webhook(made.secret).verify(ping.body, ping.headers as Record<string, string>)
       const delivery = await until(async () => {
         const { body } = await client.get(`${path}/${made.id}/deliveries`, { key })
-        return body.deliveries.find((one: { status: string }) => one.status === 'succeeded')
+        // The attempt is stored after its outcome is in the log, from which the status may be read before.
+        return body.deliveries.find(
+          (one: { status: string; attempts: readonly unknown[] }) =>
+            one.status === 'succeeded' && one.attempts.length > 0,
+        )
       })
       assert.equal(delivery.id, queued.deliveryId)
       assert.deepEqual(
