@@ -1,7 +1,6 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
-import { createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
+import { createRouteLimit, type Rate, type RouteLimit } from '../../platform/http/rate-limiter.ts'
 import { readEndpoints, readLiveMarks } from './endpoint-reads.ts'
 import { freeProxyPages } from './free-proxy-pages.ts'
 import { createIpData, type IpData } from './ip-data.ts'

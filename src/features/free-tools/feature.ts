@@ -1,7 +1,11 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
-import { createRateLimiter, createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
+import {
+  createRateLimiter,
+  createRouteLimit,
+  type Rate,
+  type RouteLimit,
+} from '../../platform/http/rate-limiter.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
 import {
   type IpData,

@@ -43,6 +43,11 @@ const report = (
   if (waitS > 0) throw refuseWithRetryAfter('rate_limited', message, waitS)
 }
 
+const admitKey = (limits: Limits, reply: HttpReply, what: 'key' | 'token', id: string): void => {
+  if (limits !== null)
+    report(reply, what, limits.perKey, limits.perKey.count(id), `too many requests with this ${what}`)
+}
+
 /**
  * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`, the
  * operation's own limit.
@@ -63,10 +68,7 @@ export const admit = async (
   }
   if (route.access === 'public' || route.access === 'finance') return null
   const caller = await authenticate(directory, request.headers, request.exchange.address)
-  if (limits !== null) {
-    const { perKey } = limits
-    report(reply, 'key', perKey, perKey.count(caller.keyId), 'too many requests with this key')
-  }
+  admitKey(limits, reply, 'key', caller.keyId)
   admitScope(route, caller)
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
@@ -86,10 +88,7 @@ export const admitFinance = async (
   limits: Limits,
 ): Promise<FinanceCaller> => {
   const reader = await authenticateFinance(directory, request.headers)
-  if (limits !== null) {
-    const { perKey } = limits
-    report(reply, 'token', perKey, perKey.count(reader.tokenId), 'too many requests with this token')
-  }
+  admitKey(limits, reply, 'token', reader.tokenId)
   return reader
 }
 
