@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { policyOf, type Rate, type Taken } from '../../platform/http/rate-limiter.ts'
+import { policyOf, type Rate, type Taken, takenOf } from '../../platform/http/rate-limiter.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
 /** The limit of each account over all processes. */
@@ -58,14 +58,12 @@ export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, rate: Rate): Scra
     })
     return new Map(
       rows.flatMap(({ account_id, taken, missing }) => {
-        const remaining = Math.max(0, burst - Math.ceil(Number(missing) / 1000))
-        const fullAfterS = Number(missing) / 1000 / perSecond
+        const lacks = Number(missing)
         // Whole milliseconds, at least one.
-        const waitMs = Math.max(1, Math.ceil((Number(missing) + 1000 - burst * 1000) / perSecond))
-        return (requestsByAccount.get(account_id) ?? []).map((rateRequest, n) => {
-          const waitS = n < taken ? 0 : waitMs / 1000
-          return [rateRequest, { waitS, remaining, fullAfterS }] as const
-        })
+        const waitMs = Math.max(1, Math.ceil((lacks + 1000 - burst * 1000) / perSecond))
+        return (requestsByAccount.get(account_id) ?? []).map(
+          (rateRequest, n) => [rateRequest, takenOf(rate, lacks, n < taken ? 0 : waitMs)] as const,
+        )
       }),
     )
   })

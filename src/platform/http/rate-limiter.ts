@@ -52,6 +52,13 @@ export type RateLimiter = {
 export const policyOf = ({ burst, perSecond }: Rate, cost = 1): string =>
   `q=${Math.floor(burst / cost)};w=${Math.ceil(burst / perSecond)}`
 
+/** @param missing what the bucket lacks, in thousandths of a token */
+export const takenOf = ({ burst, perSecond }: Rate, missing: number, waitMs: number, cost = 1): Taken => ({
+  waitS: waitMs / 1000,
+  remaining: Math.floor((burst * 1000 - missing) / (cost * 1000)),
+  fullAfterS: missing / (perSecond * 1000),
+})
+
 /** Subjects stored at once. The least recently used one is dropped, which resets its limit. */
 const maxSubjects = 100_000
 
@@ -64,11 +71,7 @@ export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): Rate
     const result = gcra(before, nowMs, cost, rate)
     if (result.accepted) states.set(subject, result.state)
     const missing = Math.max(0, (result.accepted ? result.state : before!) - nowMs * rate.perSecond)
-    return {
-      waitS: result.accepted ? 0 : result.waitMs / 1000,
-      remaining: Math.floor((rate.burst * 1000 - missing) / (cost * 1000)),
-      fullAfterS: missing / (rate.perSecond * 1000),
-    }
+    return takenOf(rate, missing, result.accepted ? 0 : result.waitMs, cost)
   }
   return { policy: policyOf(rate), count, take: (subject, cost) => count(subject, cost).waitS }
 }
