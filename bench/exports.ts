@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { exportLedger } from '../src/features/exports/export-log.ts'
 import { importLog } from '../src/features/exports/import-log.ts'
 import { formats } from '../src/features/exports/journal-formats.ts'
+import { utcCalendar } from '../src/kernel/calendar.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { fileSink } from '../src/platform/outgoing/file-sink.ts'
 import { type Bench, figure } from './bench.ts'
@@ -35,7 +36,7 @@ export const exportsAndImport: Bench = {
             const options = { format, book: null, until: null }
             const { decode } = createCodec()
             const { events } = await exportLedger(
-              { log, decode, clock: Date.now },
+              { log, decode, clock: Date.now, calendar: utcCalendar },
               await fileSink(path),
               options,
             )

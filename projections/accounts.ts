@@ -1,7 +1,9 @@
 import type { AccountEvent } from '../src/domain/accounts/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
 import type { KeyScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
+import type { Db } from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -21,6 +23,8 @@ const accountsTable = readTable({
     reseller: column.boolean(),
     blocked: column.boolean(),
     blockedReason: nullable(column.text()),
+    /** A fall of the available balance below it is notified; null: no fall is. */
+    lowBalanceMicros: nullable(column.bigint()),
     createdAt: column.timestamptz(),
   },
   key: ['accountId'],
@@ -58,6 +62,7 @@ const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
   'AccountCreated',
   'AccountBlocked',
   'AccountUnblocked',
+  'LowBalanceThresholdSet',
   'KeyIssued',
   'KeyCapped',
   'KeyExpirySet',
@@ -87,7 +92,7 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
     case 'AccountCreated': {
       const { reseller } = event.data
       const open = { blocked: false, blockedReason: null }
-      rows.put(accountsTable, { accountId, position, reseller, ...open, createdAt })
+      rows.put(accountsTable, { accountId, position, reseller, ...open, lowBalanceMicros: null, createdAt })
       break
     }
     case 'AccountBlocked':
@@ -95,6 +100,9 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
       break
     case 'AccountUnblocked':
       changeAccount(rows, accountId, { blocked: false, blockedReason: null })
+      break
+    case 'LowBalanceThresholdSet':
+      changeAccount(rows, accountId, { lowBalanceMicros: event.data.thresholdMicros })
       break
     case 'KeyIssued': {
       const { keyId, scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
@@ -132,14 +140,28 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
   }
 }
 
+/** The threshold of `wallet.low_balance` of an account, micro-dollars; null: none. */
+export const readLowBalanceMicros = async (db: Db, accountId: AccountId): Promise<number | null> => {
+  const row = await db
+    .selectFrom('read.accounts')
+    .select('lowBalanceMicros')
+    .where('accountId', '=', accountId)
+    .executeTakeFirst()
+  return row?.lowBalanceMicros ?? null
+}
+
 /** Accounts and their keys. */
 export const accounts = readModel({
   name: 'accounts',
-  version: 2,
+  version: 3,
   tables: [accountsTable, keysTable],
   reads: (event): RowKey[] => {
     if (!isAccount(event)) return []
-    if (event.type === 'AccountBlocked' || event.type === 'AccountUnblocked')
+    if (
+      event.type === 'AccountBlocked' ||
+      event.type === 'AccountUnblocked' ||
+      event.type === 'LowBalanceThresholdSet'
+    )
       return [{ table: accountsTable.name, key: [ownerOf(event.stream)] }]
     if (event.type === 'KeyCapped' || event.type === 'KeyExpirySet' || event.type === 'KeyRevoked')
       return [{ table: keysTable.name, key: [event.data.keyId] }]

@@ -1,11 +1,11 @@
 import type { HeldFor, LedgerEvent } from '../src/domain/ledger/events.ts'
-import { movementOf } from '../src/domain/ledger/movements.ts'
+import { movementOf, transactionIdOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import { type AccountId, compactUuid } from '../src/kernel/ids.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
-import { countedPage, type Db, sql } from '../src/platform/postgres/kysely.ts'
+import { beginsWith, contains, countedPage, type Db, sql } from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -45,15 +45,17 @@ const countTransactions = (db: Db, scope: Scope) =>
 /** The most movements in the sum. `whole` is false for an account with more movements in the time. */
 const maxSummedRows = 20_000
 
+export type SpentByDay = {
+  /** Micro-dollars by day, e.g. 2026-11-21. */
+  readonly days: ReadonlyMap<string, number>
+  readonly whole: boolean
+}
+
 /**
- * The spending of an account on each day (UTC) since a time, micro-dollars: orders, and holds minus releases. Refunds
- * are not deducted. `whole` is false if there were too many movements to sum them all.
+ * The spending of an account on each day (UTC) since a time: orders, and holds minus releases. Refunds are not
+ * deducted. `whole` is false if there were too many movements to sum them all.
  */
-export const spentByDay = async (
-  db: Db,
-  account: AccountId,
-  since: string,
-): Promise<{ readonly days: ReadonlyMap<string, number>; readonly whole: boolean }> => {
+export const spentByDay = async (db: Db, account: AccountId, since: string): Promise<SpentByDay> => {
   const { rows } = await sql<{ day: string; micros: number; looked: number; left: number }>`
     with newest as (
       select created_at, type, amount_micros from read.transactions
@@ -71,17 +73,36 @@ export const spentByDay = async (
   }
 }
 
-/**
- * Up to `limit` transactions within the scope, newest first, before a position; null: from the newest. It reads only
- * as many rows as it returns.
- */
-export const transactionsBefore = (
+/** Up to `limit` transactions within the scope after a position (null: from the start), ordered by position. */
+export const transactionsAfter = (
   db: Db,
   scope: Scope,
-  page: { readonly before: number | null; readonly limit: number },
+  page: {
+    readonly after: number | null
+    readonly limit: number
+    readonly type?: TransactionType | undefined
+    /** The beginning of the id of an order or a deposit, or a part of a reference. */
+    readonly search?: string
+    readonly from?: string | null
+    readonly until?: string | null
+    readonly oldestFirst?: boolean
+  },
 ): Promise<readonly TransactionRow[]> => {
-  const rows = transactionsOf(db, scope).selectAll().orderBy('position', 'desc').limit(page.limit)
-  return (page.before === null ? rows : rows.where('position', '<', page.before)).execute()
+  const { after, type, search, from, until, oldestFirst = false } = page
+  let rows = transactionsOf(db, scope)
+  if (after !== null) rows = rows.where('position', oldestFirst ? '>' : '<', after)
+  if (type !== undefined) rows = rows.where('type', '=', type)
+  if (from) rows = rows.where('createdAt', '>=', from)
+  if (until) rows = rows.where('createdAt', '<', until)
+  if (search)
+    rows = rows.where((eb) =>
+      eb.or([beginsWith('orderId', search), beginsWith('depositId', search), contains('reference', search)]),
+    )
+  return rows
+    .selectAll()
+    .orderBy('position', oldestFirst ? 'asc' : 'desc')
+    .limit(page.limit)
+    .execute()
 }
 
 /** A page of the transactions within the scope, newest first, and their total number. */
@@ -105,6 +126,7 @@ export type TransactionType =
   | 'correction'
   | 'goodwill'
   | 'chargeback'
+  | 'deposit_refund'
   | 'order'
   | 'hold'
   | 'capture'
@@ -118,7 +140,7 @@ const balancesTable = readTable({
     /** The available balance: the wallet minus open holds. */
     availableMicros: column.bigint(),
     heldMicros: column.bigint(),
-    /** The debt after a chargeback. The next credits pay it first. */
+    /** The debt after a chargeback or a refund at the provider. The next credits pay it first. */
     receivableMicros: column.bigint(),
     /** The revision of the last folded event of the ledger. */
     revision: column.bigint(),
@@ -248,7 +270,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   if (fields === null) return
   rows.add(transactionsTable, {
     ...fields,
-    transactionId: `txn_${compactUuid(event.id)}`,
+    transactionId: transactionIdOf(event.id),
     accountId,
     position: event.position,
     amountMicros: movement.availableMicros,

@@ -32,6 +32,12 @@ type FeatureTables = {
     readonly readAt: string
   }
   readonly 'work.webhook_deliveries': DeliveriesTable
+  readonly 'work.queue_owners': {
+    readonly queue: string
+    readonly owner: string
+    readonly nextDueAt: string | null
+    readonly memory: Readonly<Record<string, unknown>>
+  }
   readonly 'work.webhook_attempts': AttemptRow & { readonly deliveryId: string }
   readonly 'vault.replacement_comments': {
     readonly proxyId: string

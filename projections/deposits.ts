@@ -4,11 +4,21 @@ import type {
   DepositEvent,
 } from '../src/domain/deposits/events.ts'
 import { type DepositStatus, withoutInvoiceMs } from '../src/domain/deposits/fold.ts'
+import type { UnmatchedEvent } from '../src/domain/deposits/unmatched-movements.ts'
 import type { CustomerAdjusted, WalletAdjusted } from '../src/domain/ledger/events.ts'
-import type { GatewayChange } from '../src/domain/payments/payments.ts'
+import type { GatewayChange, ReversalReason } from '../src/domain/payments/payments.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  beginsWith,
+  contains,
+  countedPage,
+  type Db,
+  inScope,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -88,6 +98,21 @@ export const listDeposits = async (
   return { deposits: rows, total }
 }
 
+/** A page of the deposits within the scope. `search` is the beginning of an id, or a part of the customer's name. */
+export const depositsAfter = (
+  db: Db,
+  scope: Scope,
+  page: TimePage & { readonly status: DepositStatus | undefined; readonly search: string },
+): Promise<readonly FoundDeposit[]> => {
+  let matching = withPages(db, scope)
+  if (page.status !== undefined) matching = matching.where('d.status', '=', page.status)
+  if (page.search !== '')
+    matching = matching.where((eb) =>
+      eb.or([beginsWith('d.depositId', page.search), contains('c.ref', page.search)]),
+    )
+  return timePage(matching, { time: 'd.openedAt', id: 'd.depositId' }, page).execute()
+}
+
 /** `GET /deposits`: one row per deposit. Its addresses are in the vault. Amounts are micro-dollars if not in cents. */
 const depositsTable = readTable({
   name: 'deposits',
@@ -100,6 +125,8 @@ const depositsTable = readTable({
     creditedMicros: column.bigint(),
     /** The amount of its chargebacks, minus the amount of won disputes. */
     chargedBackMicros: column.bigint(),
+    /** The amount of its refunds at the provider, minus the amount of failed refunds. */
+    refundedMicros: column.bigint(),
     rail: column.text(),
     gatewayId: column.text(),
     orderId: nullable(column.text()),
@@ -133,6 +160,27 @@ const depositCountsTable = readTable({
   key: ['accountId', 'status'],
 })
 
+/** The received payments of deposits, with their ids at the provider. */
+const depositPaymentsTable = readTable({
+  name: 'deposit_payments',
+  columns: { paymentId: column.text(), depositId: column.text() },
+  key: ['paymentId', 'depositId'],
+})
+
+/** The deposits of an account (null: of all accounts) that received a payment with this id of its provider. */
+export const depositsOfPayment = (
+  db: Db,
+  accountId: string | null,
+  paymentId: string,
+): Promise<readonly Pick<DepositRow, 'depositId' | 'amountCents'>[]> => {
+  const found = db
+    .selectFrom('read.deposit_payments as p')
+    .innerJoin('read.deposits as d', 'd.depositId', 'p.depositId')
+    .select(['d.depositId', 'd.amountCents'])
+    .where('p.paymentId', '=', paymentId)
+  return (accountId === null ? found : found.where('d.accountId', '=', accountId)).execute()
+}
+
 const statuses: readonly DepositStatus[] = [
   'awaiting_payment',
   'processing',
@@ -142,7 +190,7 @@ const statuses: readonly DepositStatus[] = [
   'failed',
 ]
 
-type RowEvent = Exclude<DepositEvent, { type: 'DepositChangeReported' | 'DepositChangeReviewed' }>
+type RowEvent = Exclude<DepositEvent, { type: `DepositChange${string}` | `DepositRefund${string}` }>
 
 const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
   'DepositOpened',
@@ -157,11 +205,20 @@ const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
 
 const isDeposit = (event: RecordedEvent): event is RecordedEvent<RowEvent> => depositEvents.has(event.type)
 
-/** A chargeback, or the return of one. Those before 0.2.0 and manual ones have no deposit id. */
-const chargedBackOf = (event: RecordedEvent): { depositId: string; micros: number } | null => {
+type ReversedRow = Pick<DepositRow, 'depositId' | 'chargedBackMicros' | 'refundedMicros'>
+
+/**
+ * What a chargeback or a refund at the provider, or the return of one, adds to the row of its deposit. Chargebacks
+ * before 0.2.0 and manual ones have no deposit id.
+ */
+const reversedOf = (event: RecordedEvent): ReversedRow | null => {
   if (event.type !== 'WalletAdjusted' && event.type !== 'CustomerAdjusted') return null
-  const { depositId, amountMicros } = (event as RecordedEvent<WalletAdjusted | CustomerAdjusted>).data
-  return depositId === undefined ? null : { depositId, micros: 0 - amountMicros }
+  const { depositId, reason, amountMicros } = (event as RecordedEvent<WalletAdjusted | CustomerAdjusted>).data
+  if (depositId === undefined) return null
+  const micros = 0 - amountMicros
+  return reason === 'deposit_refund'
+    ? { depositId, chargedBackMicros: 0, refundedMicros: micros }
+    : { depositId, chargedBackMicros: micros, refundedMicros: 0 }
 }
 
 const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
@@ -191,6 +248,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
         amountCents,
         creditedMicros: 0,
         chargedBackMicros: 0,
+        refundedMicros: 0,
         rail,
         gatewayId,
         orderId: pending?.order.orderId ?? null,
@@ -205,8 +263,10 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
       return change({ expiresAt: event.data.expiresAt, watchUntil: event.data.watchUntil })
     case 'DepositProcessing':
       return change({ status: 'processing' })
-    case 'DepositPaymentReceived':
-      return undefined
+    case 'DepositPaymentReceived': {
+      const { paymentId, depositId } = event.data
+      return rows.put(depositPaymentsTable, { paymentId, depositId })
+    }
     case 'DepositPaymentCredited': {
       const before = rows.get(depositsTable, [event.data.depositId])?.creditedMicros ?? 0
       return change({ creditedMicros: before + event.data.amountMicros })
@@ -226,14 +286,14 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
   }
 }
 
-/** Deposits with their credited and charged back amounts, and the number of an account's deposits in each status. */
+/** Deposits with their payments and amounts, and the number of an account's deposits in each status. */
 export const deposits = readModel({
   name: 'deposits',
-  version: 4,
-  tables: [depositsTable, depositCountsTable],
+  version: 5,
+  tables: [depositsTable, depositCountsTable, depositPaymentsTable],
   reads: (event) => {
-    const chargedBack = chargedBackOf(event)
-    if (chargedBack) return [{ table: depositsTable.name, key: [chargedBack.depositId] }]
+    const reversed = reversedOf(event)
+    if (reversed) return [{ table: depositsTable.name, key: [reversed.depositId] }]
     if (!isDeposit(event) || event.type === 'DepositPaymentReceived') return []
     const { depositId, accountId } = event.data
     const counts = statuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
@@ -243,11 +303,16 @@ export const deposits = readModel({
   },
   apply: (event, rows) => {
     if (isDeposit(event)) return void fold(event, rows)
-    const chargedBack = chargedBackOf(event)
-    if (!chargedBack) return
-    const row = rows.get(depositsTable, [chargedBack.depositId])
-    if (!row) throw new Error(`a chargeback of deposit ${chargedBack.depositId}, which was never opened`)
-    rows.put(depositsTable, { ...row, chargedBackMicros: row.chargedBackMicros + chargedBack.micros })
+    const reversed = reversedOf(event)
+    if (!reversed) return
+    const { depositId, chargedBackMicros, refundedMicros } = reversed
+    const row = rows.get(depositsTable, [depositId])
+    if (!row) throw new Error(`${event.type} of deposit ${depositId}, which was never opened`)
+    rows.put(depositsTable, {
+      ...row,
+      chargedBackMicros: row.chargedBackMicros + chargedBackMicros,
+      refundedMicros: row.refundedMicros + refundedMicros,
+    })
   },
 })
 
@@ -332,5 +397,79 @@ export const gatewayChanges = readModel({
     const row = rows.get(gatewayChangesTable, [depositId, number])
     if (!row) throw new Error(`change ${number} of deposit ${depositId}, which was never reported`)
     rows.put(gatewayChangesTable, { ...row, reviewedAt: metadata.recordedAt, note })
+  },
+})
+
+/** A movement at a payment provider without a known deposit. It is open until an operator resolves it. */
+const unmatchedMovementsTable = readTable({
+  name: 'unmatched_movements',
+  columns: {
+    itemId: column.text(),
+    gateway: column.text(),
+    reason: column.text<ReversalReason>(),
+    reference: column.text(),
+    currency: column.text(),
+    amountMicros: column.bigint(),
+    happenedAt: column.timestamptz(),
+    reportedAt: column.timestamptz(),
+    /** Null while it is open. */
+    resolvedAt: nullable(column.timestamptz()),
+    /** The account that it was booked to. */
+    accountId: nullable(column.text()),
+    note: nullable(column.text()),
+  },
+  key: ['itemId'],
+  indexes: ['reported_at desc, item_id desc', 'reported_at desc, item_id desc where resolved_at is null'],
+})
+
+export type UnmatchedMovementRow = RowOf<typeof unmatchedMovementsTable>
+
+/** The open items, or (`all`) all items; the last report first. */
+export const listUnmatchedMovements = (
+  db: Db,
+  { all, limit, offset }: { readonly all: boolean; readonly limit: number; readonly offset: number },
+): Promise<readonly UnmatchedMovementRow[]> => {
+  const items = db
+    .selectFrom('read.unmatched_movements')
+    .selectAll()
+    .orderBy('reportedAt', 'desc')
+    .orderBy('itemId', 'desc')
+    .limit(limit)
+    .offset(offset)
+  return (all ? items : items.where('resolvedAt', 'is', null)).execute()
+}
+
+/** Movements at payment providers without a known deposit, for operators. */
+export const unmatchedMovements = readModel({
+  name: 'unmatched-movements',
+  version: 1,
+  tables: [unmatchedMovementsTable],
+  reads: (event) =>
+    event.type === 'UnmatchedMovementResolved'
+      ? [{ table: unmatchedMovementsTable.name, key: [(event as RecordedEvent<UnmatchedEvent>).data.itemId] }]
+      : [],
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<UnmatchedEvent>
+    switch (event.type) {
+      case 'UnmatchedMovementReported':
+        return rows.put(unmatchedMovementsTable, {
+          ...event.data,
+          reportedAt: event.metadata.recordedAt,
+          resolvedAt: null,
+          accountId: null,
+          note: null,
+        })
+      case 'UnmatchedMovementResolved': {
+        const { itemId, accountId, note } = event.data
+        const row = rows.get(unmatchedMovementsTable, [itemId])
+        if (!row) throw new Error(`item ${itemId}, which was never reported`)
+        return rows.put(unmatchedMovementsTable, {
+          ...row,
+          resolvedAt: event.metadata.recordedAt,
+          accountId,
+          note,
+        })
+      }
+    }
   },
 })

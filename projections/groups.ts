@@ -2,12 +2,12 @@ import type { ReadModelGroup } from '../src/platform/projections/read-model.ts'
 import { accounts } from './accounts.ts'
 import { balances } from './balances.ts'
 import { catalog } from './catalog.ts'
-import { deposits, gatewayChanges } from './deposits.ts'
+import { deposits, gatewayChanges, unmatchedMovements } from './deposits.ts'
 import { exits } from './exits.ts'
 import { journal } from './journal.ts'
 import { margins } from './margins.ts'
 import { notices } from './notices.ts'
-import { openMovements, openOrders, openScrapes } from './open-work.ts'
+import { openDepositRefunds, openMovements, openOrders, openScrapes } from './open-work.ts'
 import { orderPayments } from './order-payments.ts'
 import { orders } from './orders.ts'
 import { lowTraffic, plans } from './plans.ts'
@@ -17,6 +17,7 @@ import { customers, resellerTerms } from './resellers.ts'
 import { scrapeUsage } from './scrape-usage.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
+import { topups } from './topups.ts'
 import { webhookCauses } from './webhook-causes.ts'
 import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
@@ -32,6 +33,7 @@ export const hot = {
     orderPayments,
     openOrders,
     openMovements,
+    openDepositRefunds,
     openScrapes,
     plans,
     proxies,
@@ -43,6 +45,8 @@ export const hot = {
     notices,
     deposits,
     gatewayChanges,
+    unmatchedMovements,
+    topups,
     lowTraffic,
     subscriptions,
     exits,

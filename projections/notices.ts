@@ -2,7 +2,7 @@ import type { Audience, NoticeKind } from '../src/domain/notices/audiences.ts'
 import type { NoticeEvent } from '../src/domain/notices/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import { type Db, sql } from '../src/platform/postgres/kysely.ts'
+import { type Db, sql, type TimePage, timePage } from '../src/platform/postgres/kysely.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** One notice. It is shown while `expires_at` is null or in the future. */
@@ -98,18 +98,8 @@ export const listAnnouncements = async (
 }
 
 /** Up to `limit` notices after a given one, newest first, including expired ones; null: from the newest. */
-export const noticesAfter = async (
-  db: Db,
-  {
-    after,
-    limit,
-  }: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
-): Promise<readonly NoticeRow[]> => {
-  let all = db.selectFrom('read.notices').selectAll()
-  if (after !== null)
-    all = all.where(sql<boolean>`(published_at, notice_id) < (${after.at}::timestamptz, ${after.id}::text)`)
-  return all.orderBy('publishedAt', 'desc').orderBy('noticeId', 'desc').limit(limit).execute()
-}
+export const noticesAfter = async (db: Db, page: TimePage): Promise<readonly NoticeRow[]> =>
+  timePage(db.selectFrom('read.notices').selectAll(), { time: 'publishedAt', id: 'noticeId' }, page).execute()
 
 /** The present number of accounts in an audience. */
 export const countAudience = async (db: Db, audience: Audience): Promise<number> => {

@@ -1,3 +1,4 @@
+import type { DepositEvent } from '../src/domain/deposits/events.ts'
 import type {
   CustomerCharged,
   FundsHeld,
@@ -111,6 +112,40 @@ export const openMovements = readModel({
       case 'ManualMovementApplied':
       case 'ManualMovementWithdrawn':
         return rows.remove(openMovementsTable, [ownerOf(event.stream)])
+    }
+  },
+})
+
+/** A refund of a deposit that was requested, and neither made nor refused. */
+const openDepositRefundsTable = readTable({
+  name: 'open_deposit_refunds',
+  columns: {
+    refundId: column.text(),
+    depositId: column.text(),
+    requestedAt: column.timestamptz(),
+  },
+  key: ['refundId'],
+  indexes: ['requested_at, refund_id'],
+})
+
+/** Read by `src/features/deposits/refund-deposit.ts`. */
+export const openDepositRefunds = readModel({
+  name: 'open-deposit-refunds',
+  version: 1,
+  tables: [openDepositRefundsTable],
+  reads: () => [],
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<DepositEvent>
+    switch (event.type) {
+      case 'DepositRefundRequested':
+        return rows.insert(openDepositRefundsTable, {
+          refundId: event.data.refundId,
+          depositId: event.data.depositId,
+          requestedAt: event.metadata.recordedAt,
+        })
+      case 'DepositRefundMade':
+      case 'DepositRefundRefused':
+        return rows.remove(openDepositRefundsTable, [event.data.refundId])
     }
   },
 })

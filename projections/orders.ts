@@ -5,7 +5,16 @@ import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-term
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  beginsWith,
+  contains,
+  countedPage,
+  type Db,
+  inScope,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -308,36 +317,51 @@ const countOrders = (db: Db, scope: ListScope, filter: ListFilter) => {
     .where(inScope('n', scope))
 }
 
-/** The start of a page: after the resource with this time and id, newest first. */
-export type PageCursor = { readonly at: string; readonly id: string }
+/** The ids of the products of orders, by the id of the order. */
+export const productsOfOrders = async (
+  db: Db,
+  orderIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> => {
+  if (orderIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('read.orders')
+    .select(['orderId', 'details'])
+    .where('orderId', 'in', orderIds)
+    .execute()
+  return new Map(rows.map(({ orderId, details }) => [orderId, JSON.parse(details).productId]))
+}
 
 /**
- * Up to `limit` orders within the scope after a given one, newest first; null: from the newest. It reads only as many
- * rows as it returns. The orders are without their pay pages.
+ * A page of the orders within the scope, without their pay pages. `search` is the beginning of an order's id, a part of a
+ * customer's name, or the text of products.
  */
 export const ordersAfter = async (
   db: Db,
-  scope: Scope,
-  page: {
-    readonly status: OrderStatus | undefined
-    readonly after: PageCursor | null
-    readonly limit: number
+  scope: ListScope,
+  page: TimePage & {
+    readonly status?: OrderStatus | undefined
+    readonly search?: { readonly text: string; readonly productIds: readonly string[] } | null
   },
   nowMs: number,
 ): Promise<readonly FoundOrder[]> => {
   let matching = matchingOrders(db, scope, { status: page.status, orderIds: undefined })
-  if (page.after !== null) {
-    const { at, id } = page.after
-    // The first condition uses the index. The second excludes orders of the same millisecond.
-    matching = matching
-      .where('o.createdAt', '<=', at)
-      .where(sql<boolean>`(o.created_at, o.order_id) < (${at}::timestamptz, ${id}::text)`)
+  if (page.search) {
+    const { text, productIds } = page.search
+    matching = matching.where((eb) =>
+      eb.or([
+        beginsWith('o.orderId', text),
+        sql<boolean>`o.details::jsonb ->> 'productId' = any (${productIds}::text[])`,
+        eb.exists(
+          eb
+            .selectFrom('vault.customers as c')
+            .whereRef('c.customerId', '=', 'o.customerId')
+            .where((or) => or.or([contains('c.ref', text), contains('c.label', text)]))
+            .select('c.customerId'),
+        ),
+      ]),
+    )
   }
-  const rows = await matching
-    .orderBy('o.createdAt', 'desc')
-    .orderBy('o.orderId', 'desc')
-    .limit(page.limit)
-    .execute()
+  const rows = await timePage(matching, { time: 'o.createdAt', id: 'o.orderId' }, page).execute()
   return rows.map((row) => orderOfRow(row, nowMs, () => null))
 }
 

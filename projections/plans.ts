@@ -2,8 +2,17 @@ import type { PlanEvent } from '../src/domain/plans/events.ts'
 import { isLow } from '../src/domain/plans/fold.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import { allAccounts, type ListScope, type AccountScope as Scope } from '../src/kernel/scopes.ts'
+import {
+  beginsWith,
+  contains,
+  countedPage,
+  type Db,
+  inScope,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -150,6 +159,31 @@ export const findPlan = (db: Db, scope: Scope, planId: string): Promise<FoundPla
     .select(companionColumns())
     .executeTakeFirst()
 
+/** Whether a plan of any account has this id. */
+export const isPlan = async (db: Db, planId: string): Promise<boolean> =>
+  (await plansOf(db, allAccounts)
+    .where('plan.planId', '=', planId)
+    .select('plan.planId')
+    .executeTakeFirst()) !== undefined
+
+type PlanFilter = { readonly status: PlanStatus | undefined; readonly nowMs: number }
+
+const matchingPlans = (db: Db, scope: ListScope, { status, nowMs }: PlanFilter) => {
+  const now = isoTime(nowMs)
+  const matching = plansOf(db, scope)
+  if (status === undefined) return matching
+  // The same rules as in `planStatus`.
+  if (status === 'expired') return matching.where('plan.expiresAt', '<=', now)
+  const current = matching.where((eb) =>
+    eb.or([eb('plan.expiresAt', 'is', null), eb('plan.expiresAt', '>', now)]),
+  )
+  return status === 'depleted'
+    ? current.where(usedBytes(), '>=', sql.ref<number>('plan.totalBytes'))
+    : current.where((eb) =>
+        eb.or([eb('plan.totalBytes', 'is', null), eb(usedBytes(), '<', sql.ref<number>('plan.totalBytes'))]),
+      )
+}
+
 /** A page of the plans within the scope, newest first, and the number of plans that match the filter. */
 export const listPlans = async (
   db: Db,
@@ -162,25 +196,8 @@ export const listPlans = async (
   },
   nowMs: number,
 ): Promise<{ plans: readonly FoundPlan[]; total: number }> => {
-  const now = isoTime(nowMs)
-  let matching = plansOf(db, scope)
+  let matching = matchingPlans(db, scope, { status: filter.status, nowMs })
   if (filter.productId !== undefined) matching = matching.where('plan.productId', '=', filter.productId)
-  // The same rules as in `planStatus`.
-  if (filter.status === 'expired') matching = matching.where('plan.expiresAt', '<=', now)
-  if (filter.status === 'active' || filter.status === 'depleted') {
-    matching = matching.where((eb) =>
-      eb.or([eb('plan.expiresAt', 'is', null), eb('plan.expiresAt', '>', now)]),
-    )
-    matching =
-      filter.status === 'depleted'
-        ? matching.where(usedBytes(), '>=', sql.ref<number>('plan.totalBytes'))
-        : matching.where((eb) =>
-            eb.or([
-              eb('plan.totalBytes', 'is', null),
-              eb(usedBytes(), '<', sql.ref<number>('plan.totalBytes')),
-            ]),
-          )
-  }
   const { rows, total } = await countedPage(
     matching
       .selectAll('plan')
@@ -194,28 +211,31 @@ export const listPlans = async (
 }
 
 /**
- * Up to `limit` plans within the scope after a given one, newest first; null: from the newest. It reads only as many
- * rows as it returns.
+ * A page of the plans within the scope. `search` is the beginning of a plan's id, a part of its label, or the text of
+ * products.
  */
 export const plansAfter = (
   db: Db,
   scope: Scope,
-  page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+  page: TimePage & {
+    readonly status: PlanStatus | undefined
+    readonly search: { readonly text: string; readonly productIds: readonly string[] } | null
+  },
+  nowMs: number,
 ): Promise<readonly FoundPlan[]> => {
-  let matching = plansOf(db, scope)
-  if (page.after !== null) {
-    const { at, id } = page.after
-    matching = matching
-      .where('plan.startedAt', '<=', at)
-      .where(sql<boolean>`(plan.started_at, plan.plan_id) < (${at}::timestamptz, ${id}::text)`)
+  let matching = matchingPlans(db, scope, { status: page.status, nowMs })
+  if (page.search) {
+    const { text, productIds } = page.search
+    matching = matching.where((eb) =>
+      eb.or([
+        beginsWith('plan.planId', text),
+        contains('label.label', text),
+        sql<boolean>`plan.product_id = any (${productIds}::text[])`,
+      ]),
+    )
   }
-  return matching
-    .selectAll('plan')
-    .select(companionColumns())
-    .orderBy('plan.startedAt', 'desc')
-    .orderBy('plan.planId', 'desc')
-    .limit(page.limit)
-    .execute()
+  const columns = { time: 'plan.startedAt', id: 'plan.planId' }
+  return timePage(matching.selectAll('plan').select(companionColumns()), columns, page).execute()
 }
 
 export const planStatuses = ['active', 'depleted', 'expired'] as const

@@ -3,7 +3,14 @@ import type { StockEvent, StockedAddress, StockedEndpoint } from '../src/domain/
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  countedPage,
+  type Db,
+  inScope,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** One address of one order. Expiring and expired are computed on read. */
@@ -47,8 +54,8 @@ const proxiesTable = readTable({
     // The rentals of all accounts, for operators.
     'created_at desc',
     'expires_at where released_at is null',
-    // The gateway finds a rental by the dialled address.
-    'ip where released_at is null',
+    // The gateway finds a rental by the dialled address, and operators its former rentals.
+    'ip',
     'endpoint_since where endpoint_since is not null',
   ],
 })
@@ -66,6 +73,7 @@ const replacementsTable = readTable({
     ip: column.text(),
   },
   key: ['proxyId', 'replacedAt'],
+  indexes: ['former_ip'],
 })
 
 const endpointFields = (
@@ -81,7 +89,7 @@ const rowKey = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] 
 /** Rentals of dedicated addresses. */
 export const proxies = readModel({
   name: 'proxies',
-  version: 7,
+  version: 8,
   tables: [proxiesTable, replacementsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
@@ -158,16 +166,59 @@ export const proxies = readModel({
   },
 })
 
-/** The present rentals of an address, of any account, up to 50: a shared address has several. For the operator. */
-export const rentalsAt = (db: Db, ip: string): Promise<readonly ProxyRow[]> =>
-  db
-    .selectFrom('read.proxies')
-    .selectAll()
-    .where('ip', '=', ip)
-    .where('releasedAt', 'is', null)
-    .orderBy('createdAt', 'desc')
-    .limit(50)
+/** A time during which a rental had an address. */
+export type AddressRental = Pick<ProxyRow, 'proxyId' | 'accountId' | 'orderId'> & {
+  readonly from: string
+  readonly until: string
+  readonly current: boolean
+}
+
+/** The largest number of rentals in the history of an address. */
+const maxRentals = 50
+
+/** The rentals of an address, of any account, newest first. A shared address has several at a time. */
+export const rentalsOfAddress = async (db: Db, ip: string): Promise<readonly AddressRental[]> => {
+  const rentals = await db
+    .selectFrom('read.proxies as p')
+    .selectAll('p')
+    .where((eb) =>
+      eb.or([
+        eb('p.ip', '=', ip),
+        eb(
+          'p.proxyId',
+          'in',
+          eb.selectFrom('read.replacements').select('proxyId').where('formerIp', '=', ip),
+        ),
+      ]),
+    )
+    .orderBy('p.createdAt', 'desc')
+    .limit(maxRentals)
     .execute()
+  const replacements = await db
+    .selectFrom('read.replacements')
+    .select(['proxyId', 'replacedAt', 'formerIp'])
+    .where('proxyId', '=', sql<string>`any (${rentals.map(({ proxyId }) => proxyId)}::text[])`)
+    .orderBy('replacedAt')
+    .execute()
+  const replacementsOf = Map.groupBy(replacements, ({ proxyId }) => proxyId)
+  return rentals.flatMap(({ proxyId, accountId, orderId, ip: lastIp, createdAt, releasedAt, expiresAt }) => {
+    const replaced = replacementsOf.get(proxyId) ?? []
+    const starts = [createdAt, ...replaced.map(({ replacedAt }) => replacedAt)]
+    const addresses = [...replaced.map(({ formerIp }) => formerIp), lastIp]
+    return addresses.flatMap((address, at) =>
+      address === ip
+        ? {
+            proxyId,
+            accountId,
+            orderId,
+            from: starts[at] ?? createdAt,
+            until: starts[at + 1] ?? releasedAt ?? expiresAt,
+            current: at === replaced.length && releasedAt === null,
+          }
+        : [],
+    )
+  })
+}
 
 export const proxyStatuses = ['active', 'expiring', 'expired'] as const
 export type ProxyStatus = (typeof proxyStatuses)[number]
@@ -262,28 +313,16 @@ export const listProxies = async (
 }
 
 /**
- * Up to `limit` rentals within the scope that match the filter, after a given one, newest first; null: from the
- * newest. It reads no row before the page.
+ * A page of the rentals within the scope that match the filter.
  */
 export const proxiesAfter = (
   db: Db,
   scope: Scope,
   filter: ProxyFilter,
-  page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+  page: TimePage,
   nowMs: number,
 ): Promise<readonly FoundProxy[]> => {
-  let matching = proxiesOf(db, scope, filter, nowMs)
-  if (page.after !== null) {
-    const { at, id } = page.after
-    matching = matching
-      .where('proxy.createdAt', '<=', at)
-      .where(sql<boolean>`(proxy.created_at, proxy.proxy_id) < (${at}::timestamptz, ${id}::text)`)
-  }
-  return matching
-    .selectAll('proxy')
-    .select('label.label')
-    .orderBy('proxy.createdAt', 'desc')
-    .orderBy('proxy.proxyId', 'desc')
-    .limit(page.limit)
-    .execute() as Promise<FoundProxy[]>
+  const matching = proxiesOf(db, scope, filter, nowMs).selectAll('proxy').select('label.label')
+  const columns = { time: 'proxy.createdAt', id: 'proxy.proxyId' }
+  return timePage(matching, columns, page).execute() as Promise<FoundProxy[]>
 }

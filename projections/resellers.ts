@@ -20,7 +20,7 @@ const customersTable = readTable({
     /** The reseller. */
     accountId: column.text(),
     creditMicros: column.bigint(),
-    /** The debt after a chargeback. The next credits pay it first. */
+    /** The debt after a chargeback or a refund at the provider. The next credits pay it first. */
     receivableMicros: column.bigint(),
     /** The payments of the customer through the reseller's gateways. */
     depositedMicros: column.bigint(),
@@ -136,6 +136,7 @@ const termsEvents: ReadonlySet<string> = new Set<TermsEvent['type']>([
   'MarkupChanged',
   'RetailPriceSet',
   'RetailPriceRemoved',
+  'PriceLimitsChanged',
   'SellableChanged',
   'ShopChanged',
   'GatewaySet',
@@ -149,7 +150,7 @@ const isTerms = (event: RecordedEvent): event is RecordedEvent<TermsEvent> => te
 /** The terms. Every process caches them in memory and reads them again when they change. */
 export const resellerTerms = readModel({
   name: 'reseller_terms',
-  version: 1,
+  version: 2,
   tables: [resellerTermsTable],
   reads: (event) =>
     isTerms(event) ? [{ table: resellerTermsTable.name, key: [ownerOf(event.stream)] }] : [],

@@ -12,7 +12,7 @@ import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, OrderId, SubscriptionId } from '../src/kernel/ids.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, sql } from '../src/platform/postgres/kysely.ts'
+import { countedPage, type Db, sql, type TimePage, timePage } from '../src/platform/postgres/kysely.ts'
 import {
   column,
   nullable,
@@ -316,25 +316,11 @@ export const listSubscriptions = async (
 export const subscriptionsAfter = (
   db: Db,
   scope: Scope,
-  page: {
-    readonly status: SubscriptionStatus | undefined
-    readonly after: { readonly at: string; readonly id: string } | null
-    readonly limit: number
-  },
+  page: TimePage & { readonly status: SubscriptionStatus | undefined },
   nowMs: number,
 ): Promise<readonly SubscriptionView[]> => {
-  let matching = matchingSubscriptions(db, scope, page.status, nowMs)
-  if (page.after !== null) {
-    const { at, id } = page.after
-    matching = matching
-      .where('held.startedAt', '<=', at)
-      .where(sql<boolean>`(held.started_at, held.subscription_id) < (${at}::timestamptz, ${id}::text)`)
-  }
-  return matching
-    .orderBy('held.startedAt', 'desc')
-    .orderBy('held.subscriptionId', 'desc')
-    .limit(page.limit)
-    .execute()
+  const columns = { time: 'held.startedAt', id: 'held.subscriptionId' }
+  return timePage(matchingSubscriptions(db, scope, page.status, nowMs), columns, page).execute()
 }
 
 export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'] as const

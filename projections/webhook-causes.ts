@@ -1,7 +1,13 @@
 import type { AccountEvent } from '../src/domain/accounts/events.ts'
+import type { LedgerEvent } from '../src/domain/ledger/events.ts'
 import type { Audience } from '../src/domain/notices/audiences.ts'
 import type { PlanRanLow } from '../src/domain/plans/events.ts'
-import { type WebhookTrigger, webhookTriggers } from '../src/domain/webhooks/causes.ts'
+import {
+  capTriggers,
+  lowBalanceTrigger,
+  type WebhookTrigger,
+  webhookTriggers,
+} from '../src/domain/webhooks/causes.ts'
 import {
   type DeliveryCanceled,
   type EndpointEvent,
@@ -41,6 +47,8 @@ const accountsTable = readTable({
     endpoints: column.jsonb<readonly Listener[]>(),
     /** Low plans. Expired plans may be included. */
     lowPlans: column.textArray(),
+    /** The threshold of `wallet.low_balance`; null: none. */
+    lowBalanceMicros: nullable(column.bigint()),
   },
   key: ['accountId'],
 })
@@ -132,10 +140,39 @@ const announcementsTable = readTable({
 
 export type WebhookAnnouncementRow = RowOf<typeof announcementsTable>
 
+/** Falls of an available balance below the threshold of its account. Each is mailed once. */
+const lowBalancesTable = readTable({
+  name: 'low_balances',
+  columns: {
+    position: column.bigint(),
+    transactionId: column.text(),
+    accountId: column.text(),
+    thresholdMicros: column.bigint(),
+    at: column.timestamptz(),
+  },
+  key: ['position'],
+  appendOnly: true,
+})
+
+/** The largest part of a key's daily cap that was notified on its last such day. */
+const keyCapsTable = readTable({
+  name: 'webhook_key_caps',
+  columns: { capKeyId: column.text(), day: column.text(), level: column.integer() },
+  key: ['capKeyId'],
+})
+
 const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
   'AccountCreated',
   'KeyIssued',
   'KeyRevoked',
+  'LowBalanceThresholdSet',
+])
+/** The events that take money from the available balance of a wallet. */
+const spendingEvents: ReadonlySet<string> = new Set<LedgerEvent['type']>([
+  'WalletDebited',
+  'FundsHeld',
+  'CustomerCharged',
+  'WalletAdjusted',
 ])
 const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
   'EndpointRegistered',
@@ -150,6 +187,7 @@ const accountOf = (rows: Rows, accountId: string): WebhookAccountRow =>
     activeKeys: 0,
     endpoints: [],
     lowPlans: [],
+    lowBalanceMicros: null,
   }
 
 const listens = ({ active, events }: Listener, event: WebhookEventName): boolean =>
@@ -195,6 +233,28 @@ const applyCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): vo
   const account = accountOf(rows, cause.to.accountId)
   for (const endpoint of account.endpoints)
     if (listens(endpoint, cause.event)) rows.put(dueTable, dueRow(event, cause, account, endpoint.endpointId))
+}
+
+/** Adds what a debit of a wallet causes: the fall below the threshold, and the reached parts of its key's cap. */
+const applySpending = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
+  const { accountId, lowBalanceMicros } = accountOf(rows, ownerOf(event.stream))
+  const low = lowBalanceMicros === null ? null : lowBalanceTrigger(event, lowBalanceMicros)
+  if (low !== null && lowBalanceMicros !== null) {
+    applyCause(event, low, rows)
+    rows.add(lowBalancesTable, {
+      position: event.position,
+      transactionId: low.resource,
+      accountId,
+      thresholdMicros: lowBalanceMicros,
+      at: event.metadata.recordedAt,
+    })
+  }
+  for (const { capKeyId, day, level, trigger } of capTriggers(event)) {
+    const previous = rows.get(keyCapsTable, [capKeyId])
+    if (previous?.day === day && previous.level >= level) continue
+    applyCause(event, trigger, rows)
+    rows.put(keyCapsTable, { capKeyId, day, level })
+  }
 }
 
 /** The payload of `plan.low_traffic` without the label and the product name, which are added when it is queued. */
@@ -286,7 +346,9 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
   const change =
     event.type === 'AccountCreated'
       ? { reseller: event.data.reseller }
-      : { activeKeys: before.activeKeys + (event.type === 'KeyIssued' ? 1 : -1) }
+      : event.type === 'LowBalanceThresholdSet'
+        ? { lowBalanceMicros: event.data.thresholdMicros }
+        : { activeKeys: before.activeKeys + (event.type === 'KeyIssued' ? 1 : -1) }
   changeAccount(before, { ...before, ...change }, event.position, rows)
 }
 
@@ -366,6 +428,11 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
     return [account((event as RecordedEvent<WebhookEnqueued>).data.accountId)]
   if (event.type === 'PlanRanLow') return [account((event as RecordedEvent<PlanRanLow>).data.accountId)]
   if (accountEvents.has(event.type)) return [account(ownerOf(event.stream))]
+  if (spendingEvents.has(event.type))
+    return [
+      account(ownerOf(event.stream)),
+      ...capTriggers(event).map(({ capKeyId }) => ({ table: keyCapsTable.name, key: [capKeyId] })),
+    ]
   return endpointEvents.has(event.type)
     ? [account((event as RecordedEvent<EndpointEvent>).data.accountId)]
     : lowPlans.reads(event)
@@ -379,14 +446,24 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
  */
 export const webhookCauses = readModel({
   name: 'webhook-causes',
-  version: 3,
-  tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, staleTable, announcementsTable],
+  version: 4,
+  tables: [
+    accountsTable,
+    subscriptionsTable,
+    lowPlans.table,
+    dueTable,
+    staleTable,
+    announcementsTable,
+    lowBalancesTable,
+    keyCapsTable,
+  ],
   reads: readsOf,
   apply: (event, rows) => {
     const cause = webhookTriggers.get(event.type)?.(event)
     const folded = lowPlans.fold(event, rows)
     if (cause) applyCause(event, cause, rows)
     else if (folded) applyPlan(event, folded.plan, folded.low, rows)
+    else if (spendingEvents.has(event.type)) applySpending(event as RecordedEvent<LedgerEvent>, rows)
     else if (event.type === 'WebhookEnqueued') applyEnqueued(event as RecordedEvent<WebhookEnqueued>, rows)
     else if (event.type === 'DeliveryCanceled')
       rows.remove(staleTable, [(event as RecordedEvent<DeliveryCanceled>).data.deliveryId])

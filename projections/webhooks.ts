@@ -1,7 +1,14 @@
 import type { DeliveryStatus, EndpointEvent, WebhookEventName } from '../src/domain/webhooks/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import { type Db, sql } from '../src/platform/postgres/kysely.ts'
+import {
+  beginsWith,
+  contains,
+  type Db,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** One webhook endpoint. Its URL and secrets are in the vault under these ids. */
@@ -136,6 +143,57 @@ export const listEndpoints = async (
   return { endpoints, total: counted.total }
 }
 
+/** An active endpoint whose last attempts failed, or one that was disabled for this reason. */
+export type FailingEndpoint = Pick<WebhookEndpointRow, 'endpointId' | 'accountId' | 'disabledReason'> & {
+  /** Null for a disabled endpoint. */
+  readonly failingSince: string | null
+  readonly nextAttemptAt: string | null
+  readonly lastError: string | null
+}
+
+/** The failing endpoints of an account (null: of all accounts), newest first. */
+export const failingEndpoints = async (
+  db: Db,
+  account: AccountId | null,
+  limit: number,
+): Promise<readonly FailingEndpoint[]> => {
+  const failingSince = sql<string | null>`q.memory ->> 'failingSince'`
+  const failing = db
+    .selectFrom('read.webhook_endpoints as e')
+    .leftJoin('work.queue_owners as q', (join) =>
+      join.onRef('q.owner', '=', 'e.endpointId').on('q.queue', '=', 'webhooks'),
+    )
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('e.status', '=', 'active'), eb(failingSince, 'is not', null)]),
+        eb('e.disabledReason', 'is not', null),
+      ]),
+    )
+  const rows = await (account === null ? failing : failing.where('e.accountId', '=', account))
+    .leftJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('work.webhook_deliveries as d')
+          .innerJoin('work.webhook_attempts as a', 'a.deliveryId', 'd.deliveryId')
+          .whereRef('d.endpointId', '=', 'e.endpointId')
+          .select(['a.error', 'a.status as answer'])
+          .orderBy('d.dueAt', 'desc')
+          .orderBy('a.at', 'desc')
+          .limit(1)
+          .as('last'),
+      (join) => join.onTrue(),
+    )
+    .select(['e.endpointId', 'e.accountId', 'e.disabledReason', failingSince.as('failingSince')])
+    .select(['q.nextDueAt as nextAttemptAt', 'last.error', 'last.answer'])
+    .orderBy('e.createdAt', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ error, answer, ...endpoint }) => ({
+    ...endpoint,
+    lastError: error ?? (answer === null ? null : `answered ${answer}`),
+  }))
+}
+
 /** An endpoint of the account. Undefined if it does not exist or belongs to another account. */
 export const findEndpoint = (
   db: Db,
@@ -171,24 +229,26 @@ const deliveriesOf = (db: Db, endpointId: string, status: DeliveryStatus | undef
 type Deliveries = ReturnType<typeof deliveriesOf>
 
 /**
- * The deliveries with their attempts, newest first. It is one statement and so one snapshot: an attempt is never shown
+ * The deliveries with their attempts, in the order of `deliveries`. It is one statement and so one snapshot: an attempt is never shown
  * together with the due time before that attempt.
  */
-const withAttempts = async (db: Db, deliveries: Deliveries): Promise<readonly DeliveryRow[]> => {
-  const page = deliveries
-    .select([
-      'deliveryId',
-      'event',
-      'resource',
-      'status',
-      'round',
-      'attempts',
-      'dueAt',
-      'queuedAt',
-      'finishedAt',
-    ])
-    .orderBy('queuedAt', 'desc')
-    .orderBy('deliveryId', 'desc')
+const withAttempts = async (
+  db: Db,
+  deliveries: Deliveries,
+  oldestFirst = false,
+): Promise<readonly DeliveryRow[]> => {
+  const order = oldestFirst ? 'asc' : 'desc'
+  const page = deliveries.select([
+    'deliveryId',
+    'event',
+    'resource',
+    'status',
+    'round',
+    'attempts',
+    'dueAt',
+    'queuedAt',
+    'finishedAt',
+  ])
   const rows = await db
     .with('page', () => page)
     .selectFrom('page')
@@ -196,8 +256,8 @@ const withAttempts = async (db: Db, deliveries: Deliveries): Promise<readonly De
     .selectAll('page')
     .select(['a.round as attemptRound', 'a.attempt', 'a.at', 'a.status as answerStatus'])
     .select(['a.latencyMs', 'a.error', 'a.answer'])
-    .orderBy('page.queuedAt', 'desc')
-    .orderBy('page.deliveryId', 'desc')
+    .orderBy('page.queuedAt', order)
+    .orderBy('page.deliveryId', order)
     .orderBy('a.round')
     .orderBy('a.attempt')
     .execute()
@@ -229,35 +289,32 @@ export const listDeliveries = async (
 ): Promise<{ readonly deliveries: readonly DeliveryRow[]; readonly total: number }> => {
   const matching = deliveriesOf(db, endpointId, status)
   const [deliveries, { total }] = await Promise.all([
-    withAttempts(db, matching.limit(limit).offset(offset)),
+    withAttempts(
+      db,
+      matching.orderBy('queuedAt', 'desc').orderBy('deliveryId', 'desc').limit(limit).offset(offset),
+    ),
     matching.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
   ])
   return { deliveries, total }
 }
 
-/** Deliveries of a page after a given one, newest first. Deliveries older than 30 days are not stored. */
-export type DeliveriesAfter = {
-  readonly status: DeliveryStatus | undefined
-  /** Null: from the newest. */
-  readonly after: { readonly at: string; readonly id: string } | null
-  readonly limit: number
-}
-
-/** As `listDeliveries`, but paged by key and without a total, so that no row before the page is read. */
+/** A page of deliveries. Deliveries older than 30 days are not stored. */
 export const deliveriesAfter = (
   db: Db,
   endpointId: string,
-  { status, after, limit }: DeliveriesAfter,
+  page: TimePage & { readonly status: DeliveryStatus | undefined; readonly search: string },
 ): Promise<readonly DeliveryRow[]> => {
-  const matching = deliveriesOf(db, endpointId, status).limit(limit)
-  return withAttempts(
-    db,
-    after === null
-      ? matching
-      : matching.where(
-          sql<boolean>`(queued_at, delivery_id) < (${after.at}::timestamptz, ${after.id}::text)`,
-        ),
-  )
+  let matching = deliveriesOf(db, endpointId, page.status)
+  if (page.search !== '')
+    matching = matching.where((eb) =>
+      eb.or([
+        contains('event', page.search),
+        beginsWith('resource', page.search),
+        beginsWith('deliveryId', page.search),
+      ]),
+    )
+  const columns = { time: 'queuedAt', id: 'deliveryId' }
+  return withAttempts(db, timePage(matching, columns, page), page.oldestFirst)
 }
 
 /** One delivery with its attempts, or undefined. */

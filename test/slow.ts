@@ -5,6 +5,7 @@
 export const slow: Readonly<Record<string, string>> = {
   'test/features/console/browser':
     'test/platform/ui/pages, test/features/console/customer, test/features/console/operator',
+  'test/features/console/tasks': 'test/features/console/customer, test/features/plans/pages',
   'test/features/console/quoted-forms': 'test/features/console/customer',
   'test/docs/operations': 'test/docs/readme, test/docs/links, test/app/help',
   'test/docs/subscriptions': 'test/features/subscriptions/renewals',

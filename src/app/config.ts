@@ -38,6 +38,7 @@ import {
   consoleSettings,
 } from '../features/sign-in/settings.ts'
 import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from '../gateway/settings.ts'
+import { isTimeZone } from '../kernel/calendar.ts'
 import type { CrashAt } from '../kernel/crash-points.ts'
 import {
   crashAt,
@@ -129,6 +130,10 @@ export const settings = {
   FAREBOX_SEAL_KEY: key
     .optional()
     .describe('Signs the seals of the log. Generated in FAREBOX_DATA for the embedded Postgres.'),
+  FAREBOX_ACCOUNTING_TIME_ZONE: text('a time zone such as Europe/Berlin')
+    .refine(isTimeZone, 'a time zone such as Europe/Berlin')
+    .prefault('UTC')
+    .describe('The time zone of accounting days and months: dates of reports, closings and daily journals.'),
   FAREBOX_SEAL_EVENTS: whole(1, 1_000_000).prefault('10000').describe('Seal after this many new events.'),
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
     .prefault('300')
@@ -225,6 +230,8 @@ export type Config = {
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
+  /** The time zone of accounting days and months (IANA). */
+  readonly accountingTimeZone: string
   readonly seal: { readonly events: number; readonly seconds: number }
   /** The store that each seal is delivered to, and its credentials. */
   readonly sealTarget: StoreSettings
@@ -332,6 +339,7 @@ const configOf = (values: Values): Config => ({
   demo: values.FAREBOX_DEMO,
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  accountingTimeZone: values.FAREBOX_ACCOUNTING_TIME_ZONE,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
   checkInvariants: values.FAREBOX_LAWS,

@@ -1,4 +1,5 @@
 import { open as openAudit } from '../audit/feature.ts'
+import { verificationsAfter } from '../audit/verification-runs.ts'
 import { open as openAccounts } from '../features/accounts/feature.ts'
 import { open as openApprovals } from '../features/approvals/feature.ts'
 import { open as openCatalog } from '../features/catalog/feature.ts'
@@ -23,6 +24,7 @@ import { open as openSubscriptions } from '../features/subscriptions/feature.ts'
 import { open as openWallet } from '../features/wallet/feature.ts'
 import { open as openWebhooks } from '../features/webhooks/feature.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
+import { createMailer } from '../platform/outgoing/mailer.ts'
 import { withSandboxLocations } from '../sandbox/exit-locations.ts'
 import type { Config } from './config.ts'
 import type { SandboxPlace } from './open-sandbox.ts'
@@ -76,12 +78,18 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     sandboxUrl,
     publicUrl,
   })
-  const wallet = openWallet(core)
-  const finance = openFinance(core)
+  const { smtpUrl } = program.sandbox
+  const mail = config.console.mail ?? (smtpUrl === null ? null : { smtp: smtpUrl, from: sandboxSender })
+  const mailer = mail && createMailer({ ...mail, logger: core.logger })
+  if (mailer) core.closing.add(mailer.close)
+  const wallet = openWallet(core, { ...accounts, mailer, name, origin })
+  const finance = openFinance(core, { catalog })
   const market = { catalog, stock: catalogue.stock, termsOf, refreshTerms }
   const shop = { ...accounts, ...catalogue, ...market, ...payments, ...wallet, ...finance }
   const deposits = openDeposits(core, {
     ...shop,
+    mailer,
+    name,
     limited,
     firstPollMs: config.payments.depositPollMs,
     origin,
@@ -95,7 +103,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   })
   const sale = { ...shop, ...deposits, ...orders }
   const resellers = openResellers(core, { ...sale, credentials, termsOfReseller, sandboxUrl })
-  const plans = openPlans(core, { ...sale, gateway })
+  const plans = openPlans(core, { ...sale, gateway, recordDays: gateway.records.days })
   const proxies = openProxies(core, { ...sale, gateway, sandbox, publicUrl })
   const subscriptions = openSubscriptions(core, { ...orders, ...plans, market, prices })
   const exits = openExits(core, { sandbox })
@@ -126,10 +134,9 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     version: program.version,
     listLimit: freeList.limit,
   })
-  const { smtpUrl } = program.sandbox
   const signIn = openSignIn(core, {
     ...accounts,
-    mail: config.console.mail ?? (smtpUrl === null ? null : { smtp: smtpUrl, from: sandboxSender }),
+    mailer,
     limited,
     name,
     origin,
@@ -148,6 +155,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     probes,
     groups: program.groups,
     queues,
+    lastVerification: async () => (await verificationsAfter(core.pool, { after: null, limit: 1 }))[0],
     settings: program.settings,
   })
   const features = {

@@ -10,8 +10,9 @@ import { createIsAllowed, createLineSets } from '../features/lines/process.ts'
 import { createTrafficCounters, createTrafficReports } from '../features/plans/process.ts'
 import { createStockLogins } from '../features/stock/process.ts'
 import { type AccessDependencies, startAccess } from '../gateway/admit/admit.ts'
-import { createLeases, startBudgets } from '../gateway/admit/budgets.ts'
+import { createLeases, createMeteringHour, startBudgets } from '../gateway/admit/budgets.ts'
 import { createSessionCaps } from '../gateway/admit/open-tunnels.ts'
+import { createRequestRecords } from '../gateway/admit/record-requests.ts'
 import { createUsage } from '../gateway/admit/record-usage.ts'
 import { createLogins, createPasswords, createThrottle } from '../gateway/authenticate/login-directory.ts'
 import { createPlanDirectory, type PlanDirectory } from '../gateway/authenticate/plan-directory.ts'
@@ -22,8 +23,9 @@ import { createGateway } from '../gateway/gateway.ts'
 import type { Access } from '../gateway/gateway-ports.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { rentedChannel, startRentalListeners } from '../gateway/rental-listeners.ts'
+import type { HostRecording } from '../gateway/settings.ts'
 import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets.ts'
-import { gatewayWorkers } from '../gateway/workers.ts'
+import { gatewayWorkers, recordRequests } from '../gateway/workers.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
@@ -65,6 +67,7 @@ const requiredTables = [
   'work.gateway_rental_logins',
   'work.gateway_machines',
   'vault.stock_credentials',
+  'traffic.requests',
 ]
 
 const policyOf = async (path: string | null) => {
@@ -195,6 +198,7 @@ const openInto = async (
     monotonicMs,
     logger,
     maxTunnels: config.gateway.planConnections,
+    recordedHosts: config.gateway.records.days === 0 ? null : config.gateway.records.hosts,
     whitelisted: whitelist.find,
     targetingOfSet: lineSets.targetingOf,
     exitOf: async (rental) => {
@@ -280,6 +284,8 @@ export const openAccess = (
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly maxTunnels: number
+    /** How much of the hosts is recorded; null: nothing is recorded. */
+    readonly recordedHosts: HostRecording | null
   } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
   const { scheduler, pool, log, worker, clock, monotonicMs, logger } = dependencies
@@ -292,8 +298,15 @@ export const openAccess = (
   const stockOf = createStreamStates(log, { snapshots, whileAway: 'error', maxCached: maxStocks })
   let plans: PlanDirectory
   const credentials = createCredentials(dependencies.keys.master)
+  const meteringHour = createMeteringHour(clock)
+  const { recordedHosts } = dependencies
+  const records =
+    recordedHosts === null
+      ? null
+      : createRequestRecords({ pool, clock, worker, hosts: recordedHosts, meteringHour })
   const budgets = startBudgets({
     scheduler,
+    meteringHour,
     reports: createTrafficReports({
       counters: createTrafficCounters(pool),
       plan: async (planId) => {
@@ -336,16 +349,40 @@ export const openAccess = (
     sessionCaps: createSessionCaps({ pool, clock }),
     budgets,
     usage,
+    meteringHour,
+    records,
   })
+  let isRecordingFailing = false
+  const recorder =
+    records &&
+    scheduler.start(
+      recordRequests,
+      async () => {
+        await records.flush()
+        isRecordingFailing = false
+      },
+      {
+        onError: (err) => {
+          if (!isRecordingFailing) logger.warn({ err }, 'traffic records cannot be written')
+          isRecordingFailing = true
+          return recordRequests.trigger.everyMs
+        },
+      },
+    )
   return {
     access,
     flush: async () => {
       await budgets.flush()
       await access.flush()
+      await records?.drain()
     },
     stop: async () => {
       await budgets.stop()
       await access.stop()
+      await recorder?.stop()
+      await records
+        ?.drain()
+        .catch((err) => logger.warn({ err }, 'the last traffic records of this process are lost'))
     },
   }
 }

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { laterThan } from '../audit/checks/event-reader.ts'
 import { periodCheck, startPeriodGuard } from '../features/finance/index.ts'
 import { scraperHealth } from '../features/scrapers/index.ts'
+import { createCalendar } from '../kernel/calendar.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
 import { newEventId } from '../kernel/ids.ts'
@@ -89,6 +90,7 @@ export const openCoreOn = async (
 
   const time = await openPostgresClock({ pool, systemClock })
   const clock: Clock = options.clock ?? serviceClock(time, config)
+  const calendar = createCalendar(config.accountingTimeZone)
   const reportClock = (problem: string | null): void =>
     problem === null
       ? logger.warn('the clock is right again')
@@ -136,7 +138,13 @@ export const openCoreOn = async (
   })
   // A server and an auditor wait for the log here and report it. A command may not need the log.
   if (role !== 'command') await log.logId()
-  const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: reportClock })
+  const periodGuard = await startPeriodGuard({
+    scheduler,
+    log: opened,
+    clock,
+    calendar,
+    onChange: reportClock,
+  })
   closing.add(periodGuard.stop)
   const timeGuard = guardTime(time, [clockGuard, periodGuard])
   const codec = createCodec()
@@ -186,6 +194,7 @@ export const openCoreOn = async (
     codec,
     runner,
     clock,
+    calendar,
     backgroundScheduler,
     clockGuard: timeGuard,
     logger,

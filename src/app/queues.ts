@@ -1,8 +1,9 @@
 import type pg from 'pg'
-import { disputeQueue, pollTable } from '../features/deposits/index.ts'
+import { disputeQueue, pollTable, topupMails } from '../features/deposits/index.ts'
 import { inboxQueue } from '../features/payments/index.ts'
 import { messageQueue } from '../features/resellers/index.ts'
 import { batchQueue } from '../features/scrapers/index.ts'
+import { lowBalanceMails } from '../features/wallet/index.ts'
 import { deliveryQueue, missedQueue } from '../features/webhooks/index.ts'
 import { delayOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { QueueTable } from '../platform/work/queue-table.ts'
@@ -16,6 +17,8 @@ export const queues: readonly QueueTable[] = [
   disputeQueue,
   batchQueue,
   missedQueue,
+  lowBalanceMails,
+  topupMails,
 ]
 
 export const readDelays = async (pool: pg.Pool): Promise<readonly QueueDelay[]> => {

@@ -6,7 +6,7 @@ import { healthRoutes } from '../platform/http/health.ts'
 import type { Route } from '../platform/http/route.ts'
 import { consoleRoutes } from '../platform/ui/serve-pages.ts'
 import type { Features, OpenedFeatures } from './features.ts'
-import { consolePages } from './pages.ts'
+import { consolePages, navigation } from './pages.ts'
 
 const routesOf = (features: readonly Pick<Feature, 'routes'>[]): readonly Route[] =>
   features.flatMap(({ routes = [] }) => routes)
@@ -40,7 +40,10 @@ export const apiRoutes = (features: Features): readonly Route[] =>
 export const serverRoutes = (
   { features, probes }: Pick<OpenedFeatures, 'features' | 'probes'>,
   needs: {
-    readonly console: Omit<Parameters<typeof consoleRoutes>[1], keyof OpenedFeatures['features']['signIn']>
+    readonly console: Omit<
+      Parameters<typeof consoleRoutes>[1],
+      keyof OpenedFeatures['features']['signIn'] | 'navigation'
+    >
     readonly health: Parameters<typeof healthRoutes>[1]
   },
 ): readonly Route[] => {
@@ -49,7 +52,7 @@ export const serverRoutes = (
     ...routes,
     ...routesOf([features.payments]),
     paidPageRoute,
-    ...consoleRoutes(consolePages(features), { ...features.signIn, ...needs.console }),
+    ...consoleRoutes(consolePages(features), { ...features.signIn, ...needs.console, navigation }),
     ...documentationRoutes(routes, {
       webhooks: webhookDeclarations,
       operations: features.scrapers.operations,

@@ -4,17 +4,25 @@ import { invariantMonitor } from '../audit/invariant-monitor.ts'
 import { sealer } from '../audit/seals/sealer.ts'
 import { signatureWatch } from '../audit/signatures/signature-watch.ts'
 import { keyUses } from '../features/accounts/feature.ts'
-import { callbackWorker, depositWorker, disputeWorker, oldCallbacks } from '../features/deposits/feature.ts'
+import {
+  callbackWorker,
+  depositWorker,
+  disputeWorker,
+  oldCallbacks,
+  refundWorker,
+  topupMailWorker,
+  topupWorker,
+} from '../features/deposits/feature.ts'
 import { periodCheck } from '../features/finance/feature.ts'
 import { freeListWorkers } from '../features/free-list/process.ts'
 import { whitelistRemoval } from '../features/lines/feature.ts'
 import { awaitingOrders, completion } from '../features/orders/feature.ts'
-import { trafficSweep } from '../features/plans/feature.ts'
+import { recordRetention, trafficSweep } from '../features/plans/feature.ts'
 import { messageWorker } from '../features/resellers/feature.ts'
 import { batchWorker, scraperHealth, scrapeSweeper } from '../features/scrapers/feature.ts'
 import { rentalExpiry } from '../features/stock/feature.ts'
 import { renewalWorker } from '../features/subscriptions/feature.ts'
-import { openMovements } from '../features/wallet/feature.ts'
+import { lowBalanceMailWorker, openMovements } from '../features/wallet/feature.ts'
 import {
   webhookDelivery,
   webhookEnqueue,
@@ -37,13 +45,18 @@ export const serverWorkers: readonly Worker[] = [
   completion,
   awaitingOrders,
   openMovements,
+  lowBalanceMailWorker,
   callbackWorker,
   oldCallbacks,
   depositWorker,
   disputeWorker,
+  refundWorker,
+  topupWorker,
+  topupMailWorker,
   messageWorker,
   rentalExpiry,
   trafficSweep,
+  recordRetention,
   whitelistRemoval,
   renewalWorker,
   scrapeSweeper,

@@ -7,9 +7,10 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import { refuse } from '../platform/http/errors.ts'
 import { formOf } from '../platform/ui/form.ts'
 import { type Html, html, nothing } from '../platform/ui/html.ts'
+import { listOf, pageRows, pagerOf } from '../platform/ui/list.ts'
 import { createLongRuns, type LongRun, progressBar, runStateOf, runsTable } from '../platform/ui/long-runs.ts'
 import { type ConsolePage, displayNameOf, fileOf, financePage, goTo, type Role } from '../platform/ui/page.ts'
-import { detailsOf, listOf, pageRows, pagerOf, tableOf } from '../platform/ui/table.ts'
+import { countColumn, detailsOf, stateColumn, tableOf, textColumn, timeColumn } from '../platform/ui/table.ts'
 import {
   afterText,
   type BadgeTone,
@@ -120,24 +121,19 @@ export const verificationPages = ({
     path: verificationsPath,
     name: 'showVerifications',
     summary: 'Verifications of the log, and the start of another one',
-    nav: { label: 'Verifications', group: 'Finance' },
     show: async (visit) => {
-      const stored = await listOf<Verification>(visit, {
+      const stored = await listOf(visit, {
         caption: 'Verifications, newest first',
-        load: (page) => verificationsAfter(pool, page),
+        load: (_, page) => verificationsAfter(pool, page),
         keyOf: ({ startedAt, runId }) => afterText(startedAt, runId),
         empty: 'The log was never verified.',
-        columns: [
-          {
-            title: 'Run',
-            head: true,
-            cell: ({ runId }) => html`<a href="${verificationsPath}/${runId}">${runId}</a>`,
-          },
-          { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomeTexts[outcome]) },
-          { title: 'Findings', number: true, cell: ({ result }) => result?.findingCount ?? '' },
-          { title: 'Events', number: true, cell: ({ result }) => result?.events ?? '' },
-          { title: 'Started', cell: ({ startedAt }) => timeText(startedAt) },
-          { title: 'By', cell: ({ actor }) => actor },
+        columns: (_) => [
+          { title: 'Run', head: true, cell: ({ runId }) => idText(runId, `${verificationsPath}/${runId}`) },
+          stateColumn('Outcome', ({ outcome }) => outcomeTexts[outcome]),
+          countColumn('Findings', ({ result }) => result?.findingCount ?? null),
+          countColumn('Events', ({ result }) => result?.events ?? null),
+          timeColumn('Started', ({ startedAt }) => startedAt, { place: 'plain' }),
+          textColumn('By', ({ actor }) => actor, { place: 'minor' }),
         ],
       })
       return {
@@ -153,7 +149,7 @@ ${runsTable({
     { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
     { title: 'State', cell: runStateHtml },
   ],
-  more: html`${chainText(await checkRuns(pool))}\n${stored}`,
+  more: html`${chainText(await checkRuns(pool))}\n${stored.body}`,
 })}`,
         cliEquivalents: [
           'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
@@ -242,7 +238,6 @@ export const sealPages = ({
     path: sealsPath,
     name: 'showSeals',
     summary: 'The seals of the log',
-    nav: { label: 'Seals', group: 'Finance' },
     show: async ({ query }) => {
       const beforeText = textOf(query, 'before')
       const before = /^\d{1,15}$/.test(beforeText) ? Number(beforeText) : null

@@ -2,6 +2,8 @@ import type { EventDefinition, EventOf } from '../kernel/event.ts'
 import { accountEventDefinitions } from './accounts/events.ts'
 import { catalogEventDefinitions } from './catalog/events.ts'
 import { depositEventDefinitions } from './deposits/events.ts'
+import { topupEventDefinitions } from './deposits/topups.ts'
+import { unmatchedEventDefinitions } from './deposits/unmatched-movements.ts'
 import { exitEventDefinitions } from './exits/events.ts'
 import { financeTokenEventDefinitions } from './finance/tokens.ts'
 import { approvalEventDefinitions } from './ledger/approvals.ts'
@@ -28,6 +30,8 @@ const definitions = [
   ...ledgerEventDefinitions,
   ...statementEventDefinitions,
   ...depositEventDefinitions,
+  ...topupEventDefinitions,
+  ...unmatchedEventDefinitions,
   ...manualEventDefinitions,
   ...approvalEventDefinitions,
   ...orderEventDefinitions,

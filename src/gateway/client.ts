@@ -206,7 +206,7 @@ export const createClient = (
     reset: () => reset(socket),
     admit: async (protocol, credentials) => {
       try {
-        const answer = await access.admit({ credentials, source, dialled, protocol })
+        const answer = await access.admit({ requestId, credentials, source, dialled, protocol })
         if (answer.denied) return answer
         onAuthenticated()
         return trackAdmission(answer)

@@ -268,7 +268,7 @@ const serveConnect = async (
   if (admission.denied) return client.refuse(admission)
   const opened = await openRoute(context, client, admission, target)
   if (opened.denied) {
-    admission.close({ error: opened.error, host: target.host })
+    admission.close({ error: opened.error, host: target.host, port: target.port })
     return client.refuse(opened)
   }
   client.wire.socket.write(
@@ -276,6 +276,6 @@ const serveConnect = async (
     'latin1',
   )
   runTunnel(context, client, opened.wire, admission, 'connect', (error) =>
-    admission.close({ error, host: target.host }),
+    admission.close({ error, host: target.host, port: target.port, exit: opened.exit }),
   )
 }

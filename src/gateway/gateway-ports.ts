@@ -50,6 +50,8 @@ export type Denied = {
 
 /** A client tries to connect. */
 export type ConnectionAttempt = {
+  /** The id of its request, for the traffic records. */
+  readonly requestId: string
   /** Null: no credentials were sent; the source address may be on a whitelist. */
   readonly credentials: { readonly username: string; readonly password: string } | null
   /** The client's address, without a `::ffff:` prefix. */
@@ -57,6 +59,21 @@ export type ConnectionAttempt = {
   /** Our address that the client dialled. It identifies a dedicated rental. */
   readonly dialled: string
   readonly protocol: Protocol
+}
+
+/** How a connection or a request ended. */
+export type Outcome = {
+  /** It is counted in the owner's usage report; null: it ended well. */
+  readonly error: Failure | null
+  /** The host and port of the target; null or absent: there was none. */
+  readonly host: string | null
+  readonly port?: number
+  /** The exit that connected to the target, if one did. */
+  readonly exit?: Exit | undefined
+  /** Default: the protocol and the request of the connection attempt, and the time since its admission. */
+  readonly protocol?: Protocol
+  readonly requestId?: string
+  readonly durationMs?: number
 }
 
 /** An admitted connection. Call `close` once when it ends. */
@@ -72,8 +89,9 @@ export type Admission = {
   readonly spending: Spending
   /** The family of the ordered product, for `exits.route`; default: any. */
   readonly family?: Family
-  /** `error` is counted in the owner's usage report; null: the connection ended well. */
-  close(outcome: { readonly error: Failure | null; readonly host: string | null }): void
+  /** One of several requests of the connection ended well. */
+  requestEnded?(outcome: Outcome): void
+  close(outcome: Outcome): void
 }
 
 /** The traffic budget of a connection, in bytes. Synchronous, because it is used for every chunk. */
@@ -127,6 +145,8 @@ export type Exit = {
   /** Addresses of this machine are allowed targets: sandbox only. */
   readonly sandbox: boolean
   readonly udp: boolean
+  /** Two letters, such as `us`. Absent: unknown. */
+  readonly country?: string
   /** Hosts of the sandbox that a direct exit resolves itself: `host:port`, and the address on this machine. */
   readonly sandboxHosts?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
 }

@@ -1,5 +1,10 @@
 import type { z } from 'zod'
-import { addresses, text, url, whole } from '../platform/cli/setting-forms.ts'
+import { addresses, oneOf, text, url, whole } from '../platform/cli/setting-forms.ts'
+
+const hostRecordings = ['full', 'domain', 'none'] as const
+
+/** How much of a target host the traffic records contain: all of it, the registered domain, or nothing. */
+export type HostRecording = (typeof hostRecordings)[number]
 
 /** The settings of the proxy gateway, as `farebox settings` prints them. */
 export const gatewaySettings = {
@@ -42,6 +47,16 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_IDLE_TIMEOUT_MS: whole(1_000, 86_400_000)
     .prefault('3600000')
     .describe('The time in milliseconds after which a tunnel without traffic is closed.'),
+  FAREBOX_TRAFFIC_RECORDS_DAYS: whole(0, 90)
+    .prefault('7')
+    .describe(
+      'For how many days each finished connection and request of a plan is recorded for its owner, in addition to the current day; 0 records none.',
+    ),
+  FAREBOX_TRAFFIC_RECORDS_HOSTS: oneOf(hostRecordings)
+    .prefault('full')
+    .describe(
+      'How much of the target host these records contain: full is the host name and port, domain is the registered domain (example.com for www.example.com) and port, none omits both.',
+    ),
   FAREBOX_GATEWAY_METRICS_PORT: whole(1, 65_000)
     .optional()
     .describe(
@@ -88,5 +103,10 @@ export const gatewayConfigOf = (values: Values) => ({
   checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
   planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,
   idleTimeoutMs: values.FAREBOX_GATEWAY_IDLE_TIMEOUT_MS,
+  records: {
+    /** 0: nothing is recorded. */
+    days: values.FAREBOX_TRAFFIC_RECORDS_DAYS,
+    hosts: values.FAREBOX_TRAFFIC_RECORDS_HOSTS,
+  },
   metricsPort: values.FAREBOX_GATEWAY_METRICS_PORT ?? null,
 })

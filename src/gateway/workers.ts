@@ -42,6 +42,13 @@ export const countTraffic = worker({
   trigger: { everyMs: 500, or: 'a tunnel needs traffic' },
 })
 
+export const recordRequests = worker({
+  ...gateway,
+  name: 'traffic-records',
+  about: 'Writes the records of finished connections and requests',
+  trigger: { everyMs: 1_000 },
+})
+
 export const rentalListeners = worker({
   ...gateway,
   name: 'rental-listeners',
@@ -57,5 +64,6 @@ export const gatewayWorkers = [
   machineExitProbes,
   refreshAccess,
   countTraffic,
+  recordRequests,
   rentalListeners,
 ] as const

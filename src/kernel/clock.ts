@@ -3,6 +3,9 @@
  */
 export type Clock = () => number
 
+/** The beginning of the second of a time, both milliseconds. Reads that are shared by time use it. */
+export const secondOf = (epochMs: number): number => epochMs - (epochMs % 1000)
+
 /**
  * Milliseconds of a clock that never goes back and cannot be set. Its start is arbitrary, so it is for durations only.
  */
@@ -62,3 +65,6 @@ export const isoTime = (epochMs: number): string => {
   last = { ms: epochMs, time: new Date(epochMs).toISOString() }
   return last.time
 }
+
+/** The UTC hour of an instant, as ISO 8601. */
+export const isoHour = (ms: number): string => `${isoTime(ms).slice(0, 13)}:00:00.000Z`

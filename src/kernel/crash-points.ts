@@ -21,8 +21,20 @@ export const paymentPoints = [
 /** The crash points of a scrape: before the fetch, after the fetch, after its result is stored, at its end. */
 export const scrapePoints = ['scrape-started', 'scrape-fetched', 'scrape-kept', 'scrape-finished'] as const
 
+/** The provider made a refund, and the log does not say so yet. */
+export const refundPoints = ['refund-made'] as const
+
+/** The provider answered for an automatic top-up, and the log does not say so yet. */
+export const topupPoints = ['topup-charged'] as const
+
 /** The points at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
-export const crashPoints = [...orderPoints, ...paymentPoints, ...scrapePoints] as const
+export const crashPoints = [
+  ...orderPoints,
+  ...paymentPoints,
+  ...refundPoints,
+  ...topupPoints,
+  ...scrapePoints,
+] as const
 
 export type CrashPoint = (typeof crashPoints)[number]
 

@@ -48,6 +48,12 @@ export const actorText = (actor: Actor): string => {
   }
 }
 
+/** The account of a key or of a person's session; null for operators, staff and the service. */
+export const accountOf = (actor: Actor): string | null => {
+  if (actor.kind === 'key') return actor.accountId
+  return actor.kind === 'session' && actor.subjectId.startsWith('acc_') ? actor.subjectId : null
+}
+
 /** The actor, and the id of the request or run. All events of one decision have both. */
 export type Cause = Pick<EventMetadata, 'actor' | 'correlationId'>
 

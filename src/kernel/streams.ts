@@ -77,6 +77,10 @@ export const violationStream = (eventId: string): StreamName => streamName(`brea
 export const periodStream = (period: Period): StreamName => streamName(`period-${period}`)
 /** A booked line of a provider's statement. A line is booked only once. */
 export const statementStream = (line: string): StreamName => streamName(`statement-${line}`)
+/** A movement at a payment provider without a known deposit. */
+export const unmatchedStream = (item: string): StreamName => streamName(`unmatched-${item}`)
+/** The automatic top-up of a wallet. */
+export const topupStream = (account: AccountId): StreamName => streamName(`topup-${account}`)
 /** The exits of the proxy gateway. */
 export const exitsStream: StreamName = streamName('exits')
 /** The commitments that an upgrade added for vault values of older releases. */
@@ -107,6 +111,7 @@ const shardByPrefix: Readonly<Record<string, ShardKey['of']>> = {
   'whitelist-': 'account',
   'terms-': 'account',
   'deposit-': 'account',
+  'topup-': 'account',
   'subscription-': 'account',
   'webhooks-': 'account',
   'delivery-': 'account',
@@ -120,6 +125,7 @@ const shardByPrefix: Readonly<Record<string, ShardKey['of']>> = {
   'notice-': 'control',
   'period-': 'control',
   'statement-': 'control',
+  'unmatched-': 'control',
   finance: 'control',
   adoption: 'control',
   foureyes: 'control',

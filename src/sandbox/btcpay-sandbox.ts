@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { paidCents, type SandboxInvoice } from './invoice.ts'
+import { paidCents, refundedCents, refundsOf, type SandboxInvoice } from './invoice.ts'
 import { answer, invoiceKind, type ProviderSandbox, type SandboxStore } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
@@ -58,14 +58,14 @@ const invoiceBody = (invoice: SandboxInvoice, baseUrl: string) => ({
 
 /** The refund of the first payment, as a pull payment with one payout. */
 const refundId = ({ id }: SandboxInvoice): string => `refund${id}`
-const payouts = ({ payments: [first] }: SandboxInvoice) => [
+const payouts = (invoice: SandboxInvoice) => [
   {
     id: 'payout',
     state: 'Completed',
     originalCurrency: 'USD',
-    originalAmount: dollars(first?.refundedCents ?? 0),
+    originalAmount: dollars(refundedCents(invoice)),
     payoutCurrency: 'BTC',
-    payoutAmount: btc(first?.refundedCents ?? 0),
+    payoutAmount: btc(refundedCents(invoice)),
   },
 ]
 
@@ -201,9 +201,7 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
       const refundedInvoice = async (request: FastifyRequest): Promise<SandboxInvoice | null> => {
         const { id } = request.params as { readonly id: string }
         const invoice = await sandboxStore.find(id.replace(/^refund/, ''))
-        return invoice?.provider === 'btcpay' && invoice.payments[0]?.refundedCents !== undefined
-          ? invoice
-          : null
+        return invoice?.provider === 'btcpay' && refundsOf(invoice).length > 0 ? invoice : null
       }
       const noPullPayment = (reply: FastifyReply) =>
         fault(reply, 404, 'pullpayment-not-found', 'The pull payment was not found')
@@ -254,6 +252,7 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
             { payoutId: 'payout', payoutState: 'Completed', pullPaymentId: refundId(invoice) },
           ],
         ],
+        'fail-refund': [],
         'mark-settled': [['InvoiceSettled', { manuallyMarked: true, overPaid }]],
         'mark-invalid': [['InvoiceInvalid', { manuallyMarked: true }]],
         euros: [],
@@ -292,7 +291,6 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           },
         }
         return {
-          invoice,
           url: account.webhookUrl,
           sign: () => signBody(event, account.webhookSecret),
           forge: () => signBody({ ...falsified, deliveryId: `${deliveryId}forged` }, 'a forged secret'),

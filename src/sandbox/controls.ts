@@ -66,7 +66,7 @@ export const controlRoutes = (
     if (!action)
       return answer(reply, 404, {
         error:
-          'an invoice can be: pay, process, expire, fail, dispute, close-dispute, lose-dispute, refund, mark-settled, mark-invalid, euros',
+          'an invoice can be: pay, process, expire, fail, dispute, close-dispute, lose-dispute, refund, fail-refund, mark-settled, mark-invalid, euros',
       })
     const done = await sandboxStore.act(invoice.id, action)
     if ('refused' in done) return answer(reply, 409, { error: done.refused, ...invoiceView(invoice) })

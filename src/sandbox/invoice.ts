@@ -12,9 +12,19 @@ export type SandboxPayment = {
   readonly disputedAtMs: number | null
   /** The amount that the bank returned when it closed the dispute; absent while the dispute is open. */
   readonly returnedCents?: number
-  /** The amount that the merchant refunded in the dashboard; absent without a refund. */
-  readonly refundedCents?: number
-  readonly refundedAtMs?: number
+  /** The refunds of the merchant, in the order of time; absent without a refund. */
+  readonly refunds?: readonly SandboxRefund[]
+}
+
+export type SandboxRefund = {
+  /** Random lower-case hex digits. The provider's ids are derived from it. */
+  readonly id: string
+  readonly cents: number
+  readonly atMs: number
+  /** When the payer's bank returned the money to the merchant; absent unless the refund failed. */
+  readonly failedAtMs?: number
+  /** What the request of the merchant gave it; absent without metadata. */
+  readonly metadata?: Readonly<Record<string, string>>
 }
 
 /** An invoice of the sandbox, the same for each provider. The provider's wire formats are derived from it. */
@@ -37,6 +47,13 @@ export type SandboxInvoice = {
   readonly payments: readonly SandboxPayment[]
   /** Absent for dollars. */
   readonly currency?: 'eur'
+  /** A payment by a saved card while the payer is absent; absent for an invoice with a page. */
+  readonly byCard?: {
+    readonly customer: string
+    readonly topupId: string
+    /** Why the bank refused it; null: it was paid. */
+    readonly refusal: string | null
+  }
   /** The merchant set its status manually. */
   readonly marked?: true
 }
@@ -52,7 +69,14 @@ export type InvoiceAction =
   /** The bank closes the dispute and returns this amount; 0 if the dispute is lost. */
   | { readonly kind: 'close-dispute'; readonly cents: number }
   /** The merchant refunds this amount of the first payment. */
-  | { readonly kind: 'refund'; readonly cents: number }
+  | {
+      readonly kind: 'refund'
+      readonly cents: number
+      readonly refundId: string
+      readonly metadata?: Readonly<Record<string, string>>
+    }
+  /** The last refund fails. */
+  | { readonly kind: 'fail-refund' }
   /** The merchant sets the status manually. */
   | { readonly kind: 'mark-settled' | 'mark-invalid' }
   /** Changes the currency of the invoice to euros. */
@@ -60,6 +84,14 @@ export type InvoiceAction =
 
 export const paidCents = ({ payments }: Pick<SandboxInvoice, 'payments'>): number =>
   payments.reduce((sum, { cents }) => sum + cents, 0)
+
+/** The refunds of the first payment. Only this payment is refunded. */
+export const refundsOf = ({ payments }: Pick<SandboxInvoice, 'payments'>): readonly SandboxRefund[] =>
+  payments[0]?.refunds ?? []
+
+/** The sum of the refunds that did not fail. */
+export const refundedCents = (invoice: Pick<SandboxInvoice, 'payments'>): number =>
+  refundsOf(invoice).reduce((sum, { cents, failedAtMs }) => sum + (failedAtMs === undefined ? cents : 0), 0)
 
 export const isInvoiceClosed = ({ status }: SandboxInvoice): boolean =>
   status === 'paid' || status === 'expired' || status === 'failed' || status === 'short'
@@ -76,6 +108,8 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
       : 'only a card payment can be charged back'
   if (action.kind === 'close-dispute') return invoice.payments[0]?.disputeId ? null : 'there is no dispute'
   if (action.kind === 'refund') return invoice.payments.length > 0 ? null : 'only a payment can be given back'
+  if (action.kind === 'fail-refund')
+    return refundsOf(invoice).some(({ failedAtMs }) => failedAtMs === undefined) ? null : 'there is no refund'
   if (action.kind === 'mark-settled' || action.kind === 'mark-invalid')
     return invoice.provider === 'btcpay' ? null : 'only an invoice of BTCPay is marked by hand'
   if (action.kind === 'euros') return null
@@ -126,8 +160,16 @@ export const applyAction = (
     case 'close-dispute':
       return withFirst(invoice, { returnedCents: action.cents })
     case 'refund': {
-      const refundedCents = (invoice.payments[0]?.refundedCents ?? 0) + action.cents
-      return withFirst(invoice, { refundedCents, refundedAtMs: nowMs })
+      const { refundId: id, cents, metadata } = action
+      // The same request of the merchant twice at once is one refund.
+      if (refundsOf(invoice).some((refund) => refund.id === id)) return invoice
+      const refund = { id, cents, atMs: nowMs, ...(metadata && { metadata }) }
+      return withFirst(invoice, { refunds: [...refundsOf(invoice), refund] })
+    }
+    case 'fail-refund': {
+      const refunds = refundsOf(invoice)
+      const last = refunds.findLastIndex(({ failedAtMs }) => failedAtMs === undefined)
+      return withFirst(invoice, { refunds: refunds.with(last, { ...refunds[last]!, failedAtMs: nowMs }) })
     }
     case 'mark-settled':
       return { ...invoice, status: 'paid', marked: true }

@@ -53,14 +53,14 @@ const paymentsOf = (invoice: SandboxInvoice) => {
         fee: null as object | null,
       },
     ]
-  return invoice.payments.map(({ id, cents, atMs, refundedCents }, n) => {
+  return invoice.payments.map(({ id, cents, atMs, refunds }, n) => {
     // The first payment is for the invoice. The others are repeated deposits, each for its own amount.
     const requestedCents = n === 0 ? invoice.amountCents : cents
     return {
       ...base,
       payment_id: Number(id),
       parent_payment_id: n === 0 ? null : Number(invoice.payments[0]?.id),
-      payment_status: refundedCents ? 'refunded' : cents >= requestedCents ? 'finished' : 'partially_paid',
+      payment_status: refunds ? 'refunded' : cents >= requestedCents ? 'finished' : 'partially_paid',
       price_amount: requestedCents / 100,
       pay_amount: trx(requestedCents),
       actually_paid: trx(cents),
@@ -214,7 +214,6 @@ export const nowpaymentsSandbox = (sandboxStore: SandboxStore): ProviderSandbox 
       }
       const url = invoice.callbackUrl ?? account.webhookUrl
       const outgoing: PendingCallback = {
-        invoice,
         url,
         sign: () => signBody(payment, account.webhookSecret),
         forge: () => signBody(falsified, 'a forged secret'),

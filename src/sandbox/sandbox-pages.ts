@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { formatDollars } from '../kernel/money.ts'
 import { type Html, html } from '../platform/ui/html.ts'
-import { isInvoiceClosed, paidCents, type SandboxInvoice } from './invoice.ts'
+import { isInvoiceClosed, paidCents, refundedCents, type SandboxInvoice } from './invoice.ts'
 import type { InvoiceActions, SandboxStore } from './sandbox-store.ts'
 
 /** The inline style of every sandbox page, so that a page loads no other file. */
@@ -128,6 +128,12 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
     { action: 'fail', text: 'Fail', cents: null, enabled: isOpen },
     { action: 'dispute', text: 'Charge back', cents: null, enabled: !isCrypto && paid > 0 },
     { action: 'refund', text: 'Be refunded by its owner', cents: paid, enabled: paid > 0 },
+    {
+      action: 'fail-refund',
+      text: 'Fail the refund',
+      cents: null,
+      enabled: !isCrypto && refundedCents(invoice) > 0,
+    },
     {
       action: 'mark-settled',
       text: 'Be marked as settled',

@@ -114,6 +114,7 @@ export const startSandbox = async (options: {
     clock,
     hex,
     baseUrl: () => baseUrl,
+    send: sender.send,
     account: (provider, key) => records.get<SandboxAccount>('account', accountId(provider, key)),
     find: async (id) => {
       const invoice = await records.get<SandboxInvoice>(invoiceKind, id)

@@ -27,10 +27,11 @@ export const createInvoiceActions = (
   actionOf: (invoice, kind, cents) => {
     if (kind === 'pay') return { kind, cents, paymentId: providers[invoice.provider].paymentId() }
     if (kind === 'dispute') return { kind, disputeId: `dp_${sandboxStore.hex(24)}` }
-    if (kind === 'close-dispute' || kind === 'refund') return { kind, cents }
+    if (kind === 'close-dispute') return { kind, cents }
+    if (kind === 'refund') return { kind, cents, refundId: sandboxStore.hex(24) }
     if (kind === 'lose-dispute') return { kind: 'close-dispute', cents: 0 }
     if (kind === 'mark-settled' || kind === 'mark-invalid' || kind === 'euros') return { kind }
-    if (kind === 'process' || kind === 'expire' || kind === 'fail') return { kind }
+    if (kind === 'process' || kind === 'expire' || kind === 'fail' || kind === 'fail-refund') return { kind }
     return null
   },
 })
@@ -119,6 +120,8 @@ export type SandboxStore = {
   /** The base URL of this server. */
   readonly baseUrl: () => string
   account(provider: Provider, key: string): Promise<SandboxAccount | null>
+  /** Sends a callback in the background. */
+  send(outgoing: PendingCallback): void
   find(id: string): Promise<SandboxInvoice | null>
   add(invoice: SandboxInvoice): Promise<SandboxInvoice>
   /** Applies the action and sends its callbacks; or returns why the provider refuses it. */

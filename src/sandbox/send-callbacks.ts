@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SandboxInvoice, Switches } from './invoice.ts'
+import type { Switches } from './invoice.ts'
 
 /** A signed callback: its body and headers. */
 export type SignedCallback = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
 
 /** An unsigned callback. Each attempt gets a new signature, as at the real providers. */
 export type PendingCallback = {
-  readonly invoice: SandboxInvoice
   readonly url: string
   sign(nowMs: number): SignedCallback
   /** The callback with a signature of another secret. */

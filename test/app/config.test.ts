@@ -229,3 +229,14 @@ test('both keys are required with an external database', () => {
   assert.match(message, /FAREBOX_MASTER_KEY is required with DATABASE_URL/)
   assert.match(message, /FAREBOX_SEAL_KEY is required with DATABASE_URL/)
 })
+
+test('the accounting time zone is the name of a zone', () => {
+  assert.equal(readConfig({}).accountingTimeZone, 'UTC')
+  const berlin = { FAREBOX_ACCOUNTING_TIME_ZONE: 'Europe/Berlin' }
+  assert.equal(readConfig(berlin).accountingTimeZone, 'Europe/Berlin')
+  for (const zone of ['Mars/Base', '+02:00'])
+    assert.match(
+      refusal({ FAREBOX_ACCOUNTING_TIME_ZONE: zone }),
+      /FAREBOX_ACCOUNTING_TIME_ZONE.*a time zone such as Europe\/Berlin/,
+    )
+})

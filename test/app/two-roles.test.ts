@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
+import { dropOldRecords, readRequests } from '../../src/features/plans/traffic-records.ts'
+import { createMeteringHour } from '../../src/gateway/admit/budgets.ts'
+import { createRequestRecords } from '../../src/gateway/admit/record-requests.ts'
 import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
@@ -89,6 +92,38 @@ test('an owner who is not a superuser can migrate, and the serving role can appe
     ({ code }) => code === '22023',
     'the head is never taken back',
   )
+
+  // The records of requests: the serving role writes them, and drops old days.
+  const day = Date.parse('2020-01-02T03:00:00Z')
+  const meteringHour = createMeteringHour(() => day)
+  const records = createRequestRecords({
+    pool,
+    clock: () => day,
+    worker: 'roles-test',
+    hosts: 'full',
+    meteringHour,
+  })
+  records.add({
+    planId: 'pln_roles',
+    hour: meteringHour.current(),
+    requestId: 'req_roles',
+    protocol: 'connect',
+    line: null,
+    host: 'example.com',
+    port: 443,
+    country: null,
+    up: 1,
+    down: 2,
+    durationMs: 3,
+    reason: null,
+  })
+  meteringHour.batchTaken()
+  meteringHour.batchReported()
+  await records.flush()
+  const request = { after: null, limit: 10 }
+  assert.equal((await readRequests(pool, 'pln_roles', {}, request)).length, 1)
+  await dropOldRecords(pool, Date.now(), 7)
+  assert.deepEqual(await readRequests(pool, 'pln_roles', {}, request), [])
 })
 
 test('a database with one role is migrated to two, and excess rights of the service are reported', async (t) => {

@@ -10,6 +10,8 @@ const rawReads: Readonly<Record<string, readonly string[]>> = {
     'features/finance/journal',
   ],
   'a work list, which the worker continues by its own conditions': [
+    'features/deposits/auto-topup',
+    'features/deposits/refund-deposit',
     'features/orders/complete-orders',
     'features/orders/place-paid-orders',
     'features/scrapers/call-commands',

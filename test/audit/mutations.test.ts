@@ -4,6 +4,7 @@ import { groups } from '../../projections/groups.ts'
 import { type Finding, findingText } from '../../src/audit/checks/finding.ts'
 import { sealKeyOf } from '../../src/audit/seals/seals-file.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
+import { depositRefundIdOf } from '../../src/domain/deposits/decide-refund.ts'
 import { manualStream } from '../../src/domain/ledger/decide-manual.ts'
 import { holdIdOf } from '../../src/domain/scrapers/calls.ts'
 import { newEventId, newId, scrapeIdOf } from '../../src/kernel/ids.ts'
@@ -310,8 +311,8 @@ describe('in the read tables', () => {
   )
 
   /**
-   * The remains of a crash: an order of a subscription that is only placed, and a manual credit that is only
-   * recorded.
+   * The remains of a crash: an order of a subscription that is only placed, a manual credit that is only recorded, and
+   * a refund that is only requested.
    */
   const appendOpenEnds = async ({ log }: Pick<Audited, 'log'>): Promise<void> => {
     const events = await allEvents(log)
@@ -331,6 +332,9 @@ describe('in the read tables', () => {
     // Work that was begun a moment before the end of the log may still be finished.
     const { recordedAt } = JSON.parse(events.at(-1)!.metadata)
     const metadata = JSON.stringify({ ...JSON.parse(last.metadata), actor, recordedAt })
+    const refund = events.find(({ type }) => type === 'DepositRefundRequested')!
+    const { depositId, ...refunded } = JSON.parse(refund.data)
+    const refundId = depositRefundIdOf(depositId, 'open')
     const scrapeId = scrapeIdOf(accountId, 'open')
     const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_golden' }
     const { pricesDigest } = JSON.parse(events.find(({ type }) => type === 'ScrapeStarted')!.data)
@@ -360,6 +364,16 @@ describe('in the read tables', () => {
         ...{ deliveryId: 'dlv_open', endpointId, accountId, resource: 'ord_open' },
       }),
       fresh(manualStream(movement), 0, recorded.type, movement),
+      // The provider has not been called.
+      {
+        ...fresh(
+          refund.stream,
+          events.findLast(({ stream }) => stream === refund.stream)!.revision + 1,
+          refund.type,
+          { ...refunded, depositId, refundId, reference: 'open' },
+        ),
+        metadata: JSON.stringify({ ...JSON.parse(refund.metadata), recordedAt }),
+      },
       // Its process has gone.
       fresh(scrapeStream(scrapeId), 0, 'ScrapeStarted', {
         ...called,

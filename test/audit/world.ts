@@ -4,6 +4,7 @@ import { createDigestStore, type DigestStore } from '../../src/audit/seals/diges
 import { chainToHead, openSealing, rotateSealKey } from '../../src/audit/seals/sealing.ts'
 import { type SealKey, sealKeyOf } from '../../src/audit/seals/seals-file.ts'
 import { createPeriods } from '../../src/features/finance/period-service.ts'
+import { utcCalendar } from '../../src/kernel/calendar.ts'
 import { type Period, parsePeriod } from '../../src/kernel/months.ts'
 import { sealStream } from '../../src/kernel/streams.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
@@ -91,7 +92,10 @@ export const sealable = async (
 const closeMonth = async (log: EventLog): Promise<void> => {
   const runner = runnerOver(log, { clock: () => startMs })
   const { decode } = createCodec()
-  await createPeriods({ log, runner, decode }).close(parsePeriod('2026-07') as Period, cause)
+  await createPeriods({ log, runner, decode, calendar: utcCalendar }).close(
+    parsePeriod('2026-07') as Period,
+    cause,
+  )
   await runner.close()
 }
 

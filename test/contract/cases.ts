@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
 import { done } from '../support/app-actions.ts'
+import { limitAlone } from '../support/four-eyes.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { operator } from '../support/operator.ts'
 import type { TestApp } from '../support/test-app.ts'
@@ -137,6 +138,10 @@ const prepare = async (app: TestApp) => {
     await whitelisted(poor.key, poorPlan, ...Array.from({ length: 10 }, (_, at) => `9.9.${10 + n}.${at + 1}`))
   await untilExits(client, buyer.key)
 
+  const otherReseller = await app.customer({ cents: 0, reseller: true })
+  await app.run('reseller', 'set', '--account', demo.reseller.accountId, '--price-limits', '0.50-5')
+  await limitAlone(app.core.log, 90_000_000_000)
+
   const cappedKey = await app.issueKey(buyer.accountId, 1)
 
   const catalog = createCatalogService(app.core.runner)
@@ -156,6 +161,7 @@ const prepare = async (app: TestApp) => {
     poorPlan,
     poorAddress,
     revokedKey,
+    otherReseller,
     entryId,
     cappedKey,
     webhook,
@@ -291,11 +297,11 @@ const commonCases = (app: TestApp, prepared: Prepared, good: Readonly<Record<str
     ways
       .filter(([answer]) => declared.has(`${operation} ${answer}`))
       .filter(([answer]) => answer !== '200' || !replayable.has(operation))
-      // The key of an order is none of a replacement, nor of a scrape.
+      // The key of an order is none of a replacement, of a scrape, nor of a movement.
       .filter(
         ([answer]) =>
           answer !== '409 idempotency_conflict' ||
-          !['replaceProxy', 'scrape', 'scrapeBatch'].includes(operation),
+          !['replaceProxy', 'scrape', 'scrapeBatch', 'moveCustomerCredit'].includes(operation),
       )
       .map(([answer, how, change]): Case => {
         const { method, path, ...options } = change({ key: buyer.key, ...request }, operation)
@@ -480,6 +486,7 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
     }),
     deposit('403 deposits_not_available', 'a rail without a gateway', { amount_cents: 2500, method: 'pix' }),
     whileDown('createDeposit', () => client.post(deposits, { amount_cents: 2500 }, { key })),
+    whileDown('createCardPage', () => client.post('/api/v1/wallet/auto-topup/card', undefined, { key })),
     get('listDeposits', '400 invalid_parameter', 'a status that is none', `${deposits}?status=gone`),
 
     ...Object.entries({
@@ -487,9 +494,11 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
       getResellerCustomer: `customers/${prepared.customerId}`,
       listMargins: 'margins',
       getStatement: 'statement',
+      getResellerTerms: 'terms',
     }).map(([operation, path]) =>
       get(operation, '403 reseller_forbidden', 'an ordinary key', `${resellers}/${path}`),
     ),
+    ...resellerCases(app, prepared),
     {
       operation: 'updateResellerCustomer',
       answer: '403 reseller_forbidden',
@@ -677,6 +686,18 @@ const lineCases = ({ client, demo }: TestApp, prepared: Prepared): Case[] => {
       how: 'a bucket that is none',
       send: () => client.get(planPath(bought.plan, 'usage?bucket=year'), own),
     },
+    {
+      operation: 'listPlanRequests',
+      answer: '400 invalid_parameter',
+      how: 'a cursor that is none',
+      send: () => client.get(planPath(bought.plan, 'requests?cursor=nonsense'), own),
+    },
+    {
+      operation: 'getPlanTraffic',
+      answer: '400 invalid_parameter',
+      how: 'a group that is none',
+      send: () => client.get(planPath(bought.plan, 'traffic?group_by=color'), own),
+    },
   ]
 }
 
@@ -795,6 +816,60 @@ const financeCases = (
       how: 'a finance token',
       send: () => client.get('/api/v1/me', { key: financeToken }),
     },
+  ]
+}
+
+/** Prices and movements of resellers. */
+const resellerCases = ({ client, demo }: TestApp, { otherReseller }: Prepared): Case[] => {
+  const { buyer, reseller } = demo
+  const markup = (answer: string, how: string, key: string, value: string): Case => ({
+    operation: 'updateResellerTerms',
+    answer,
+    how,
+    send: () => client.call('PATCH', `${resellers}/terms`, { key, json: { markup: value } }),
+  })
+  const price = (answer: string, how: string, key: string, json: object): Case => ({
+    operation: 'setResellerPrice',
+    answer,
+    how,
+    send: () => client.call('PUT', `${resellers}/prices`, { key, json: { unit_price: '3.50', ...json } }),
+  })
+  const move = (
+    json: object,
+    headers: Readonly<Record<string, string>> = { 'X-Reseller-Customer-Id': 'c-moved' },
+  ) => client.post(`${resellers}/movements`, { reference: 'case', ...json }, { key: reseller.key, headers })
+  const moved = (answer: string, how: string, send: Case['send']): Case => ({
+    operation: 'moveCustomerCredit',
+    answer,
+    how,
+    send,
+  })
+  const premium = { product_id: 'residential-premium' }
+  const large = { amount_cents: 95_000_000_000, reference: 'large' }
+  return [
+    markup('403 reseller_forbidden', 'an ordinary key', buyer.key, '1.5'),
+    markup('403 prices_not_allowed', 'without limits', otherReseller.key, '1.5'),
+    markup('400 price_outside_limits', 'above the limits', reseller.key, '50'),
+    price('403 reseller_forbidden', 'an ordinary key', buyer.key, premium),
+    price('403 prices_not_allowed', 'without limits', otherReseller.key, premium),
+    price('400 price_outside_limits', 'above the limits', reseller.key, { ...premium, unit_price: '9000' }),
+    price('400 unknown_product', 'an id that no product has', reseller.key, { product_id: 'nothing' }),
+    price('400 invalid_country', 'a country of a plan', reseller.key, { ...premium, countries: ['USA'] }),
+    price('400 invalid_period', 'a period of a plan', reseller.key, { ...premium, periods: [30] }),
+    moved('403 reseller_forbidden', 'an ordinary key', () =>
+      client.post(`${resellers}/movements`, { amount_cents: 1, reference: 'x' }, { key: buyer.key }),
+    ),
+    moved('400 invalid_customer_id', 'without a customer', () => move({ amount_cents: 1 }, {})),
+    moved('400 invalid_amount', 'nothing', () => move({ amount_cents: 0 })),
+    moved('402 customer_credit_insufficient', 'more than the credit', () => move({ amount_cents: -5 })),
+    moved('409 already_applied', 'a repeated reference', async () => {
+      await move({ amount_cents: 1, reference: 'twice' })
+      return move({ amount_cents: 1, reference: 'twice' })
+    }),
+    moved('202', 'above the approval limit', () => move(large)),
+    moved('409 idempotency_conflict', 'another amount under a proposed reference', () =>
+      move({ ...large, amount_cents: 95_000_000_001 }),
+    ),
   ]
 }
 

@@ -24,6 +24,15 @@ const day = 86_400_000
 
 /** Operations that are answered from the log and from work tables alone. */
 const decidedAlone = [
+  'setLowBalance',
+  'getAutoTopup',
+  'setAutoTopup',
+  'removeAutoTopup',
+  'createCardPage',
+  'getResellerTerms',
+  'updateResellerTerms',
+  'setResellerPrice',
+  'moveCustomerCredit',
   'createOrder',
   'createDeposit',
   'createWebhook',
@@ -178,6 +187,17 @@ test('every response that the interface description declares is returned', async
       }
       clock.aheadMs = 0
       await farebox.core.clockGuard.check()
+    },
+  )
+
+  await t.test(
+    '403 deposits_not_available: a page that saves a card, without a payment gateway',
+    async (t) => {
+      const alone = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+      const { method, path } = good.createCardPage!
+      const send = () => alone.client.call(method, path, { key: alone.demo.buyer.key })
+      const answer = '403 deposits_not_available'
+      played.add(await play({ operation: 'createCardPage', answer, how: 'no gateway', send }))
     },
   )
 

@@ -44,6 +44,7 @@ const otherKeysOf = async ({ demo, customer, accounts }: TestApp) => {
 test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {
   const app = await testApp(t, { with: ['financeToken'] })
   const { client, document, balance } = app
+  await app.run('reseller', 'set', '--account', app.demo.reseller.accountId, '--price-limits', '0.01-100')
   const callers = await callersOf(app)
   const otherKeys = await otherKeysOf(app)
   const balances = async () => [await balance(callers[0]!.key), await balance(callers[1]!.key)]

@@ -134,6 +134,31 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
             ...(returns && { return_url: 'https://shop.example.com/' }),
           },
         }))
+    case 'setAutoTopup':
+      return fc
+        .tuple(fc.integer({ min: 1, max: 50_000 }), fc.integer({ min: 60_000, max: 500_000 }), fc.boolean())
+        .map(([thresholdCents, cents, target]) => ({
+          ...none,
+          body: {
+            thresholdCents,
+            [target ? 'targetBalanceCents' : 'amountCents']: cents,
+            monthlyMaxCents: 10_000_000,
+          },
+        }))
+    case 'updateResellerTerms':
+      return fc.constantFrom('1.00', '1.3', null).map((markup) => ({ ...none, body: { markup } }))
+    case 'setResellerPrice':
+      return fc
+        .tuple(fc.constantFrom(...gateway), fc.constantFrom('5.00', null))
+        .map(([{ product_id }, unit_price]) => ({ ...none, body: { product_id, unit_price } }))
+    case 'moveCustomerCredit':
+      return fc
+        .tuple(fc.integer({ min: 1, max: 1_000 }), fc.uuid(), fc.constantFrom('ann', 'zoe'))
+        .map(([amount_cents, reference, name]) => ({
+          ...none,
+          headers: { 'x-reseller-customer-id': name },
+          body: { amount_cents, reference },
+        }))
     case 'createWebhook':
       return fc
         .tuple(fc.constantFrom(closedUrl, 'https://127.0.0.1:9/'), fc.boolean())
@@ -198,6 +223,36 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
               to: fc.constantFrom('2026-11-21', '2026-11-21T02:30:00.5+02:00'),
             },
             { requiredKeys: ['from', 'to'] },
+          ),
+        })
+        .map((parts) => ({ ...none, ...parts }))
+    case 'listPlanRequests':
+      return fc
+        .record({
+          id: fc.constantFrom(...live.planIds),
+          query: fc.record(
+            {
+              host: fc.constantFrom('example.com', 'Example.org'),
+              country: fc.constantFrom('us', 'DE'),
+              reason: fc.constantFrom('none', 'target_timeout'),
+              since: fc.constantFrom('2026-11-01', '2026-11-20T02:30:00Z'),
+              limit: fc.integer({ min: 1, max: 500 }),
+            },
+            { requiredKeys: [] },
+          ),
+        })
+        .map((parts) => ({ ...none, ...parts }))
+    case 'getPlanTraffic':
+      return fc
+        .record({
+          id: fc.constantFrom(...live.planIds),
+          query: fc.record(
+            {
+              group_by: fc.constantFrom('host', 'country', 'hour', 'line'),
+              since: fc.constantFrom('2026-11-01', '2026-11-20T02:30:00Z'),
+              until: fc.constantFrom('2026-11-21', '2026-11-21T02:30:00.5+02:00'),
+            },
+            { requiredKeys: ['since', 'until'] },
           ),
         })
         .map((parts) => ({ ...none, ...parts }))

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { CallOptions } from '../support/http.ts'
 
 export type Request = { readonly method: string; readonly path: string } & CallOptions
@@ -45,6 +46,16 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   getMe: { method: 'GET', path: `${v1}/me` },
   listAnnouncements: { method: 'GET', path: `${v1}/announcements` },
   getWallet: { method: 'GET', path: `${v1}/wallet` },
+  getLowBalance: { method: 'GET', path: `${v1}/wallet/low-balance` },
+  setLowBalance: { method: 'PUT', path: `${v1}/wallet/low-balance`, json: { thresholdCents: 5_000 } },
+  getAutoTopup: { method: 'GET', path: `${v1}/wallet/auto-topup` },
+  setAutoTopup: {
+    method: 'PUT',
+    path: `${v1}/wallet/auto-topup`,
+    json: { thresholdCents: 2_000, amountCents: 5_000, monthlyMaxCents: 50_000 },
+  },
+  removeAutoTopup: { method: 'DELETE', path: `${v1}/wallet/auto-topup` },
+  createCardPage: { method: 'POST', path: `${v1}/wallet/auto-topup/card` },
   listTransactions: { method: 'GET', path: `${v1}/wallet/transactions` },
   listProducts: { method: 'GET', path: `${v1}/products` },
   getProduct: { method: 'GET', path: `${v1}/products/isp-static` },
@@ -77,6 +88,26 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     json: { label: 'Alice' },
     key: held.resellerKey,
   },
+  getResellerTerms: { method: 'GET', path: `${v1}/reseller/terms`, key: held.resellerKey },
+  updateResellerTerms: {
+    method: 'PATCH',
+    path: `${v1}/reseller/terms`,
+    json: { markup: null },
+    key: held.resellerKey,
+  },
+  setResellerPrice: {
+    method: 'PUT',
+    path: `${v1}/reseller/prices`,
+    json: { product_id: 'residential-premium', unit_price: null },
+    key: held.resellerKey,
+  },
+  moveCustomerCredit: {
+    method: 'POST',
+    path: `${v1}/reseller/movements`,
+    json: { amount_cents: 1, reference: randomUUID() },
+    headers: { 'X-Reseller-Customer-Id': 'c-mover' },
+    key: held.resellerKey,
+  },
   listMargins: { method: 'GET', path: `${v1}/reseller/margins`, key: held.resellerKey },
   getStatement: { method: 'GET', path: `${v1}/reseller/statement`, key: held.resellerKey },
   listPlans: { method: 'GET', path: `${v1}/plans` },
@@ -89,6 +120,8 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     path: `${v1}/plans/${held.planId}/usage`,
     json: { countsHosts: true },
   },
+  listPlanRequests: { method: 'GET', path: `${v1}/plans/${held.planId}/requests` },
+  getPlanTraffic: { method: 'GET', path: `${v1}/plans/${held.planId}/traffic?group_by=host` },
   generateLines: {
     method: 'POST',
     path: `${v1}/plans/${held.planId}/generate`,

@@ -14,7 +14,7 @@ const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '
 test("a reseller's first hour runs as the page describes, from terms to margins", {
   timeout: 240_000,
 }, async (t) => {
-  assert.equal(blocks.length, 8)
+  assert.equal(blocks.length, 9)
   const dataDir = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: dataDir, FAREBOX_AUDITOR: 'on' })
   const script = blocks
@@ -29,10 +29,11 @@ test("a reseller's first hour runs as the page describes, from terms to margins"
     env: { ...surroundings(), FAREBOX_DATA: dataDir },
     maxBuffer: 16 * 1024 * 1024,
   })
-  const [terms, prices, paid, short, held, limited, earned, explained] = stdout
+  const [terms, own, prices, paid, short, held, limited, earned, explained] = stdout
     .split(/^== \d\n/m)
-    .slice(1) as [string, string, string, string, string, string, string, string]
+    .slice(1) as [string, string, string, string, string, string, string, string, string]
   assert.match(terms, /merchant name +Acme Proxies/)
+  assert.match(own, /"markup":"1\.25"[\s\S]*"country":"DEU","periodDays":90,"unitPrice":"9\.90"/)
   assert.match(
     prices,
     /"amountCents":700[\s\S]*"yourCostCents":490,"marginCents":210,"listCents":560,"note":/,

@@ -29,10 +29,10 @@ export const createActs = (history: History) => {
       }
       write(decideManual(found, movement).appends, limit)
     },
-    place: (details: OrderDetails, limit?: number): void => {
+    place: (details: OrderDetails, limit?: number, capCents: number | null = null): void => {
       const order = priced(history, details)
       const { createdAt: _, ...draft } = order
-      const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
+      const { appends, answer } = decidePlacement(states(order), { draft, capCents }, now())
       if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)
       orders.set(order.orderId, answer.order.details)
       write(appends, limit)

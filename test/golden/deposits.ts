@@ -10,9 +10,35 @@ import {
   decideReview,
   type ReportedInvoice,
 } from '../../src/domain/deposits/decide.ts'
+import {
+  decideRefundMade,
+  decideRefundRefusal,
+  decideRefundRequest,
+  depositRefundIdOf,
+} from '../../src/domain/deposits/decide-refund.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
+import {
+  decideRemoval,
+  decideSaved,
+  decideSettings,
+  decideTopup,
+  decideTopupFailure,
+  decideTopupPaid,
+  nextDepositId,
+  topupRef,
+} from '../../src/domain/deposits/topups.ts'
+import {
+  bookingOf,
+  decideBooking,
+  decideResolution,
+  decideUnmatched,
+  unmatchedIdOf,
+  unmatchedRef,
+} from '../../src/domain/deposits/unmatched-movements.ts'
+import { manualStream } from '../../src/domain/ledger/decide-manual.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
 import { decideAwaiting, decideCancellation } from '../../src/domain/orders/decide-awaited.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
@@ -115,4 +141,96 @@ export const makeGatewayChanges = ({ state, write }: History): void => {
   for (const amount of ['1.00 usd', '2.50 usd'])
     write(decideChanges(deposit(), [{ ...refunded, amount }]).appends)
   write(decideReview(deposit(), 1, 'taken back by hand').appends)
+}
+
+/** Refunds of a deposit to its payer: one that the provider made, and one that it refused. */
+export const makeDepositRefunds = ({ state, write }: History, accountId: AccountId): void => {
+  const deposit = () => state(depositStream('dep_golden_short'), depositFold)
+  const request = (reference: string): string => {
+    const refundId = depositRefundIdOf('dep_golden_short', reference)
+    const states = { deposit: deposit(), ledger: state(ledgerStream(accountId), ledgerFold) }
+    const wanted = { refundId, amountCents: 100, reference, reversedMicros: 0 }
+    const { appends, answer } = decideRefundRequest(states, wanted)
+    if (answer.outcome !== 'requested') throw new Error(`${refundId}: ${JSON.stringify(answer)}`)
+    write(appends)
+    return refundId
+  }
+  const madeId = request('ticket 1')
+  const made = { providerRefundId: 're_golden', reference: 'charge:ch_golden' }
+  write(decideRefundMade(deposit(), madeId, made).appends)
+  const refusedId = request('ticket 2')
+  write(decideRefundRefusal(deposit(), refusedId, 'charge_disputed').appends)
+}
+
+/** Movements at Stripe without a known deposit: one that is booked, and one that is not. */
+export const makeUnmatched = ({ state, write, now }: History, accountId: AccountId): void => {
+  const reported = (reference: string) => {
+    const named = { gateway: 'stripe', reference } as const
+    const itemId = unmatchedIdOf(named)
+    const { stream, fold } = unmatchedRef(itemId)
+    const amount = { reason: 'deposit_refund', currency: 'usd', amountMicros: -1_000_000 } as const
+    const movement = { itemId, ...named, ...amount, happenedAt: isoTime(now()) }
+    write(decideUnmatched(state(stream, fold), movement).appends)
+    return { movement, item: state(stream, fold) }
+  }
+  const resolvedAt = isoTime(now())
+  const none = reported('stripe re_golden_other')
+  write(decideResolution(none.item, { note: 'sale of another shop', resolvedAt }).appends)
+  const { movement, item } = reported('stripe re_golden_ours')
+  const states = {
+    item,
+    account: state(accountStream(accountId), accountFold),
+    movement: state(manualStream(bookingOf(movement, accountId)), manualFold),
+    ledger: state(ledgerStream(accountId), ledgerFold),
+  }
+  write(decideBooking(states, { accountId, note: 'paid by invoice', resolvedAt }).appends)
+}
+
+/** Automatic top-ups: one that is paid, three that fail, and the end of the card. */
+export const makeTopups = (history: History, accountId: AccountId): void => {
+  const { state, write, now } = history
+  const { stream, fold } = topupRef(accountId)
+  const topup = () => state(stream, fold)
+  const gateway = { gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' } as const
+  const card = {
+    setupId: 'cs_golden',
+    gatewayId: 'stripe',
+    customerReference: 'cus_golden',
+    methodReference: 'pm_golden',
+    brand: 'visa',
+    lastFour: '4242',
+  }
+  write(decideSaved(topup(), accountId, card).appends)
+  const balanceCents = Math.ceil(state(ledgerStream(accountId), ledgerFold).availableMicros / 10_000)
+  const settings = {
+    thresholdCents: balanceCents + 10_000,
+    amountCents: 1_000,
+    targetBalanceCents: null,
+    monthlyMaxCents: 50_000,
+  }
+  const on = () => write(decideSettings(topup(), accountId, settings, now()).appends)
+  on()
+  const request = () => {
+    const depositId = nextDepositId(accountId, topup())
+    const states = {
+      topup: topup(),
+      deposit: state(depositStream(depositId), depositFold),
+      ledger: state(ledgerStream(accountId), ledgerFold),
+      account: state(accountStream(accountId), accountFold),
+    }
+    const { appends, answer } = decideTopup(states, accountId, depositId, gateway, now())
+    if (answer !== 'requested') throw new Error(`${depositId}: ${answer}`)
+    write(appends)
+    return { topupId: topup().open!.topupId, deposit: () => state(depositStream(depositId), depositFold) }
+  }
+  const paid = request()
+  report(history, paid.deposit()!.details, {
+    status: 'paid',
+    payments: [{ paymentId: 'pi_golden_topup', amountMicros: 10_000_000 }],
+  })
+  write(decideTopupPaid(topup(), accountId, paid.topupId).appends)
+  const failed = request()
+  const failure = { topupId: failed.topupId, reason: 'card_declined' } as const
+  write(decideTopupFailure({ topup: topup(), deposit: failed.deposit() }, accountId, failure, now()).appends)
+  write(decideRemoval(topup(), accountId).appends)
 }

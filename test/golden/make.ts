@@ -32,7 +32,13 @@ import { createActs } from './acts.ts'
 import { makeAdoption } from './adoption.ts'
 import { makeApprovals } from './approvals.ts'
 import { makeConsole } from './console.ts'
-import { makeDeposits, makeGatewayChanges } from './deposits.ts'
+import {
+  makeDepositRefunds,
+  makeDeposits,
+  makeGatewayChanges,
+  makeTopups,
+  makeUnmatched,
+} from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
 import { makeOperations } from './operations.ts'
 import { makeResale } from './resale.ts'
@@ -84,7 +90,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
         emailCommitment: '0'.repeat(64),
       }),
     )
-  onAccount(buyer, (s) => accounts.decideIssue(s, issue, now()))
+  const capped = { ...issue, keyId: 'key_capped' as KeyId, dailyCapCents: 1_700 }
+  for (const key of [issue, capped]) onAccount(buyer, (s) => accounts.decideIssue(s, key, now()))
   onAccount(reseller, (s) =>
     accounts.decideIssue(s, { ...issue, ...held, keyId: 'key_other' as KeyId }, now()),
   )
@@ -100,6 +107,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   onAccount(reseller, (s) => accounts.decideBlock(s, { reason: 'fraud' }))
   onAccount(reseller, accounts.decideUnblock)
 
+  onAccount(reseller, (s) => accounts.decideLowBalance(s, 500))
+
   const adjustment = { kind: 'adjustment', accountId: reseller, gateway: null } as const
   move({ kind: 'credit', accountId: buyer, reference: 'first', amountMicros: 900_000_000 })
   move({ kind: 'credit', accountId: reseller, reference: 'first', amountMicros: 10_000_000 })
@@ -113,6 +122,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   move({ ...adjustment, reference: 'gift', reason: 'goodwill', amountMicros: 500_000 })
   move({ ...adjustment, reference: 'card', reason: 'chargeback', gateway: 'card', amountMicros: -12_000_000 })
   move(correction)
+  move({ ...adjustment, reference: 're', reason: 'deposit_refund', gateway: 'card', amountMicros: -500_000 })
   move({ kind: 'credit', accountId: reseller, reference: 'debt', amountMicros: 5_000_000 })
 
   const stockUp = (ips: readonly string[], more: Pick<StockedAddress, 'endpoint'> = {}): void => {
@@ -210,8 +220,12 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   history.by(person, () => place(planOrder('ord_golden_person', { ...mine, keyId: null })))
   const byKey = { kind: 'key', accountId: buyer, keyId } as const
   history.by(byKey, () => place(planOrder('ord_golden_key', mine)))
+  place(planOrder('ord_golden_capped', { ...mine, keyId: capped.keyId }), undefined, capped.dailyCapCents)
   makeResale(history, acts)
   makeDeposits(history, buyer)
+  makeDepositRefunds(history, buyer)
+  makeTopups(history, buyer)
+  makeUnmatched(history, buyer)
   makeSubscriptions(history, acts, buyer)
   makeWebhooks(history, { accountId: buyer, orderId: 'ord_golden_plan' })
   makeApprovals(history, buyer)

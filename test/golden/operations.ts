@@ -17,6 +17,7 @@ import { decideRotation, decideSeal } from '../../src/domain/seals/decide.ts'
 import type { LogSealed } from '../../src/domain/seals/events.ts'
 import { sealFold } from '../../src/domain/seals/events.ts'
 import { parseExits } from '../../src/features/exits/import-exits.ts'
+import { utcCalendar } from '../../src/kernel/calendar.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
 import type { Period } from '../../src/kernel/months.ts'
@@ -103,7 +104,7 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
 
   const period = '2026-07' as Period
   const month = () => state(periodStream(period), periodFold)
-  write(decideCutOff(month(), period, now()).appends)
+  write(decideCutOff(month(), period, utcCalendar.endOfPeriodMs(period), now()).appends)
   const closed = {
     period,
     throughOrdinal: 3,

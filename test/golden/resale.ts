@@ -3,7 +3,7 @@ import { accountFold } from '../../src/domain/accounts/fold.ts'
 import { catalogFold } from '../../src/domain/catalog/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import { decideAwaitedAlone, decideAwaiting } from '../../src/domain/orders/decide-awaited.ts'
-import { decideTerms, type TermsChange } from '../../src/domain/resellers/decide.ts'
+import { decideOwnPrices, decideTerms, type TermsChange } from '../../src/domain/resellers/decide.ts'
 import { termsFold } from '../../src/domain/resellers/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
@@ -20,7 +20,7 @@ const customerId = 'cus_golden' as CustomerId
 
 /** A reseller with its own terms, and a customer who pays, buys, is refunded and charges a payment back. */
 export const makeResale = (history: History, { move, place, refund }: Acts): void => {
-  const { fact, state, states, write, now } = history
+  const { by, fact, state, states, write, now } = history
   const creation = accounts.decideCreation(state(accountStream(shop), accountFold), {
     emailCommitment: '0'.repeat(64),
     accountId: shop,
@@ -39,18 +39,22 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   if (issue.outcome === 'refused') throw new Error(issue.refusal.code)
   fact(accountStream(shop), ...issue.events)
 
-  const change = (wish: TermsChange): void => {
+  const change = (wish: TermsChange, decide = decideTerms): void => {
     const found = {
       account: state(accountStream(shop), accountFold),
       catalog: state(catalogStream, catalogFold),
       terms: state(termsStream(shop), termsFold),
     }
-    const decision = decideTerms(found, wish)
+    const decision = decide(found, wish)
     if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
     fact(termsStream(shop), ...decision.events)
   }
   const retail = { productId: 'isp-static', countries: ['USA'], periods: [30] }
-  change({ discountBp: 1_250, markupMillionths: 1_300_000 })
+  change({ discountBp: 1_250, markupMillionths: 2_000_000 })
+  change({ priceLimits: { fromMillionths: 1_000_000, toMillionths: 1_500_000 } })
+  by({ kind: 'key', accountId: shop, keyId: 'key_shop' }, () =>
+    change({ markupMillionths: 1_300_000 }, decideOwnPrices),
+  )
   change({ retail: { ...retail, unitPriceMicros: 4_000_000 } })
   change({ retail: { ...retail, unitPriceMicros: null } })
   change({

@@ -199,7 +199,7 @@ test('accounts and keys have the state of their events', async (t) => {
   await caughtUp(engine, log)
   const account = { accountId: 'acc_1', position: 1, reseller: true, createdAt: isoTime(startMs) }
   assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
-    { ...account, blocked: true, blockedReason: 'chargeback' },
+    { ...account, blocked: true, blockedReason: 'chargeback', lowBalanceMicros: null },
   ])
   const key = { accountId: 'acc_1', scopes: ['buy', 'scrape'], displayPrefix: 'fbx_abcd' }
   assert.deepEqual(await db.selectFrom('read.keys').selectAll().orderBy('position').execute(), [
@@ -229,9 +229,10 @@ test('accounts and keys have the state of their events', async (t) => {
     },
   ])
   await append('AccountUnblocked', {})
+  await append('LowBalanceThresholdSet', { thresholdMicros: 50_000_000 })
   await caughtUp(engine, log)
   assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
-    { ...account, blocked: false, blockedReason: null },
+    { ...account, blocked: false, blockedReason: null, lowBalanceMicros: 50_000_000 },
   ])
 })
 

@@ -15,7 +15,7 @@ import { renewalLists, renewalsOf } from '../../src/features/subscriptions/renew
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { Cause } from '../../src/kernel/event.ts'
 import { type AccountId, type DepositId, type NoticeId, newId, type OrderId } from '../../src/kernel/ids.ts'
-import { periodBefore, periodOf } from '../../src/kernel/months.ts'
+import { periodBefore } from '../../src/kernel/months.ts'
 import type { NoticeText } from './history-notices.ts'
 import type { Shop } from './shop.ts'
 
@@ -28,11 +28,11 @@ const invoiceLifetimeMs = 25 * 60 * 60_000
 export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 'settle'>) => {
   const { core, projecting, features, prices } = farebox
   const payments = { ...features.payments, ...features.deposits, hooks: core.hooks }
-  const { pool, log, runner, codec, clock } = core
+  const { pool, log, runner, codec, clock, calendar } = core
   const accounts = createAccounts(core)
   const notices = createNotices(core)
   const wallets = createWallets(core)
-  const periods = createPeriods({ log, runner, decode: codec.decode })
+  const periods = createPeriods({ log, runner, decode: codec.decode, calendar })
   const rounds = [...renewalLists(renewalsOf(core, prices)), rentalsOver(core)].map((list) => list(pool))
   const unpaidInvoices: { readonly depositId: DepositId; readonly dueMs: number }[] = []
   const blocked = new Set<string>()
@@ -79,7 +79,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
       if (!gatewayOfDeposit) throw new Error(`the gateway of ${depositId} is gone`)
       for (const { reference } of await gatewayOfDeposit.gateway.changesSince(clock() - 2 * 60 * 60_000))
         await takeCallback(
-          { ...payments, wallets, logger: core.logger },
+          { ...payments, wallets, runner, logger: core.logger },
           { gateway_id: gatewayOfDeposit.gatewayId, reference },
         )
       blocked.add(accountId)
@@ -103,7 +103,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
 
     /** Closes the previous month of the clock. */
     closeMonth: async (): Promise<void> => {
-      await periods.close(periodBefore(periodOf(new Date(clock()).toISOString())), operator())
+      await periods.close(periodBefore(calendar.periodOf(clock())), operator())
     },
 
     /** Returns a function that seals the log. Call this once: later seals digest only new events. */

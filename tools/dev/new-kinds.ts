@@ -122,7 +122,11 @@ export const kinds: Readonly<Record<string, Kind>> = {
     steps: [
       [feature, imports, "import { sampleThingPages } from './sample-thing-pages.ts'"],
       [feature, 'in the array `pages` that `open` returns', '...sampleThingPages(core),'],
-      ['src/app/pages.ts', below("'showKeys',"), "'showSampleThing',"],
+      [
+        'src/app/pages.ts',
+        below("{ label: 'API keys'"),
+        "{ label: 'Sample thing', page: 'showSampleThing' },",
+      ],
       ['test/features/console/browser.test.ts', below("'/console/keys',"), "'/console/sample-thing',"],
     ],
   },

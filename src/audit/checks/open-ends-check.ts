@@ -3,7 +3,12 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { Table } from '../../platform/projections/read-model.ts'
 import { deliveriesTable } from '../invariants/delivery-invariants.ts'
 import { ordersTable } from '../invariants/order-invariants.ts'
-import { depositsTable, manualTable, paymentsTable } from '../invariants/reason-invariants.ts'
+import {
+  depositRefundsTable,
+  depositsTable,
+  manualTable,
+  paymentsTable,
+} from '../invariants/reason-invariants.ts'
 import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
 import { rentalsTable } from '../invariants/stock-invariants.ts'
 import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
@@ -98,6 +103,14 @@ const unfinishedWork: readonly UnfinishedWork[] = [
          'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
     from ${table} d where state = 'open' and credited_micros < invoiced_micros
      and not exists (select from ${queueName} q where q.id = d.deposit_id)`,
+  ),
+  defineWork(
+    waitingBoundMs,
+    [depositRefundsTable],
+    (table) => `
+  select last_position as position, null::bigint as since_ms, 'refund ' || refund_id || ' of deposit ' || deposit_id ||
+         ' was requested, and neither made nor refused' as problem
+    from ${table} where state = 'requested'`,
   ),
   defineWork(
     promptBoundMs,

@@ -6,6 +6,7 @@ import {
   closingsOf,
   createPeriodFold,
   differenceOf,
+  type PeriodEnds,
   type PeriodReport,
 } from '../../features/finance/index.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -17,8 +18,8 @@ import type { ReadEvent } from './event-reader.ts'
 import { eventLocationOf, type Findings, firstRows } from './finding.ts'
 
 /** Rebuilds the report of every month and compares each closing with it (docs/finance/periods.md). */
-export const createPeriodCheck = (findings: Findings) => {
-  const fold = createPeriodFold()
+export const createPeriodCheck = (findings: Findings, ends: PeriodEnds) => {
+  const fold = createPeriodFold(ends)
   const closings = new Map<string, Closings>()
 
   const problemOf = ({ data }: PeriodClosed): string | null => {

@@ -1,4 +1,6 @@
 import { streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import { utcCalendar } from '../../kernel/calendar.ts'
+import type { Period } from '../../kernel/months.ts'
 import { column, type RowOf, readTable } from '../../platform/projections/read-model.ts'
 import {
   type Context,
@@ -153,13 +155,16 @@ export const statementRules = invariant({
   },
 })
 
+/** The largest difference of a time zone from UTC, milliseconds. */
+const maxOffsetMs = 14 * 3_600_000
+
 /**
- * A month is cut off once, after its end, and closed once, after its cut-off (docs/finance/periods.md). It follows
+ * A month is cut off once, after its end in the accounting time zone, and closed once, after its cut-off (docs/finance/periods.md). It follows
  * that nothing is booked in the month afterwards: accounting time never runs back.
  */
 export const periodRules = invariant({
   name: 'audit-periods',
-  version: 2,
+  version: 3,
   table: readTable({
     name: 'audit_periods',
     columns: { period: column.text(), closed: column.boolean() },
@@ -172,6 +177,8 @@ export const periodRules = invariant({
       if (previous !== undefined) report('period-twice', `${period} was cut off before`)
       if (recordedMs(event) < Date.parse(endedAt))
         report('period-early', `${period} ends at ${endedAt} and was cut off before that`)
+      if (Math.abs(Date.parse(endedAt) - utcCalendar.endOfPeriodMs(period as Period)) > maxOffsetMs)
+        report('period-end', `${period} ends at ${endedAt} in no time zone`)
       return { period, closed: false }
     },
     PeriodClosed: ({ data: { period } }, previous, { report }) => {

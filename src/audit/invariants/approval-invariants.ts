@@ -1,4 +1,4 @@
-import type { ProposedAction } from '../../domain/ledger/approvals.ts'
+import type { ProposedAction, ProposedDepositRefund } from '../../domain/ledger/approvals.ts'
 import {
   limitEffectiveDelayMs,
   operatorOf,
@@ -6,6 +6,7 @@ import {
   proposalLifetimeMs,
   proposedSizeMicros,
   proposedText,
+  proposerOf,
 } from '../../domain/ledger/decide-approval.ts'
 import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
 import { deriveId } from '../../kernel/ids.ts'
@@ -79,7 +80,7 @@ const proposalsTable = readTable({
  */
 const latestLandingMs = 600_000
 
-type Moved = Recorded<'ManualMovementRecorded' | 'RefundDecided'>
+type Moved = Recorded<'ManualMovementRecorded' | 'RefundDecided' | 'DepositRefundRequested'>
 type Answered = Recorded<'ProposalApproved' | 'ProposalClosed'>
 
 const settingKey = rowKey(settingTable, 'setting')
@@ -93,17 +94,24 @@ const isByService = (event: Moved): boolean => {
     const { orderId, refundId } = event.data
     return refundId === deriveId('ref', [orderId, 'subscription'])
   }
+  if (event.type === 'DepositRefundRequested') return false
   return event.data.kind !== 'credit' && event.data.depositId !== undefined
 }
+
+/** The movement as it would be proposed. */
+const movementOf = (
+  event: Exclude<Moved, Recorded<'RefundDecided'>>,
+): ManualMovement | ProposedDepositRefund =>
+  event.type === 'DepositRefundRequested' ? { kind: 'deposit_refund', ...event.data } : event.data
 
 const requiredProposalId = (event: Moved): string =>
   event.type === 'RefundDecided'
     ? proposalIdOf({ kind: 'refund', refundId: event.data.refundId })
-    : proposalIdOf(event.data)
+    : proposalIdOf(movementOf(event))
 
 /** Compares all fields that the event has with the proposed ones. A refund does not name the buyer. */
 const isAsProposed = (event: Moved, what: string): boolean => {
-  if (event.type !== 'RefundDecided') return what === proposedText(event.data)
+  if (event.type !== 'RefundDecided') return what === proposedText(movementOf(event))
   const { orderId, refundId, amountCents, costCents, proxyIds } = event.data
   const { accountId: _, reference: _reference, asked: _asked, ...proposedAction } = JSON.parse(what)
   const cost = costCents === undefined ? {} : { costCents }
@@ -123,7 +131,7 @@ const checkMoved = (event: Moved, { rows, report }: Context): void => {
   const sizeMicros =
     event.type === 'RefundDecided'
       ? centsToMicros(Math.max(event.data.amountCents, event.data.costCents ?? 0))
-      : (proposedSizeMicros(event.data as ManualMovement) ?? 0)
+      : (proposedSizeMicros(movementOf(event)) ?? 0)
   if (proposal?.state === 'approved') rows.put(proposalsTable, { ...proposal, state: 'used' })
   if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return
   const what = `${inDollars(sizeMicros)} by hand, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone,`
@@ -138,10 +146,12 @@ const isRefund = ({ data }: Recorded<'RefundDecided'>): boolean => data.reason =
 
 const checkProposalNames = (event: Recorded<'ProposalMade'> | Answered, { report }: Context): void => {
   const { proposalId, by } = event.data
+  const { actor } = event.metadata
+  const author = event.type === 'ProposalMade' ? proposerOf(actor, event.data.what) : operatorOf(actor)
   if (event.stream !== proposalStream(proposalId))
     report('proposal-elsewhere', `it is about proposal ${proposalId}`)
-  if (operatorOf(event.metadata.actor) !== by)
-    report('proposal-of-another', `it says ${by}, and was caused by another operator or by no operator`)
+  if (author !== by)
+    report('proposal-of-another', `it says ${by}, and was caused by another person or by a program`)
 }
 
 const checkProposal = (event: Recorded<'ProposalMade'>, context: Context): void => {
@@ -207,7 +217,7 @@ const checkLimit = (event: Recorded<'FourEyesSet'>, { rows, report }: Context): 
  */
 export const approvalRules = eventRules({
   name: 'audit-approvals',
-  version: 2,
+  version: 3,
   tables: [settingTable, proposalsTable],
   reads: (event) => {
     switch (event.type) {
@@ -216,6 +226,7 @@ export const approvalRules = eventRules({
       case 'RefundDecided':
         return isRefund(event) ? [settingKey, rowKey(proposalsTable, requiredProposalId(event))] : []
       case 'ManualMovementRecorded':
+      case 'DepositRefundRequested':
         return [settingKey, rowKey(proposalsTable, requiredProposalId(event))]
       case 'FourEyesSet': {
         const { proposalId } = event.data
@@ -238,6 +249,7 @@ export const approvalRules = eventRules({
         rows.put(settingTable, { ...row, lateMs })
     },
     ManualMovementRecorded: checkMoved,
+    DepositRefundRequested: checkMoved,
     RefundDecided: (event, context) => {
       if (isRefund(event)) checkMoved(event, context)
     },

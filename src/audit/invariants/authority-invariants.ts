@@ -348,6 +348,21 @@ const capAt = ({ capCents: cap, formerCents: former, changedAt }: CapRow, atMs: 
   return cap === null || former === null ? null : Math.max(cap, former)
 }
 
+/** Checks what a debit says of its key's cap: the limit, and a spending between the counted one and the limit. */
+const checkKeyCap = (event: Spending, row: CapRow | undefined, sum: number, report: Report): void => {
+  const { keyCap } = event.data
+  if (keyCap === undefined) return
+  const isChanging = row !== undefined && recordedMs(event) - Date.parse(row.changedAt) <= changeGraceMs
+  const caps = [row?.capCents, isChanging ? row.formerCents : null]
+  if (!caps.includes(keyCap.capCents))
+    report('key-cap-reported', `it names a cap of ${keyCap.capCents} cents, which its key does not have`)
+  else if (keyCap.spentMicros < sum || keyCap.spentMicros > centsToMicros(keyCap.capCents))
+    report(
+      'key-cap-reported',
+      `it says that ${inDollars(keyCap.spentMicros)} were spent, and ${inDollars(sum)} are in the log`,
+    )
+}
+
 const checkSpending = (event: Spending, { rows, report }: Context): void => {
   const keys = capKeysOf(event)
   const spender = keys === null ? undefined : rows.get(capsTable, [keys.capKeyId])
@@ -369,13 +384,14 @@ const checkSpending = (event: Spending, { rows, report }: Context): void => {
       'spend-cap',
       `key ${keys.keyId} spent ${inDollars(sum)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
     )
+  checkKeyCap(event, row, sum, report)
   rows.put(capsTable, { ...spender, spent })
 }
 
 /** No key spends more than its cap in any 24 hours, in whole minutes. Rolled keys share one cap. */
 export const capRules = eventRules({
   name: 'audit-caps',
-  version: 2,
+  version: 3,
   tables: [capsTable],
   reads: (event) => {
     const keys = capKeysOf(event)

@@ -14,7 +14,7 @@ import { fulfilmentRules, planRules } from './fulfilment-invariants.ts'
 import { recordViolation, violationsTable } from './invariant.ts'
 import { orderRules } from './order-invariants.ts'
 import { catalogRules, priceRules, sellerRules, termsRules } from './price-invariants.ts'
-import { depositRules, manualRules, reasonRules } from './reason-invariants.ts'
+import { depositRules, manualRules, reasonRules, topupRules, unmatchedRules } from './reason-invariants.ts'
 import { batchRules, scrapePriceRules, scrapeRules } from './scrape-invariants.ts'
 import { stockRules } from './stock-invariants.ts'
 import { subscriptionRules } from './subscription-invariants.ts'
@@ -38,6 +38,8 @@ export const rules: readonly ReadModel[] = [
   reasonRules,
   depositRules,
   manualRules,
+  unmatchedRules,
+  topupRules,
   statementRules,
   approvalRules,
   orderRules,

@@ -2,9 +2,10 @@ import { catalogDigest } from '../../domain/catalog/catalog-file.ts'
 import type { CatalogImported } from '../../domain/catalog/events.ts'
 import { quote, type ResellerTerms, retailKey, type Sale, saleOf } from '../../domain/catalog/pricing.ts'
 import type { Product } from '../../domain/catalog/product.ts'
-import type { TermsEvent } from '../../domain/resellers/events.ts'
+import type { PriceLimits, TermsEvent } from '../../domain/resellers/events.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { sha256 } from '../../kernel/digest.ts'
+import { accountOf } from '../../kernel/event.ts'
 import { catalogStream } from '../../kernel/streams.ts'
 import {
   column,
@@ -163,6 +164,7 @@ const sellersTable = readTable({
 type TermsRecord = Recorded<TermsEvent['type']>
 
 const revisionSlot = 'revision'
+const limitsSlot = 'limits'
 const retailSlot = (productId: string, target: Parameters<typeof retailKey>[0]): string =>
   `retail ${productId} ${retailKey(target)}`
 
@@ -175,6 +177,8 @@ const changeIn = (event: TermsRecord): readonly [slot: string, value: unknown] |
       return ['markup', event.data.markupMillionths]
     case 'SellableChanged':
       return ['sellable', event.data.productIds]
+    case 'PriceLimitsChanged':
+      return [limitsSlot, event.data.limits]
     case 'RetailPriceSet':
     case 'RetailPriceRemoved': {
       const { productId, country, periodDays } = event.data
@@ -212,22 +216,42 @@ const applyTerms = (event: TermsRecord, { rows }: Context): void => {
   if (change !== null) addVersion(event, ...change, rows)
 }
 
-/** Not an invariant: stores the terms of resellers for `priceRules`. */
+/** A reseller changes its prices only within the limits of the service. */
+const applyOwnPrice = (
+  event: Recorded<'MarkupChanged' | 'RetailPriceSet' | 'RetailPriceRemoved'>,
+  context: Context,
+): void => {
+  const { rows, report } = context
+  const accountId = subjectOf(event)
+  if (accountOf(event.metadata.actor) === accountId) {
+    const limits = versionsOf(rows, accountId, limitsSlot).at(-1)?.[2] as PriceLimits | null | undefined
+    if (!limits) report('price-not-allowed', `${accountId} changed its prices, which only operators may do`)
+    else if (event.type === 'MarkupChanged') {
+      const multiple = event.data.markupMillionths ?? 1_000_000
+      if (multiple < limits.fromMillionths || multiple > limits.toMillionths)
+        report('markup-outside-limits', `${accountId} set a markup outside the limits of the service`)
+    }
+  }
+  applyTerms(event, context)
+}
+
+/** Stores the terms of resellers for `priceRules`, and checks the prices that resellers set themselves. */
 export const termsRules = eventRules({
   name: 'audit-terms',
-  version: 1,
+  version: 2,
   tables: [termsTable],
   kind: 'terms-',
   reads: (event) => {
     const [slot] = changeIn(event) ?? []
-    const slots = slot === undefined ? [revisionSlot] : [revisionSlot, slot]
+    const slots = slot === undefined ? [revisionSlot] : [revisionSlot, limitsSlot, slot]
     return slots.map((one) => rowKey(termsTable, subjectOf(event), one))
   },
   on: {
     DiscountChanged: applyTerms,
-    MarkupChanged: applyTerms,
-    RetailPriceSet: applyTerms,
-    RetailPriceRemoved: applyTerms,
+    MarkupChanged: applyOwnPrice,
+    RetailPriceSet: applyOwnPrice,
+    RetailPriceRemoved: applyOwnPrice,
+    PriceLimitsChanged: applyTerms,
     SellableChanged: applyTerms,
     ShopChanged: applyTerms,
     GatewaySet: applyTerms,

@@ -1,7 +1,12 @@
+import { depositRefundIdOf } from '../../domain/deposits/decide-refund.ts'
 import type { DepositEvent, DepositOpened } from '../../domain/deposits/events.ts'
+import { maxFailures, type TopupEvent, topupDepositIdOf, topupIdOf } from '../../domain/deposits/topups.ts'
+import { type UnmatchedMovement, unmatchedIdOf } from '../../domain/deposits/unmatched-movements.ts'
 import { manualStream } from '../../domain/ledger/decide-manual.ts'
 import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
+import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
+import { unmatchedStream } from '../../kernel/streams.ts'
 import {
   column,
   nullable,
@@ -54,6 +59,18 @@ export const paymentsTable = readTable({
     lastPosition: column.bigint(),
   },
   key: ['depositId', 'paymentId'],
+})
+/** A refund of a deposit that was requested here. */
+export const depositRefundsTable = readTable({
+  name: 'audit_deposit_refunds',
+  columns: {
+    refundId: column.text(),
+    depositId: column.text(),
+    /** `requested`, `made` or `refused`. */
+    state: column.text(),
+    lastPosition: column.bigint(),
+  },
+  key: ['refundId'],
 })
 /** A payment at its gateway. It is credited once, in one ledger. */
 const creditsTable = readTable({
@@ -272,6 +289,20 @@ const checkNamedDeposit = (
     report('deposit-of-another', `deposit ${depositId} is of ${deposit.accountId}`)
 }
 
+type RefundEnd = Recorded<'DepositRefundMade' | 'DepositRefundRefused'>
+
+/** A requested refund ends once. A refused one may still be made: a call that was under way succeeded. */
+const endRefund = (event: RefundEnd, { rows, report }: Context): void => {
+  const { refundId, depositId } = event.data
+  const refund = rows.get(depositRefundsTable, [refundId])
+  const state = event.type === 'DepositRefundMade' ? 'made' : 'refused'
+  if (refund === undefined || refund.depositId !== depositId)
+    report('refund-unrequested', `refund ${refundId} of this deposit was not requested`)
+  else if (refund.state !== 'requested' && !(refund.state === 'refused' && state === 'made'))
+    report('refund-ended-twice', `refund ${refundId} was ${refund.state} before`)
+  rows.put(depositRefundsTable, { refundId, depositId, state, lastPosition: event.position })
+}
+
 /** A check that the event names a known deposit, and the changes of its row. */
 const changing =
   <Event extends DepositRecord>(
@@ -284,16 +315,19 @@ const changing =
 
 /**
  * A deposit receives each of its payments once, and marks it as credited once, after the ledger credited it. The sum
- * that it reports is the sum of its payments.
+ * that it reports is the sum of its payments. A refund is requested once, of at most what was credited, and ends once.
  */
 export const depositRules = invariant({
   name: 'audit-deposits',
-  version: 1,
+  version: 2,
   table: depositsTable,
-  tables: [paymentsTable],
+  tables: [paymentsTable, depositRefundsTable],
   kind: 'deposit-',
   key: ({ data }) => data.depositId,
-  reads: ({ data }) => ('paymentId' in data ? [rowKey(paymentsTable, data.depositId, data.paymentId)] : []),
+  reads: ({ data }) => {
+    if ('paymentId' in data) return [rowKey(paymentsTable, data.depositId, data.paymentId)]
+    return 'refundId' in data ? [rowKey(depositRefundsTable, data.refundId)] : []
+  },
   on: {
     DepositOpened: (event, deposit, context) => {
       checkNamedDeposit(event, deposit, context)
@@ -356,5 +390,202 @@ export const depositRules = invariant({
     DepositFailed: changing(() => ({ state: 'closed' })),
     DepositChangeReported: changing(() => ({})),
     DepositChangeReviewed: changing(() => ({})),
+    DepositRefundRequested: changing(({ data, position }, { creditedMicros }, { rows, report }) => {
+      const { refundId, depositId, amountCents, reference } = data
+      if (refundId !== depositRefundIdOf(depositId, reference))
+        report('refund-of-another-reason', 'the id of the refund is not the one of its deposit and reason')
+      if (rows.get(depositRefundsTable, [refundId]) !== undefined)
+        report('refund-requested-twice', `refund ${refundId} was requested before`)
+      if (centsToMicros(amountCents) > creditedMicros)
+        report(
+          'refund-above-credit',
+          `it refunds ${inDollars(centsToMicros(amountCents))} of ${inDollars(creditedMicros)}`,
+        )
+      rows.put(depositRefundsTable, { refundId, depositId, state: 'requested', lastPosition: position })
+      return {}
+    }),
+    DepositRefundMade: changing((event, _, context) => {
+      endRefund(event, context)
+      return {}
+    }),
+    DepositRefundRefused: changing((event, _, context) => {
+      endRefund(event, context)
+      return {}
+    }),
+  },
+})
+
+const unmatchedTable = readTable({
+  name: 'audit_unmatched',
+  columns: { itemId: column.text(), reported: column.jsonb<UnmatchedMovement>(), resolved: column.boolean() },
+  key: ['itemId'],
+})
+
+/** The stream of the movement that books an item. */
+const bookingStreamOf = ({ accountId, reference }: Recorded<'UnmatchedMovementResolved'>['data']) =>
+  manualStream({ kind: 'adjustment', accountId: accountId ?? '', reference } as ManualMovement)
+
+/** A movement without a known deposit is reported once, in the stream of its name, and resolved once. A booking precedes it. */
+export const unmatchedRules = invariant({
+  name: 'audit-unmatched',
+  version: 1,
+  table: unmatchedTable,
+  kind: 'unmatched-',
+  key: ({ data }) => data.itemId,
+  reads: ({ data }) =>
+    'accountId' in data && data.accountId !== null ? [rowKey(manualTable, bookingStreamOf(data))] : [],
+  on: {
+    UnmatchedMovementReported: ({ stream, data }, row, { report }) => {
+      if (unmatchedStream(unmatchedIdOf(data)) !== stream || unmatchedIdOf(data) !== data.itemId)
+        report('unmatched-elsewhere', `the item of ${data.reference} is ${unmatchedIdOf(data)}`)
+      if (row !== undefined) report('unmatched-twice', `${data.reference} was reported before`)
+      return { itemId: data.itemId, reported: data, resolved: false }
+    },
+    UnmatchedMovementResolved: ({ stream, data }, row, { rows, report }) => {
+      if (row !== undefined && row.reported.reference !== data.reference)
+        report('unmatched-of-another', `item ${data.itemId} is ${row.reported.reference}`)
+      const booking = data.accountId === null ? null : rows.get(manualTable, [bookingStreamOf(data)])
+      if (booking !== null && booking?.state !== 'applied')
+        report('unmatched-unbooked', `it says that it is booked to ${data.accountId}, which it is not`)
+      if (
+        booking &&
+        row &&
+        (booking.recorded.amountMicros !== row.reported.amountMicros || row.reported.currency !== 'usd')
+      )
+        report('unmatched-amount', `its booking moves ${inDollars(booking.recorded.amountMicros)}`)
+      if (row === undefined || unmatchedStream(data.itemId) !== stream)
+        report('unmatched-unknown', `item ${data.itemId} was not reported`)
+      if (row?.resolved) report('unmatched-resolved-twice', `item ${data.itemId} was resolved before`)
+      return row && { ...row, resolved: true }
+    },
+  },
+})
+
+/** The automatic top-up of a wallet, as its events say. */
+export const topupsTable = readTable({
+  name: 'audit_topups',
+  columns: {
+    accountId: column.text(),
+    methodReference: nullable(column.text()),
+    /** Null: it is off. */
+    monthlyMaxCents: nullable(column.bigint()),
+    amountCents: nullable(column.bigint()),
+    requests: column.bigint(),
+    failures: column.bigint(),
+    month: column.text(),
+    monthCents: column.bigint(),
+    openTopupId: nullable(column.text()),
+    openCents: column.bigint(),
+    lastPosition: column.bigint(),
+  },
+  key: ['accountId'],
+})
+
+type TopupRow = RowOf<typeof topupsTable>
+type TopupRecord = Recorded<TopupEvent['type']>
+
+const noTopup = (accountId: string): TopupRow => ({
+  accountId,
+  methodReference: null,
+  monthlyMaxCents: null,
+  amountCents: null,
+  requests: 0,
+  failures: 0,
+  month: '',
+  monthCents: 0,
+  openTopupId: null,
+  openCents: 0,
+  lastPosition: 0,
+})
+
+/** A check that the event is of the account of its stream, and the changes of its row. */
+const ofTopup =
+  <Event extends TopupRecord>(
+    changes: (event: Event, row: TopupRow, context: Context) => Partial<TopupRow>,
+  ) =>
+  (event: Event, before: TopupRow | undefined, context: Context): TopupRow => {
+    const { accountId } = event.data
+    if (subjectOf(event) !== accountId)
+      context.report('topup-elsewhere', `it is about the top-up of ${accountId}`)
+    const row = before ?? noTopup(accountId)
+    return { ...row, ...changes(event, row, context) }
+  }
+
+const checkOpen = (topupId: string, { openTopupId }: TopupRow, { report }: Context): void => {
+  if (openTopupId !== topupId) report('topup-not-open', `top-up ${topupId} is not open`)
+}
+
+/**
+ * An automatic top-up is requested only while it is on and a card is saved, one at a time, and never above the maximum
+ * of a month. It is paid once, after its deposit was credited, or fails once.
+ */
+export const topupRules = invariant({
+  name: 'audit-topups',
+  version: 1,
+  table: topupsTable,
+  kind: 'topup-',
+  key: ({ data }) => data.accountId,
+  reads: ({ data }) =>
+    'topupId' in data
+      ? [rowKey(depositsTable, topupDepositIdOf(data.accountId as AccountId, data.topupId))]
+      : [],
+  on: {
+    PaymentMethodSaved: ofTopup(({ data: { methodReference } }) => ({ methodReference, failures: 0 })),
+    PaymentMethodRemoved: ofTopup(({ data }, { methodReference }, { report }) => {
+      if (methodReference !== data.methodReference)
+        report('topup-card-unknown', `the saved card is ${methodReference ?? 'none'}`)
+      return { methodReference: null }
+    }),
+    TopupSettingsChanged: ofTopup(({ data: { monthlyMaxCents, amountCents } }) => ({
+      monthlyMaxCents,
+      amountCents,
+      failures: 0,
+    })),
+    TopupTurnedOff: ofTopup(({ data }, { monthlyMaxCents, failures }, { report }) => {
+      if (monthlyMaxCents === null) report('topup-off-twice', 'it was off before')
+      if (data.reason === 'failures' && failures < maxFailures)
+        report('topup-off-early', `it failed ${failures} times in a row`)
+      return { monthlyMaxCents: null }
+    }),
+    TopupRequested: ofTopup((event, row, { report }) => {
+      const { accountId, topupId, depositId, amountCents } = event.data
+      const requests = row.requests + 1
+      if (topupId !== topupIdOf(accountId as AccountId, requests))
+        report('topup-id', `it is not the id of top-up ${requests} of ${accountId}`)
+      if (depositId !== topupDepositIdOf(accountId as AccountId, topupId))
+        report('topup-deposit', `deposit ${depositId} is not the one of ${topupId}`)
+      if (row.monthlyMaxCents === null || row.methodReference === null)
+        report('topup-off', 'it is off, or no card is saved')
+      if (row.openTopupId !== null) report('topup-open', `top-up ${row.openTopupId} is open`)
+      if (row.amountCents !== null && row.amountCents !== amountCents)
+        report('topup-amount', `the set amount is ${inDollars(centsToMicros(row.amountCents))}`)
+      const month = event.metadata.recordedAt.slice(0, 7)
+      const monthCents = (row.month === month ? row.monthCents : 0) + amountCents
+      if (row.monthlyMaxCents !== null && monthCents > row.monthlyMaxCents)
+        report('topup-above-maximum', `the top-ups of ${month} are above the maximum`)
+      return {
+        requests,
+        month,
+        monthCents,
+        openTopupId: topupId,
+        openCents: amountCents,
+        lastPosition: event.position,
+      }
+    }),
+    TopupPaid: ofTopup(({ data: { accountId, topupId } }, row, context) => {
+      checkOpen(topupId, row, context)
+      const deposit = context.rows.get(depositsTable, [topupDepositIdOf(accountId as AccountId, topupId)])
+      if (!deposit || deposit.creditedMicros < centsToMicros(row.openCents))
+        context.report('topup-uncredited', 'its deposit is not credited')
+      return { openTopupId: null, failures: 0 }
+    }),
+    TopupFailed: ofTopup(({ data: { topupId, amountCents, failures } }, row, context) => {
+      checkOpen(topupId, row, context)
+      if (amountCents !== row.openCents)
+        context.report('topup-failed-amount', `it requested ${inDollars(centsToMicros(row.openCents))}`)
+      if (failures !== row.failures + 1)
+        context.report('topup-failures', `it is failure ${row.failures + 1} in a row`)
+      return { openTopupId: null, failures, monthCents: row.monthCents - row.openCents }
+    }),
   },
 })

@@ -2,6 +2,7 @@ import type { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
 import { type AccountState, isKeyActive, type KeyState } from './fold.ts'
@@ -47,6 +48,20 @@ export const decideBlock = (
 export const decideUnblock = (state: AccountState): AccountDecision => {
   if (!state) return unknownAccount
   return state.blocked ? decided({ type: 'AccountUnblocked', data: {} }) : decided()
+}
+
+/**
+ * Sets or removes (null) the available balance below which the account is notified. Refusal: `unknown_account`.
+ * @throws RangeError for an invalid threshold
+ */
+export const decideLowBalance = (state: AccountState, thresholdCents: number | null): AccountDecision => {
+  if (thresholdCents !== null && !(thresholdCents > 0))
+    throw new RangeError(`${thresholdCents} is no threshold in cents`)
+  if (!state) return unknownAccount
+  const thresholdMicros = thresholdCents === null ? null : centsToMicros(thresholdCents)
+  return state.lowBalanceMicros === thresholdMicros
+    ? decided()
+    : decided({ type: 'LowBalanceThresholdSet', data: { thresholdMicros } })
 }
 
 const isCap = (dailyCapCents: number | null): boolean =>

@@ -7,6 +7,7 @@ import {
   group,
   id,
   list,
+  micros,
   oneOf,
   orAbsent,
   orNull,
@@ -83,6 +84,16 @@ export const keyRevoked = defineEvent('KeyRevoked', {
   fields: { keyId },
 })
 
+export const lowBalanceThresholdSet = defineEvent('LowBalanceThresholdSet', {
+  stream,
+  means: 'The account chose the available balance below which it is notified.',
+  fields: {
+    thresholdMicros: orNull(
+      micros('above 0', 'each fall of the available balance below it is notified once; null: none is'),
+    ),
+  },
+})
+
 export const accountCommitmentsAdopted = defineEvent('AccountCommitmentsAdopted', {
   stream,
   means:
@@ -106,6 +117,7 @@ export type KeyIssued = EventOf<typeof keyIssued>
 export type KeyExpirySet = EventOf<typeof keyExpirySet>
 export type KeyCapped = EventOf<typeof keyCapped>
 export type KeyRevoked = EventOf<typeof keyRevoked>
+export type LowBalanceThresholdSet = EventOf<typeof lowBalanceThresholdSet>
 export type AccountCommitmentsAdopted = EventOf<typeof accountCommitmentsAdopted>
 
 export const accountEventDefinitions = [
@@ -116,6 +128,7 @@ export const accountEventDefinitions = [
   keyExpirySet,
   keyCapped,
   keyRevoked,
+  lowBalanceThresholdSet,
   accountCommitmentsAdopted,
 ] as const
 export type AccountEvent = EventOf<(typeof accountEventDefinitions)[number]>

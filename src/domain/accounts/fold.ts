@@ -50,6 +50,8 @@ export type AccountState = {
   readonly blocked: boolean
   /** Commits to its e-mail in the vault; null for an account of an older release. */
   readonly emailCommitment: string | null
+  /** A fall of the available balance below it is notified; null: no fall is. */
+  readonly lowBalanceMicros: number | null
   readonly keys: ImmutableMap<KeyId, KeyState>
 } | null
 
@@ -57,7 +59,7 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
   if (event.type === 'AccountCreated') {
     if (state) throw new Error(`account ${event.data.accountId} was created twice`)
     const { reseller, emailCommitment = null } = event.data
-    return { reseller, blocked: false, emailCommitment, keys: ImmutableMap() }
+    return { reseller, blocked: false, emailCommitment, lowBalanceMicros: null, keys: ImmutableMap() }
   }
   if (!state) throw new Error(`${event.type} on an account that was never created`)
   const changeKey = (keyId: string, change: Partial<KeyState>) => {
@@ -95,6 +97,8 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
       return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
     case 'KeyRevoked':
       return changeKey(event.data.keyId, { revoked: true })
+    case 'LowBalanceThresholdSet':
+      return { ...state, lowBalanceMicros: event.data.thresholdMicros }
     case 'AccountCommitmentsAdopted': {
       const { emailCommitment, keys } = event.data
       return {

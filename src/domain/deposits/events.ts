@@ -146,6 +146,39 @@ export const depositChangeReviewed = defineEvent('DepositChangeReviewed', {
 })
 export type DepositChangeReviewed = EventOf<typeof depositChangeReviewed>
 
+const refundFields = { ...idFields, refundId: text('the refund, by its deposit and reason') }
+
+export const depositRefundRequested = defineEvent('DepositRefundRequested', {
+  stream,
+  means:
+    'An operator decided to refund a payment at its provider. The provider is called after this event, and no money moved yet.',
+  fields: {
+    ...refundFields,
+    amountCents: cents('above 0', 'the refunded amount'),
+    reference: text("the operator's reason: a deposit is refunded once for a reason"),
+  },
+})
+export type DepositRefundRequested = EventOf<typeof depositRefundRequested>
+
+export const depositRefundMade = defineEvent('DepositRefundMade', {
+  stream,
+  means:
+    'The provider made the requested refund. Its movements are booked by its id, as those of a refund in the dashboard.',
+  fields: { ...refundFields, providerRefundId: text("the refund's id at the provider") },
+})
+export type DepositRefundMade = EventOf<typeof depositRefundMade>
+
+export const depositRefundRefused = defineEvent('DepositRefundRefused', {
+  stream,
+  means:
+    'The requested refund was not made, and no money moved. `DepositChangeReported` shows it to operators.',
+  fields: {
+    ...refundFields,
+    code: text("the provider's error code, or `insufficient_balance`: the wallet no longer covers it"),
+  },
+})
+export type DepositRefundRefused = EventOf<typeof depositRefundRefused>
+
 export const depositEventDefinitions = [
   depositOpened,
   depositInvoiceCreated,
@@ -157,5 +190,8 @@ export const depositEventDefinitions = [
   depositFailed,
   depositChangeReported,
   depositChangeReviewed,
+  depositRefundRequested,
+  depositRefundMade,
+  depositRefundRefused,
 ] as const
 export type DepositEvent = EventOf<(typeof depositEventDefinitions)[number]>

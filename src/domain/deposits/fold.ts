@@ -37,6 +37,14 @@ export type Deposit = {
   readonly creditedMicros: number
   /** What the provider reported and no other event books, ordered by number. The numbers begin at 1. */
   readonly changes: readonly DepositChange[]
+  /** The refunds that operators requested, by id. Refunds that were made at the provider alone are not among them. */
+  readonly refunds: ImmutableMap<string, RequestedRefund>
+}
+export type RequestedRefund = {
+  readonly amountCents: number
+  readonly reference: string
+  /** `requested`: the provider may not know it yet. */
+  readonly status: 'requested' | 'made' | 'refused'
 }
 type DepositChange = GatewayChange & { readonly reviewed: boolean }
 /** Null before it was opened. */
@@ -110,6 +118,20 @@ const evolveOpen = (
       const changes = deposit.changes.with(number - 1, { ...deposit.changes[number - 1]!, reviewed: true })
       return { ...deposit, changes }
     }
+    case 'DepositRefundRequested': {
+      const { refundId, amountCents, reference } = event.data
+      if (deposit.refunds.has(refundId)) throw new Error(`refund ${refundId} was requested twice`)
+      const refund = { amountCents, reference, status: 'requested' } as const
+      return { ...deposit, refunds: deposit.refunds.set(refundId, refund) }
+    }
+    case 'DepositRefundMade':
+    case 'DepositRefundRefused': {
+      const { refundId } = event.data
+      const refund = deposit.refunds.get(refundId)
+      if (!refund) throw new Error(`refund ${refundId} was not requested`)
+      const status = event.type === 'DepositRefundMade' ? 'made' : 'refused'
+      return { ...deposit, refunds: deposit.refunds.set(refundId, { ...refund, status }) }
+    }
     default: {
       const unknown: never = event
       throw new Error(`unknown deposit event ${JSON.stringify(unknown)}`)
@@ -129,6 +151,7 @@ const evolve: Fold<DepositState, DepositEvent>['evolve'] = (before, event) => {
       payments: ImmutableMap(),
       creditedMicros: 0,
       changes: [],
+      refunds: ImmutableMap(),
     }
   }
   if (!before) throw new Error(`${event.type} before the deposit was opened`)

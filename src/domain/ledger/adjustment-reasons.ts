@@ -1,5 +1,10 @@
-/** Why a wallet is adjusted: by an operator, or because the payer's bank took a payment back. */
-export const adjustmentReasons = ['correction', 'goodwill', 'chargeback'] as const
+import { reversalReasons } from '../payments/payments.ts'
+
+/**
+ * Why a wallet is adjusted: by an operator, because the payer's bank took a payment back (`chargeback`), or because the
+ * payment was refunded at its provider (`deposit_refund`).
+ */
+export const adjustmentReasons = ['correction', 'goodwill', ...reversalReasons] as const
 export type AdjustmentReason = (typeof adjustmentReasons)[number]
 
 /**
@@ -8,3 +13,7 @@ export type AdjustmentReason = (typeof adjustmentReasons)[number]
  */
 export const customerAdjustmentReasons = ['payment', ...adjustmentReasons] as const
 export type CustomerAdjustmentReason = (typeof customerAdjustmentReasons)[number]
+
+/** Whether the money moved at a payment gateway: the movement names the gateway, and its shortfall becomes a debt. */
+export const isAtGateway = (reason: CustomerAdjustmentReason): boolean =>
+  (reversalReasons as readonly string[]).includes(reason)

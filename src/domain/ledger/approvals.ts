@@ -54,17 +54,34 @@ const refund = group(
   },
   'A refund of an order.',
 )
+const depositRefund = group(
+  {
+    kind: exactly('deposit_refund', 'of a payment, at its provider'),
+    accountId: id('acc', 'the account of the wallet'),
+    depositId: id('dep', 'the deposit'),
+    refundId: text('the refund'),
+    amountCents: cents('above 0', 'the refunded amount'),
+    reference: text('the reason'),
+  },
+  'A refund of a deposit to the payer.',
+)
 const setting = group(
   { kind: exactly('setting', 'of four eyes'), limitCents },
   'A higher limit than the present one.',
 )
-const proposed = either([movement, refund, setting], 'the proposed action, which needs an approval')
+const proposed = either(
+  [movement, refund, depositRefund, setting],
+  'the proposed action, which needs an approval',
+)
 /** An action that one operator proposes to another. */
 export type ProposedAction = (typeof proposed)['_output']
 export type ProposedRefund = Extract<ProposedAction, { readonly kind: 'refund' }>
+export type ProposedDepositRefund = Extract<ProposedAction, { readonly kind: 'deposit_refund' }>
 
 const proposalId = id('prp', 'the proposal')
-const by = anyId('the operator: `stf_…` of the console, or `operator:` and a name on the command line')
+const by = anyId(
+  'the operator: `stf_…` of the console, or `operator:` and a name on the command line; `acc_…`: a reseller that proposed a movement of its customer',
+)
 
 export const proposalMade = defineEvent('ProposalMade', {
   stream,
@@ -118,7 +135,7 @@ export const approvalLimitsFold: Fold<ApprovalLimits, FourEyesSet> = {
 export type Proposal = {
   readonly proposalId: string
   readonly what: ProposedAction
-  /** The operator who proposed it. */
+  /** The operator or the reseller who proposed it. */
   readonly by: string
   readonly proposedAtMs: number
   readonly expiresAtMs: number

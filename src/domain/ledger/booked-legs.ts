@@ -1,3 +1,4 @@
+import { reversalReasons } from '../payments/payments.ts'
 import type { LedgerEvent } from './events.ts'
 import type { StatementLineBooked } from './statement-lines.ts'
 
@@ -46,7 +47,7 @@ const customerDebt = 'assets:receivable:customer:{customerId}'
 
 const refundSource = { source: ['refund'] }
 const depositSources = { source: ['deposit', 'manual'] }
-const chargebackReason = { reason: ['chargeback'] }
+const gatewayReasons = { reason: reversalReasons }
 const manualReasons = { reason: ['correction', 'goodwill'] }
 
 type BookedEventType = (LedgerEvent | StatementLineBooked)['type']
@@ -63,13 +64,13 @@ export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>>
     reseller(ownUse, minusAmount, refundSource),
   ],
   WalletAdjusted: [
-    service(gateway, amount, chargebackReason),
+    service(gateway, amount, gatewayReasons),
     service(adjustments, amount, manualReasons),
     service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     service(debt, { debtChangeMicros: 1, receivableMicros: 1 }),
     reseller(serviceWallet, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
     reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: -1 }),
-    reseller(funding, minusAmount, chargebackReason),
+    reseller(funding, minusAmount, gatewayReasons),
     reseller(adjustmentRevenue, minusAmount, manualReasons),
   ],
   WalletDebited: [
@@ -112,7 +113,7 @@ export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>>
   ],
   CustomerAdjusted: [
     reseller('assets:gateway:manual', amount, { reason: ['payment'] }),
-    reseller(gateway, amount, chargebackReason),
+    reseller(gateway, amount, gatewayReasons),
     reseller(adjustments, amount, manualReasons),
     reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: 1 }),

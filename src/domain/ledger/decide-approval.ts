@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { type Appends, type CommandDecision, type Refused, refused } from '../../kernel/decider.ts'
-import type { Actor } from '../../kernel/event.ts'
+import { type Actor, accountOf } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
@@ -11,6 +11,7 @@ import {
   type Proposal,
   type ProposalEvent,
   type ProposedAction,
+  type ProposedDepositRefund,
   type ProposedRefund,
 } from './approvals.ts'
 import { manualStream } from './decide-manual.ts'
@@ -27,14 +28,24 @@ export const operatorOf = (actor: Actor): string | null => {
   return actor.kind === 'session' && actor.subjectId.startsWith('stf_') ? actor.subjectId : null
 }
 
+/** Who may propose an action: an operator, or a reseller for the credit of its own customer. Null: the actor may not. */
+export const proposerOf = (actor: Actor, proposedAction: ProposedAction): string | null => {
+  const operatorId = operatorOf(actor)
+  if (operatorId !== null || proposedAction.kind !== 'customer') return operatorId
+  return accountOf(actor) === proposedAction.accountId ? proposedAction.accountId : null
+}
+
 /**
  * The same movement or refund has the same proposal id. A refund's proposal id comes from its refund id. A proposal of
  * a setting has an id of its own.
  */
 export const proposalIdOf = (
-  proposedAction: ManualMovement | Pick<ProposedRefund, 'kind' | 'refundId'>,
+  proposedAction:
+    | ManualMovement
+    | Pick<ProposedRefund, 'kind' | 'refundId'>
+    | Pick<ProposedDepositRefund, 'kind' | 'refundId'>,
 ): string =>
-  proposedAction.kind === 'refund'
+  proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund'
     ? deriveId('prp', [proposedAction.refundId])
     : deriveId('prp', [proposedAction.accountId, manualStream(proposedAction)])
 
@@ -45,6 +56,7 @@ export const proposedText = (proposedAction: ProposedAction): string =>
 /** The amount of a movement, or the larger side of a refund, micro-dollars; null for a setting. */
 export const proposedSizeMicros = (proposedAction: ProposedAction): number | null => {
   if (proposedAction.kind === 'setting') return null
+  if (proposedAction.kind === 'deposit_refund') return centsToMicros(proposedAction.amountCents)
   if (proposedAction.kind !== 'refund') return Math.abs(proposedAction.amountMicros)
   return centsToMicros(Math.max(proposedAction.amountCents, proposedAction.costCents ?? 0))
 }
@@ -79,8 +91,8 @@ const propose = (
   proposedAction: ProposedAction,
   { actor, nowMs }: CommandContext,
 ): CommandDecision<ApprovalAnswer> => {
-  const operatorId = operatorOf(actor)
-  if (operatorId === null) throw new Error(`${JSON.stringify(actor)} is no operator, and moves by hand`)
+  const proposer = proposerOf(actor, proposedAction)
+  if (proposer === null) throw new Error(`${JSON.stringify(actor)} may not propose ${proposedAction.kind}`)
   if (isOpen(proposal, nowMs)) {
     const isSameProposal = proposedText(proposal.what) === proposedText(proposedAction)
     return {
@@ -91,7 +103,7 @@ const propose = (
     }
   }
   const expiresAtMs = nowMs + proposalLifetimeMs
-  const proposalFields = { proposalId, what: proposedAction, by: operatorId } as const
+  const proposalFields = { proposalId, what: proposedAction, by: proposer } as const
   return {
     appends: [append({ type: 'ProposalMade', data: { ...proposalFields, expiresAt: isoTime(expiresAtMs) } })],
     answer: {

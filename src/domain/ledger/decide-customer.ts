@@ -4,6 +4,7 @@ import type { CustomerOrder } from '../shared/order-terms.ts'
 import {
   type AlreadyApplied,
   type AlreadyDebited,
+  decideSpending,
   type InsufficientBalance,
   insufficientBalance,
   type LedgerDecision,
@@ -11,7 +12,6 @@ import {
   positive,
   refuseIfApplied,
   type SpendCapReached,
-  spendCapReached,
 } from './decide.ts'
 import type {
   CustomerAdjusted,
@@ -119,12 +119,12 @@ export const decideCustomerCharge = (
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = notNegative(centsToMicros(order.amountCents))
   const costMicros = notNegative(centsToMicros(order.costCents))
-  const capRefusal = spendCapReached(
+  const spending = decideSpending(
     state,
     { keyId: capKeyOf(order), amountMicros: costMicros, capCents },
     nowMs,
   )
-  if (capRefusal) return refused(capRefusal)
+  if ('outcome' in spending) return spending
   const wallet = take(state, costMicros)
   if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))
   const { customerId, amountCents } = order
@@ -142,6 +142,7 @@ export const decideCustomerCharge = (
       order,
       amountMicros,
       costMicros,
+      ...spending,
       creditAfterMicros: customer.afterMicros,
       availableAfterMicros: wallet.afterMicros,
     },

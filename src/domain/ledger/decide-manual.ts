@@ -71,7 +71,7 @@ type MovementDecision = LedgerDecision<
   AlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
 >
 
-/** Only a chargeback of a deposit names a deposit. Otherwise the event has no such field. */
+/** Only a chargeback or a refund of a deposit names a deposit. Otherwise the event has no such field. */
 const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
   depositId === undefined ? {} : { depositId }
 

@@ -13,7 +13,15 @@ import type {
 } from './events.ts'
 import type { LedgerState } from './fold.ts'
 import { capKeyOf, spentMicros } from './fold.ts'
-import { adjust, credit, type Movement, movementKey, recallMovement, take } from './movements.ts'
+import {
+  adjust,
+  credit,
+  type Movement,
+  movementKey,
+  reachedCapLevels,
+  recallMovement,
+  take,
+} from './movements.ts'
 
 /** The result of a decision on a wallet: one event, or a refusal. */
 export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<
@@ -123,10 +131,10 @@ export const decideAdjustment = (
 }
 
 /**
- * The refusal of an order that would exceed the key's cap; null if the key may spend this much, also up to the cap
- * exactly.
+ * Whether an order fits the key's cap. It may reach the cap exactly. Refusal: `spend_cap_reached`. Otherwise the fields
+ * of the debit that report how much of the cap is spent.
  */
-export const spendCapReached = (
+export const decideSpending = (
   state: LedgerState,
   spending: {
     readonly keyId: string | null
@@ -134,17 +142,19 @@ export const spendCapReached = (
     readonly capCents: number | null
   },
   nowMs: number,
-): SpendCapReached | null => {
+): Refused<SpendCapReached> | Pick<WalletDebited['data'], 'keyCap'> => {
   const { keyId, amountMicros, capCents } = spending
-  if (capCents === null || keyId === null) return null
-  const spent = spentMicros(state.spend, keyId, nowMs)
-  if (spent + amountMicros <= centsToMicros(capCents)) return null
-  return {
-    code: 'spend_cap_reached',
-    capCents,
-    spentCents: microsToCentsFloor(spent),
-    amountCents: microsToCentsFloor(amountMicros),
-  }
+  if (capCents === null || keyId === null) return {}
+  const before = spentMicros(state.spend, keyId, nowMs)
+  const keyCap = { capCents, spentMicros: before + amountMicros }
+  if (keyCap.spentMicros > centsToMicros(capCents))
+    return refused({
+      code: 'spend_cap_reached',
+      capCents,
+      spentCents: microsToCentsFloor(before),
+      amountCents: microsToCentsFloor(amountMicros),
+    })
+  return reachedCapLevels(keyCap).length > 0 ? { keyCap } : {}
 }
 
 type DebitInput = {
@@ -166,13 +176,13 @@ export const decideDebit = (
   const debit = recallMovement(state, movementKey.debit(order.orderId))
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = positive(centsToMicros(order.amountCents))
-  const capRefusal = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
-  if (capRefusal) return refused(capRefusal)
+  const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
+  if ('outcome' in spending) return spending
   const debited = take(state, amountMicros)
   if (!debited) return refused(insufficientBalance(state.availableMicros, amountMicros))
   return movementDecision({
     type: 'WalletDebited',
-    data: { order, amountMicros, availableAfterMicros: debited.afterMicros },
+    data: { order, amountMicros, ...spending, availableAfterMicros: debited.afterMicros },
   })
 }
 

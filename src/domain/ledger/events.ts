@@ -1,6 +1,8 @@
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import {
   anyId,
+  cents,
+  group,
   id,
   micros,
   oneOf,
@@ -86,6 +88,17 @@ export const customerCredited = defineEvent('CustomerCredited', {
 
 export type CustomerCredited = EventOf<typeof customerCredited>
 
+/** The key's cap, on the debits that leave 80 % of it or more spent: `key.cap_reached` is due. */
+const keyCap = orAbsent(
+  group(
+    {
+      capCents: cents('0 or more', 'the spending limit of the key in any 24 hours'),
+      spentMicros: micros('0 or more', 'what its orders cost in these 24 hours, including this one'),
+    },
+    "the key's daily cap; only if 80 % of it or more is spent. Absent before 0.2.0",
+  ),
+)
+
 export const customerCharged = defineEvent('CustomerCharged', {
   stream: customerStream,
   means:
@@ -95,6 +108,7 @@ export const customerCharged = defineEvent('CustomerCharged', {
     order: wholeOrder,
     amountMicros: micros('0 or more', "the customer's price; 0 when the reseller gives it away"),
     costMicros: micros('0 or more', "the debit of the reseller's wallet"),
+    keyCap,
     ...customerAfter,
   },
 })
@@ -121,16 +135,18 @@ export type CustomerRefunded = EventOf<typeof customerRefunded>
 
 export const customerAdjusted = defineEvent('CustomerAdjusted', {
   stream: customerStream,
-  means: "A customer's credit was adjusted manually, or by a chargeback.",
+  means: "A customer's credit was adjusted manually, or by a chargeback or a refund at the provider.",
   fields: {
     ...customer,
-    reference: text("the operator's text, or the chargeback's id: it moves a customer's credit once"),
+    reference: text(
+      "the operator's text, or the id of the chargeback or the refund: it moves a customer's credit once",
+    ),
     reason: oneOf(customerAdjustmentReasons, 'why'),
-    gateway: orNull(text('the gateway of a chargeback; null for other reasons')),
+    gateway: orNull(text('the gateway of a chargeback or a refund at the provider; null for other reasons')),
     depositId: orAbsent(
       id(
         'dep',
-        'the deposit whose payment was charged back; absent for manual adjustments, and for chargebacks before 0.2.0',
+        'the deposit whose payment was charged back or refunded; absent for manual adjustments, and for chargebacks before 0.2.0',
       ),
     ),
     amountMicros: micros('either sign', 'positive: an increase of the credit, negative: a decrease'),
@@ -184,15 +200,17 @@ export type WalletCredited = EventOf<typeof walletCredited>
 
 export const walletAdjusted = defineEvent('WalletAdjusted', {
   stream,
-  means: 'A wallet was adjusted manually, or by a chargeback.',
+  means: 'A wallet was adjusted manually, or by a chargeback or a refund at the provider.',
   fields: {
-    reference: text("the operator's text, or the chargeback's id: it moves the wallet once"),
+    reference: text(
+      "the operator's text, or the id of the chargeback or the refund: it moves the wallet once",
+    ),
     reason: oneOf(adjustmentReasons, 'why'),
-    gateway: orNull(text('the gateway of a chargeback; null for other reasons')),
+    gateway: orNull(text('the gateway of a chargeback or a refund at the provider; null for other reasons')),
     depositId: orAbsent(
       id(
         'dep',
-        'the deposit whose payment was charged back; absent for manual adjustments, and for chargebacks before 0.2.0',
+        'the deposit whose payment was charged back or refunded; absent for manual adjustments, and for chargebacks before 0.2.0',
       ),
     ),
     amountMicros: micros('either sign', 'positive: an increase of the wallet, negative: a decrease'),
@@ -206,7 +224,7 @@ export type WalletAdjusted = EventOf<typeof walletAdjusted>
 export const walletDebited = defineEvent('WalletDebited', {
   stream,
   means: 'An order was paid from the wallet; it carries the whole order.',
-  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'the debited amount'), ...after },
+  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'the debited amount'), keyCap, ...after },
 })
 
 export type WalletDebited = EventOf<typeof walletDebited>

@@ -19,9 +19,11 @@ const stream = 'deposit-{deposit}'
 const reference = text(
   "the operator's reference, which is permanently used for the account and the kind of movement",
 )
-const gateway = orNull(text('the gateway of a chargeback; null for other reasons'))
+const gateway = orNull(
+  text('the gateway of a chargeback or a refund at the provider; null for other reasons'),
+)
 const depositId = orAbsent(
-  id('dep', 'the deposit whose payment was charged back; absent for a manual movement'),
+  id('dep', 'the deposit whose payment was charged back or refunded; absent for a manual movement'),
 )
 const signedAmount = micros('either sign', 'positive: an increase, negative: a decrease')
 
@@ -39,7 +41,10 @@ export const movement = either(
     ),
     group(
       {
-        kind: exactly('adjustment', 'a correction, goodwill or chargeback of the wallet'),
+        kind: exactly(
+          'adjustment',
+          'a correction, goodwill, chargeback or refund at the provider, of the wallet',
+        ),
         accountId: id('acc', 'the account of the wallet'),
         reference,
         reason: oneOf(adjustmentReasons, 'why'),

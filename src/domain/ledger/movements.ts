@@ -1,4 +1,7 @@
+import { compactUuid } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
 import { dropExpired, findRemembered, type Remembered, remember } from '../../kernel/recent-ids.ts'
+import { type CustomerAdjustmentReason, isAtGateway } from './adjustment-reasons.ts'
 import type { CustomerEvent, LedgerEvent } from './events.ts'
 
 /** What an event changes, micro-dollars: the wallet's available part, the open holds, the account's debt. */
@@ -42,6 +45,31 @@ export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: n
     }
   }
 }
+
+/** The id of the transaction of an event: `GET /wallet/transactions`. */
+export const transactionIdOf = (eventId: string): string => `txn_${compactUuid(eventId)}`
+
+/**
+ * Whether an event takes the available balance from the threshold or above it to below it. Only the next rise to the
+ * threshold makes another such fall possible.
+ */
+export const fallsBelow = (event: LedgerEvent, thresholdMicros: number): boolean => {
+  const { availableAfterMicros: after } = event.data
+  return after < thresholdMicros && after - movementOf(event).availableMicros >= thresholdMicros
+}
+
+/** The parts of a key's daily cap, percent, that are notified once a day. */
+const capLevels = [80, 100] as const
+export type CapLevel = (typeof capLevels)[number]
+
+/** The notified parts of a cap that the spending has reached, in rising order. */
+export const reachedCapLevels = ({
+  capCents,
+  spentMicros,
+}: {
+  readonly capCents: number
+  readonly spentMicros: number
+}): readonly CapLevel[] => capLevels.filter((level) => spentMicros >= (centsToMicros(capCents) / 100) * level)
 
 /** What an event changes in a customer's credit and in its debt to the reseller, micro-dollars. */
 export const customerMovementOf = (event: CustomerEvent): Purse => {
@@ -204,7 +232,7 @@ const walletDebtChangeOf = (data: {
  */
 export type Purse = {
   readonly availableMicros: number
-  /** The debt after a chargeback that the balance did not cover. */
+  /** The debt after a chargeback or a refund at the provider that the balance did not cover. */
   readonly receivableMicros: number
 }
 
@@ -227,17 +255,17 @@ export const take = (purse: Purse, amountMicros: number): { readonly afterMicros
   amountMicros > purse.availableMicros ? null : { afterMicros: purse.availableMicros - amountMicros }
 
 /**
- * Moves a signed amount. A positive amount pays a debt first. A chargeback has happened even if the balance does not
- * cover it, so the uncovered part becomes a debt. For any other reason the result is null if the balance does not cover
- * the amount.
+ * Moves a signed amount. A positive amount pays a debt first. A chargeback or a refund at the provider has happened even
+ * if the balance does not cover it, so the uncovered part becomes a debt. For any other reason the result is null if
+ * the balance does not cover the amount.
  */
 export const adjust = (
   purse: Purse,
-  { amountMicros, reason }: { readonly amountMicros: number; readonly reason: string },
+  { amountMicros, reason }: { readonly amountMicros: number; readonly reason: CustomerAdjustmentReason },
 ): PurseChange | null => {
   if (amountMicros > 0) return credit(purse, amountMicros)
   const uncoveredMicros = Math.max(0 - amountMicros - purse.availableMicros, 0)
-  if (uncoveredMicros > 0 && reason !== 'chargeback') return null
+  if (uncoveredMicros > 0 && !isAtGateway(reason)) return null
   return {
     debtChangeMicros: uncoveredMicros,
     afterMicros: purse.availableMicros + amountMicros + uncoveredMicros,

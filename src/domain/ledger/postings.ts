@@ -1,5 +1,6 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { assertSafe } from '../../kernel/money.ts'
+import { isAtGateway } from './adjustment-reasons.ts'
 import { resellerBook, serviceBook } from './books.ts'
 import type { CustomerEvent, LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
 import { customerMovementOf, movementOf } from './movements.ts'
@@ -32,7 +33,7 @@ export const bankAccount = 'assets:bank'
 export const serviceWalletAccount = 'assets:service-wallet'
 /** The reseller's debt to the service after a chargeback, in the reseller's book. */
 export const serviceDebtAccount = 'liabilities:service-debt'
-/** What a reseller's owner paid in: deposits and manual credits, less what chargebacks took back. */
+/** What a reseller's owner paid in: deposits and manual credits, less chargebacks and refunds. */
 export const fundingAccount = 'equity:funding'
 /** Manual adjustments by the service, in the reseller's book. In the service's book they are an expense. */
 export const adjustmentRevenueAccount = (reason: string): string => `revenue:adjustments:${reason}`
@@ -59,7 +60,7 @@ const adjustmentAccount = ({
   reason,
   gateway,
 }: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
-  reason === 'chargeback' ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
+  isAtGateway(reason) ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
 
 /**
  * The counterpart leg in the service's book: the source of the event's amount (a debit) or its destination (a credit).
@@ -131,7 +132,7 @@ const purchaseLeg = (event: LedgerEvent): Leg => {
  * the owner.
  */
 const fundingSource = (event: LedgerEvent): string =>
-  event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
+  event.type === 'WalletAdjusted' && !isAtGateway(event.data.reason)
     ? adjustmentRevenueAccount(event.data.reason)
     : fundingAccount
 

@@ -72,7 +72,10 @@ export type GatewayPayment = {
  */
 export type InvoiceStatus = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
 
-/** Reports of a provider that move no money here and that an operator must review. */
+/**
+ * Reports of a provider that move no money here and that an operator must review. `dispute_adjusted` is no longer
+ * reported: since disputes are booked net, only earlier events have it.
+ */
 export const gatewayChanges = [
   'refunded',
   'other_currency',
@@ -82,6 +85,8 @@ export const gatewayChanges = [
   'payment_undone',
   'dispute_adjusted',
   'chargeback_not_moved',
+  'above_credit',
+  'refund_refused',
 ] as const
 export type GatewayChange = {
   readonly change: (typeof gatewayChanges)[number]
@@ -98,6 +103,13 @@ export type UndonePayment = {
   readonly amount: string | null
 }
 
+/** A refund at the provider that was requested here. */
+export type MadeRefund = {
+  readonly providerRefundId: string
+  /** The argument of a gateway's `fetch`, which reads the movements of the refund. */
+  readonly reference: string
+}
+
 /** An invoice as read from the provider. No other report moves money. */
 export type InvoiceReport = {
   readonly kind: 'invoice'
@@ -112,21 +124,44 @@ export type InvoiceReport = {
   readonly undone?: readonly UndonePayment[]
 }
 
-/** A payment that the payer's bank took back. */
-export type DisputeReport = {
-  readonly kind: 'dispute'
-  readonly disputeId: string
-  readonly invoiceId: string | null
-  readonly depositId: string | null
+/** Why a provider moves a received payment again. */
+export const reversalReasons = ['chargeback', 'deposit_refund'] as const
+export type ReversalReason = (typeof reversalReasons)[number]
+
+/** A movement of the provider's balance, as the provider settled it. */
+export type BalanceMovement = {
+  /** The provider's id of the movement. Its fee is booked once under this id. */
+  readonly transactionId: string
+  /** Lower case ISO 4217: the currency of the balance, which may differ from the payer's currency. */
   readonly currency: string
+  /** Micro-units of the currency. Negative: the money left the balance. */
   readonly amountMicros: number
-  /** `inquiry` moved nothing; `withdrawn` took the money; `reinstated` took it and returned it. */
-  readonly state: 'inquiry' | 'withdrawn' | 'reinstated'
-  /** The total that moved, if it is neither the amount nor 0, e.g. `-12.50 usd`. */
-  readonly adjusted?: string
+  /** Micro-units of the currency, in addition to the amount. Negative: a returned fee. */
+  readonly feeMicros: number
+  /** ISO 8601 UTC. */
+  readonly at: string
+}
+
+/**
+ * A refund or a dispute, with all movements so far. Only these move money here, whatever the status is: a refund that
+ * failed and a dispute that was won have one that returned the money.
+ */
+export type Reversal = {
+  readonly reason: ReversalReason
+  /** The provider's id of the refund or the dispute. */
+  readonly reversalId: string
+  /** In the order of time. */
+  readonly movements: readonly BalanceMovement[]
+}
+
+/** The refunds of a payment, or a dispute about it. */
+export type ReversalReport = {
+  readonly kind: 'reversals'
+  readonly depositId: string | null
+  readonly reversals: readonly Reversal[]
 }
 
 /** A change of a payment after it arrived. */
 export type ChangeReport = GatewayChange & { readonly kind: 'change'; readonly depositId: string | null }
 
-export type GatewayReport = InvoiceReport | DisputeReport | ChangeReport
+export type GatewayReport = InvoiceReport | ReversalReport | ChangeReport

@@ -1,5 +1,5 @@
 import type { CommandDecision } from '../../kernel/decider.ts'
-import { closingDelayMs, endOfPeriodMs, type Period } from '../../kernel/months.ts'
+import { closingDelayMs, type Period } from '../../kernel/months.ts'
 import { periodStream } from '../../kernel/streams.ts'
 import type { PeriodClosed, PeriodCutOff, PeriodState } from './events.ts'
 
@@ -10,12 +10,13 @@ export type CutOffAnswer =
   | { readonly outcome: 'not over'; readonly fromMs: number }
 
 /**
- * The first step of a closing. `nowMs` is the service's clock. A month that is already cut off or closed does not
- * change.
+ * The first step of a closing. `endMs` is the end of the month in the accounting time zone, `nowMs` is the service's
+ * clock. A month that is already cut off or closed does not change: its recorded end remains, whatever the zone is now.
  */
 export const decideCutOff = (
   state: PeriodState,
   period: Period,
+  endMs: number,
   nowMs: number,
 ): CommandDecision<CutOffAnswer> => {
   if (state.status === 'closed') {
@@ -23,7 +24,6 @@ export const decideCutOff = (
     return { appends: [], answer: { outcome: 'closed', closed, closedAtMs } }
   }
   if (state.status === 'cut off') return { appends: [], answer: { outcome: 'cut off' } }
-  const endMs = endOfPeriodMs(period)
   const fromMs = endMs + closingDelayMs
   if (nowMs < fromMs) return { appends: [], answer: { outcome: 'not over', fromMs } }
   const event: PeriodCutOff = {

@@ -48,18 +48,23 @@ export type PeriodEvent = EventOf<(typeof periodEventDefinitions)[number]>
  */
 export type PeriodState =
   | { readonly status: 'open' }
-  | { readonly status: 'cut off' }
-  | { readonly status: 'closed'; readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
+  | { readonly status: 'cut off'; readonly endMs: number }
+  | {
+      readonly status: 'closed'
+      readonly endMs: number
+      readonly closed: PeriodClosed['data']
+      readonly closedAtMs: number
+    }
 
 const evolve: Fold<PeriodState, PeriodEvent>['evolve'] = (state, event) => {
   switch (event.type) {
     case 'PeriodCutOff':
       if (state.status !== 'open') throw new Error(`period ${event.data.period} was cut off twice`)
-      return { status: 'cut off' }
+      return { status: 'cut off', endMs: Date.parse(event.data.endedAt) }
     case 'PeriodClosed':
       if (state.status !== 'cut off')
         throw new Error(`period ${event.data.period} was closed while ${state.status}`)
-      return { status: 'closed', closed: event.data, closedAtMs: event.recordedAtMs }
+      return { status: 'closed', endMs: state.endMs, closed: event.data, closedAtMs: event.recordedAtMs }
     default: {
       const unknown: never = event
       throw new Error(`unknown period event ${JSON.stringify(unknown)}`)
@@ -69,7 +74,7 @@ const evolve: Fold<PeriodState, PeriodEvent>['evolve'] = (state, event) => {
 
 export const periodFold: Fold<PeriodState, PeriodEvent> = {
   name: 'period',
-  version: 1,
+  version: 2,
   initial: { status: 'open' },
   evolve,
 }

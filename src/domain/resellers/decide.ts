@@ -1,10 +1,10 @@
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountState } from '../accounts/fold.ts'
-import { countriesOf, createCatalog, periodsOf } from '../catalog/catalog.ts'
+import { countriesOf, createCatalog, periodsOf, ratesIn } from '../catalog/catalog.ts'
 import type { CatalogState } from '../catalog/product.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
-import type { RetailPrice, Shop, TermsEvent } from './events.ts'
+import type { PriceLimits, RetailPrice, Shop, TermsEvent } from './events.ts'
 import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './limits.ts'
 
@@ -14,10 +14,12 @@ const maxRetailPrices = 5_000
 /** Commits to the sealed credentials. */
 type WithCommitment = { readonly commitment?: string }
 
-/** An operator's change of a reseller's terms. A missing field does not change. Null removes the value. */
+/** A change of a reseller's terms. A missing field does not change. Null removes the value. */
 export type TermsChange = {
   readonly discountBp?: number
   readonly markupMillionths?: number | null
+  /** Null: only operators set the prices of the customers. */
+  readonly priceLimits?: PriceLimits | null
   /** Product ids or old ids; null: every product. */
   readonly sellable?: readonly string[] | null
   readonly shop?: Partial<Shop>
@@ -42,6 +44,8 @@ export type TermsRefusal = {
     | 'invalid_country'
     | 'invalid_period'
     | 'too_many_prices'
+    | 'prices_not_allowed'
+    | 'price_outside_limits'
   /** Names the accepted values. */
   readonly message: string
 }
@@ -181,6 +185,15 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
       assertWithin(markupMillionths, 1, maxMarkupMillionths, 'markup in millionths')
     events.push({ type: 'MarkupChanged', data: { markupMillionths } })
   }
+  const { priceLimits } = change
+  if (priceLimits !== undefined && JSON.stringify(priceLimits) !== JSON.stringify(terms.priceLimits)) {
+    if (priceLimits !== null) {
+      const { fromMillionths, toMillionths } = priceLimits
+      assertWithin(toMillionths, 1, maxMarkupMillionths, 'highest multiple in millionths')
+      assertWithin(fromMillionths, 1, toMillionths, 'lowest multiple in millionths')
+    }
+    events.push({ type: 'PriceLimitsChanged', data: { limits: priceLimits } })
+  }
   if (change.retail) {
     const { unitPriceMicros } = change.retail
     if (unitPriceMicros !== null) assertWithin(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
@@ -198,7 +211,11 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
  * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`.
  * @throws RangeError for figures outside their bounds, which the caller checks first
  */
-export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision => {
+export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision =>
+  decideWith(states, change)
+
+/** `check` throws `TermsRefused` for a change that its author may not make. */
+const decideWith = (states: TermsStates, change: TermsChange, check?: () => void): TermsDecision => {
   const { account } = states
   if (!account)
     return refused({
@@ -211,9 +228,61 @@ export const decideTerms = (states: TermsStates, change: TermsChange): TermsDeci
       message: 'the account is not a reseller\'s; create one with "accounts create --reseller"',
     })
   try {
+    check?.()
     return decided(...eventsOf(states, change))
   } catch (error) {
     if (error instanceof TermsRefused) return refused(error.refusal)
     throw error
   }
 }
+
+/** A change that resellers may make themselves, within the limits of the service. */
+export type OwnPriceChange = Pick<TermsChange, 'markupMillionths' | 'retail'>
+
+const multipleText = (millionths: number): string => String(millionths / 1_000_000)
+
+/** The list prices of one unit of a product at any quantity, micro-dollars. */
+const listPricesOf = (product: Product, { country, periodDays }: Omit<RetailPrice, 'unitPriceMicros'>) => {
+  const tiers = isDedicated(product)
+    ? ratesIn(product, country ?? '')
+        .filter(({ target }) => target.periodDays === periodDays)
+        .flatMap((rate) => rate.tiers)
+    : product.tiers
+  return tiers.map(({ unitPriceMicros }) => unitPriceMicros)
+}
+
+/** The limits of a price, micro-dollars: those of the lowest and of the highest list price. */
+const retailLimits = (listPrices: readonly number[], { fromMillionths, toMillionths }: PriceLimits) => ({
+  fromMicros: Number((BigInt(Math.min(...listPrices)) * BigInt(fromMillionths) + 999_999n) / 1_000_000n),
+  toMicros: Number((BigInt(Math.max(...listPrices)) * BigInt(toMillionths)) / 1_000_000n),
+})
+
+const checkLimits = ({ catalog, terms }: TermsStates, { markupMillionths, retail }: OwnPriceChange): void => {
+  const { priceLimits } = terms
+  if (priceLimits === null)
+    throw new TermsRefused(
+      'prices_not_allowed',
+      'only operators set the prices of your customers, because the service set no limits for you',
+    )
+  const { fromMillionths, toMillionths } = priceLimits
+  const markup = markupMillionths === null ? 1_000_000 : markupMillionths
+  if (markup !== undefined && (markup < fromMillionths || markup > toMillionths))
+    throw new TermsRefused(
+      'price_outside_limits',
+      `the markup must be from ${multipleText(fromMillionths)} to ${multipleText(toMillionths)}`,
+    )
+  if (!retail || retail.unitPriceMicros === null) return
+  const product = productOf(catalog, retail.productId)
+  for (const priced of pricedItems(product, retail)) {
+    const { fromMicros, toMicros } = retailLimits(listPricesOf(product, priced), priceLimits)
+    if (retail.unitPriceMicros < fromMicros || retail.unitPriceMicros > toMicros)
+      throw new TermsRefused(
+        'price_outside_limits',
+        `the price of one ${product.unit} of ${product.id} must be from ${multipleText(fromMicros)} to ${multipleText(toMicros)} dollars`,
+      )
+  }
+}
+
+/** A change that a reseller makes itself. Refusals: `prices_not_allowed`, `price_outside_limits`, and `decideTerms`. */
+export const decideOwnPrices = (states: TermsStates, change: OwnPriceChange): TermsDecision =>
+  decideWith(states, change, () => checkLimits(states, change))

@@ -2,6 +2,7 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import {
   commitment,
   exactly,
+  group,
   integer,
   list,
   micros,
@@ -72,6 +73,18 @@ export const retailPriceRemoved = defineEvent('RetailPriceRemoved', {
   means: "The customers' price of a product follows the markup again.",
   fields: priceFields,
 })
+const limitFields = {
+  fromMillionths: integer('millionths', 'above 0', 'the lowest multiple of the list price'),
+  toMillionths: integer('millionths', 'above 0', 'the highest multiple of the list price'),
+}
+/** The prices that a reseller may set, as multiples of the list price in millionths: 1,300,000 is 1.30. */
+export type PriceLimits = ShapeValue<typeof limitFields>
+
+export const priceLimitsChanged = defineEvent('PriceLimitsChanged', {
+  stream,
+  means: 'The limits were changed within which the reseller sets the prices of its customers.',
+  fields: { limits: orNull(group(limitFields, 'null: only operators set the prices')) },
+})
 export const sellableChanged = defineEvent('SellableChanged', {
   stream,
   means: 'The products that customers may order were changed.',
@@ -107,6 +120,7 @@ export type DiscountChanged = EventOf<typeof discountChanged>
 export type MarkupChanged = EventOf<typeof markupChanged>
 export type RetailPriceSet = EventOf<typeof retailPriceSet>
 export type RetailPriceRemoved = EventOf<typeof retailPriceRemoved>
+export type PriceLimitsChanged = EventOf<typeof priceLimitsChanged>
 export type SellableChanged = EventOf<typeof sellableChanged>
 export type ShopChanged = EventOf<typeof shopChanged>
 export type GatewaySet = EventOf<typeof gatewaySet>
@@ -119,6 +133,7 @@ export const termsEventDefinitions = [
   markupChanged,
   retailPriceSet,
   retailPriceRemoved,
+  priceLimitsChanged,
   sellableChanged,
   shopChanged,
   gatewaySet,

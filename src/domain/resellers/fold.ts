@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
 import type { Provider, ResellerRail } from '../payments/payments.ts'
-import type { RetailPrice, Shop, TermsEvent } from './events.ts'
+import type { PriceLimits, RetailPrice, Shop, TermsEvent } from './events.ts'
 
 /** A third party's account. Its credentials are in the vault under `reference` and never change there. */
 export type GatewayRef = { readonly provider: Provider; readonly reference: string }
@@ -11,6 +11,8 @@ export type Terms = {
   readonly discountBp: number
   readonly markupMillionths: number | null
   readonly retail: readonly RetailPrice[]
+  /** The limits of the prices that the reseller sets itself; null: it may set none. */
+  readonly priceLimits: PriceLimits | null
   /** Null: every product. */
   readonly sellable: readonly string[] | null
   readonly shop: Shop
@@ -23,6 +25,7 @@ export const emptyTerms: Terms = {
   discountBp: 0,
   markupMillionths: null,
   retail: [],
+  priceLimits: null,
   sellable: null,
   shop: { merchantName: null, website: null, storefrontLink: null },
   gateways: { card: null, crypto: null },
@@ -54,6 +57,8 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
     }
     case 'RetailPriceRemoved':
       return { ...terms, retail: terms.retail.filter((price) => !samePriced(price, event.data)) }
+    case 'PriceLimitsChanged':
+      return { ...terms, priceLimits: event.data.limits }
     case 'SellableChanged':
       return { ...terms, sellable: event.data.productIds }
     case 'ShopChanged':
@@ -76,7 +81,7 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
 /** The fold of a `terms-{reseller}` stream. Terms change rarely, so it is never snapshotted. */
 export const termsFold: Fold<Terms, TermsEvent> = {
   name: 'terms',
-  version: 1,
+  version: 2,
   initial: emptyTerms,
   evolve: evolveTerms,
 }

@@ -1,5 +1,11 @@
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
-import { dollarsOfMicros } from '../../kernel/money.ts'
+import { dollarsOfMicros, microsPerCent, microsToCentsFloor } from '../../kernel/money.ts'
+import { ownerOf } from '../../kernel/streams.ts'
+import { maxFailures, type TopupFailed } from '../deposits/topups.ts'
+import { isAtGateway } from '../ledger/adjustment-reasons.ts'
+import type { CustomerAdjusted, LedgerEvent, WalletAdjusted } from '../ledger/events.ts'
+import { capKeyOf } from '../ledger/fold.ts'
+import { type CapLevel, fallsBelow, reachedCapLevels, transactionIdOf } from '../ledger/movements.ts'
 import type { Audience } from '../notices/audiences.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
@@ -96,12 +102,117 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
   },
 })
 
+/** A manual chargeback or refund names no deposit, and sends no webhook. */
+const reversalCause: CauseOf<WalletAdjusted | CustomerAdjusted> = ({ id, stream, data }) => {
+  const { reason, depositId, reference, amountMicros } = data
+  return depositId !== undefined && isAtGateway(reason)
+    ? {
+        event: 'deposit.reversed',
+        resource: transactionIdOf(id),
+        to: { accountId: ownerOf(stream) },
+        data: {
+          kind: 'ready',
+          data: {
+            depositId,
+            customerId: 'customerId' in data ? data.customerId : null,
+            reason,
+            reference,
+            amountCents: Math.trunc(amountMicros / microsPerCent),
+            amountMicros,
+          },
+        },
+      }
+    : null
+}
+
+const topupCause: CauseOf<TopupFailed> = ({
+  data: { accountId, topupId, amountCents, reason, failures },
+}) => ({
+  event: 'wallet.topup_failed',
+  resource: topupId,
+  to: { accountId },
+  data: {
+    kind: 'ready',
+    data: { topupId, amountCents, currency: 'USD', reason, failures, turnedOff: failures >= maxFailures },
+  },
+})
+
+/**
+ * The trigger of `wallet.low_balance`; null if the event does not take the available balance below the threshold. The
+ * resource is the transaction, so each fall is one delivery.
+ */
+export const lowBalanceTrigger = (
+  event: RecordedEvent<LedgerEvent>,
+  thresholdMicros: number,
+): WebhookTrigger | null => {
+  if (!fallsBelow(event, thresholdMicros)) return null
+  const transactionId = transactionIdOf(event.id)
+  return {
+    event: 'wallet.low_balance',
+    resource: transactionId,
+    to: { accountId: ownerOf(event.stream) },
+    data: {
+      kind: 'ready',
+      data: {
+        transactionId,
+        thresholdCents: microsToCentsFloor(thresholdMicros),
+        balanceCents: microsToCentsFloor(event.data.availableAfterMicros),
+        currency: 'USD',
+      },
+    },
+  }
+}
+
+type CapSpending = Extract<LedgerEvent, { type: 'WalletDebited' | 'CustomerCharged' }>
+
+/** A trigger of `key.cap_reached` and the part of the cap that was reached. */
+export type CapTrigger = {
+  readonly capKeyId: string
+  /** In UTC: `2026-11-21`. */
+  readonly day: string
+  readonly level: CapLevel
+  readonly trigger: WebhookTrigger
+}
+
+/**
+ * The triggers of `key.cap_reached`: one for each part of the cap that is spent after this debit. The receiver gets the
+ * first of each key, day and part. Rolled keys spend under one cap, so they count as one key.
+ */
+export const capTriggers = (event: RecordedEvent): readonly CapTrigger[] => {
+  if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return []
+  const { order, keyCap } = (event as RecordedEvent<CapSpending>).data
+  const capKeyId = capKeyOf(order)
+  if (keyCap === undefined || capKeyId === null) return []
+  const day = event.metadata.recordedAt.slice(0, 10)
+  return reachedCapLevels(keyCap).map((level) => ({
+    capKeyId,
+    day,
+    level,
+    trigger: {
+      event: 'key.cap_reached',
+      resource: `${capKeyId}.${day}.${level}`,
+      to: { accountId: ownerOf(event.stream) },
+      data: {
+        kind: 'ready',
+        data: {
+          keyId: order.keyId,
+          day,
+          levelPct: level,
+          capCents: keyCap.capCents,
+          spentCents: microsToCentsFloor(keyCap.spentMicros),
+          currency: 'USD',
+        },
+      },
+    },
+  }))
+}
+
 /**
  * The log events that trigger webhooks (docs/reference/api.md, "Webhooks and notices"): stored type → recipients and
  * payload. It is a map by type, so that each of the thousands of other events per second costs one look-up.
  *
- * `plan.low_traffic` is not here, because it also goes to endpoints that are registered later: see
- * `projections/plans.ts`. `ping` is enqueued by its request.
+ * Not in it: `plan.low_traffic`, which also goes to endpoints that are registered later (`projections/plans.ts`);
+ * `wallet.low_balance` and `key.cap_reached`, which depend on earlier events; `ping`, which its request enqueues.
  */
 export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => WebhookTrigger | null> = new Map(
   Object.entries({
@@ -117,5 +228,8 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     SubscriptionExpired: subscriptionCause('subscription.expired'),
     NoticePublished: noticeCause,
     ScrapeBatchFinished: batchCause,
+    WalletAdjusted: reversalCause,
+    CustomerAdjusted: reversalCause,
+    TopupFailed: topupCause,
   }) as [string, (event: RecordedEvent) => WebhookTrigger | null][],
 )

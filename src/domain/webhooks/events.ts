@@ -21,8 +21,12 @@ export const webhookEvents = [
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
+  'wallet.low_balance',
+  'key.cap_reached',
   'announcement.published',
   'scrape.batch.finished',
+  'deposit.reversed',
+  'wallet.topup_failed',
   'ping',
 ] as const
 
@@ -30,9 +34,13 @@ export type WebhookEventName = (typeof webhookEvents)[number]
 
 /**
  * The events that only endpoints which name them receive. They were added when there were receivers of "all" events
- * already, and they report the end of work that its caller waits for.
+ * already.
  */
-const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>(['scrape.batch.finished'])
+const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>([
+  'scrape.batch.finished',
+  'deposit.reversed',
+  'wallet.topup_failed',
+])
 
 /** The events of an endpoint that names none. */
 export const defaultEvents: readonly WebhookEventName[] = webhookEvents.filter(

@@ -7,6 +7,7 @@ import {
   decideCap,
   decideCreation,
   decideIssue,
+  decideLowBalance,
   decideRevocation,
   decideRoll,
   decideUnblock,
@@ -70,6 +71,11 @@ export type Accounts = {
   block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
   /** Refusal: `unknown_account`. */
   unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
+  /**
+   * Sets the available balance below which the account is notified, whole cents; null removes it. Refusal:
+   * `unknown_account`.
+   */
+  setLowBalance(accountId: AccountId, thresholdCents: number | null, cause: Cause): Promise<AccountsResult>
   /** Returns the key; it is never shown again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
   issueKey(
     issue: {
@@ -189,6 +195,9 @@ export const createAccounts = ({
       change('block-account', accountId, cause, (state) => decideBlock(state, { reason })),
 
     unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
+
+    setLowBalance: (accountId, thresholdCents, cause) =>
+      change('set-low-balance', accountId, cause, (state) => decideLowBalance(state, thresholdCents)),
 
     issueKey: ({ accountId, ...issue }, cause) =>
       makeKey('issue-key', accountId, cause, (state, newKey, nowMs) =>

@@ -58,6 +58,18 @@ export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<Stor
   return rows[0] ? storedEmail(rows[0]) : null
 }
 
+/** The e-mails of accounts, for lists. Accounts without an e-mail are missing. */
+export const emailsOf = async (
+  pool: pg.Pool,
+  accountIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> => {
+  const { rows } = await pool.query<EmailRow>(
+    'select account_id, email from vault.accounts where account_id = any ($1::text[])',
+    [accountIds],
+  )
+  return new Map(rows.map(({ account_id: accountId, email }) => [accountId, email]))
+}
+
 /** The account that claimed this e-mail, in any case, or null. The account may never have been created. */
 export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<StoredEmail | null> => {
   const { rows } = await pool.query<EmailRow>(
@@ -119,31 +131,53 @@ export const listAccounts = async (
   return { accounts, total: countResult.rows[0]?.total ?? 0 }
 }
 
-/** An account of the read tables, with its e-mail. */
-export type KnownAccount = ListedAccount & { readonly reseller: boolean; readonly blocked: boolean }
+/** An account of the read tables, with its e-mail and its balance. */
+export type KnownAccount = ListedAccount & {
+  readonly reseller: boolean
+  readonly blocked: boolean
+  readonly availableMicros: number
+}
 
 /**
- * Up to `limit` accounts after `after` (null: the newest), newest first. Reads only the returned rows. Needs the read
+ * Up to `limit` accounts after `after` (null: the newest), newest first, whose e-mail contains `search`. Needs the read
  * tables.
  */
 export const accountsAfter = async (
   pool: pg.Pool,
-  { after, limit }: { readonly after: string | null; readonly limit: number },
+  page: {
+    readonly after: string | null
+    readonly limit: number
+    readonly search: string
+    readonly kind?: 'customer' | 'reseller' | undefined
+    readonly state?: 'active' | 'blocked' | undefined
+  },
 ): Promise<readonly KnownAccount[]> => {
+  const { after, limit, search, kind, state } = page
   // Account ids begin with the time of their creation.
-  const { rows } = await pool.query<ListedRow & { readonly reseller: boolean; readonly blocked: boolean }>(
-    `select r.account_id, v.email, r.created_at, r.reseller, r.blocked
-       from read.accounts r left join vault.accounts v on v.account_id = r.account_id
-      where $1::text is null or r.account_id < $1::text order by r.account_id desc limit $2::bigint`,
-    [after, limit],
+  const { rows } = await pool.query<
+    ListedRow & { readonly reseller: boolean; readonly blocked: boolean; readonly available: number }
+  >(
+    `select r.account_id, v.email, r.created_at, r.reseller, r.blocked,
+            coalesce(b.available_micros, 0)::bigint as available
+       from read.accounts r
+       left join vault.accounts v on v.account_id = r.account_id
+       left join read.balances b on b.account_id = r.account_id
+      where ($1::text is null or r.account_id < $1::text)
+        and ($3::text = '' or strpos(lower(v.email), lower($3::text)) > 0 or starts_with(r.account_id, $3::text))
+        and ($4::boolean is null or r.reseller = $4::boolean) and ($5::boolean is null or r.blocked = $5::boolean)
+      order by r.account_id desc limit $2::bigint`,
+    [after, limit, search, kind ? kind === 'reseller' : null, state ? state === 'blocked' : null],
   )
-  return rows.map(({ account_id: accountId, email, created_at: createdAt, reseller, blocked }) => ({
-    accountId,
-    email,
-    createdAt,
-    reseller,
-    blocked,
-  }))
+  return rows.map(
+    ({ account_id: accountId, email, created_at: createdAt, reseller, blocked, available }) => ({
+      accountId,
+      email,
+      createdAt,
+      reseller,
+      blocked,
+      availableMicros: available,
+    }),
+  )
 }
 
 /** Up to `limit` accounts that ever had a key, after the given one, by id. */

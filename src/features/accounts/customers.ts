@@ -132,14 +132,19 @@ export const listCustomers = async (
 export const customersAfter = async (
   pool: pg.Pool,
   reseller: AccountId,
-  { after, limit }: { readonly after: string | null; readonly limit: number },
+  {
+    after,
+    limit,
+    search,
+  }: { readonly after: string | null; readonly limit: number; readonly search: string },
 ): Promise<readonly CustomerRecord[]> => {
   const { rows } = await pool.query<Row>({
-    name: after === null ? 'newest-customers' : 'customers-after',
+    name: 'customers-after',
     text: `select ${columns} from vault.customers where account_id = $1::text
-       ${after === null ? '' : 'and (created_at, customer_id) < (select created_at, customer_id from vault.customers where customer_id = $3::text and account_id = $1::text)'}
+       and ($3::text is null or (created_at, customer_id) < (select created_at, customer_id from vault.customers where customer_id = $3::text and account_id = $1::text))
+       and ($4::text = '' or strpos(lower(coalesce(ref, '') || ' ' || coalesce(label, '')), lower($4::text)) > 0 or starts_with(customer_id, $4::text))
        order by created_at desc, customer_id desc limit $2::bigint`,
-    values: [reseller, limit, ...(after === null ? [] : [after])],
+    values: [reseller, limit, after, search],
   })
   return rows.map(recordOf)
 }
@@ -243,14 +248,14 @@ export const createCustomerIds = (master: MasterKey): CustomerIdOf => {
 }
 
 /** The customer of a resource, in every answer to a reseller: our id, and the reseller's own id. */
-export const customerIdField = z
-  .string()
-  .nullable()
-  .meta({ description: "The reseller's customer that it is for, by our id; null: the account itself." })
-export const customerField = z
-  .string()
-  .nullable()
-  .meta({ description: "The same customer by the reseller's own id; null once that was erased." })
+export const customerIdField = z.string().nullable().meta({
+  description:
+    "The service's id of the reseller's customer that owns the resource. Null: the account owns it.",
+})
+export const customerField = z.string().nullable().meta({
+  description:
+    "The reseller's own id of the customer in `customerId`. Null: without a customer, or after the id was erased.",
+})
 
 /**
  * Checks that a charging request names the customer of a plan or a rental, so that a customer's resource is paid by

@@ -1,6 +1,13 @@
+export {
+  type AccountMail,
+  type AccountMailDependencies,
+  collectedPerRun,
+  startAccountMails,
+} from './account-mails.ts'
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
-export { accountsAfter, emailCommitment } from './account-vault.ts'
+export { accountsAfter, emailCommitment, emailsOf } from './account-vault.ts'
 export { apiKeyKind } from './api-key.ts'
+export { customerColumn, customerLink, type OfCustomer, withCustomers } from './customer-column.ts'
 export {
   adoptChats,
   type ChatSigner,

@@ -1,29 +1,32 @@
 import type pg from 'pg'
+import { z } from 'zod'
 import { isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { KeyId } from '../../kernel/ids.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import { scopes as keyScopes } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import {
-  choicesOf,
-  type FormInput,
-  type FormState,
-  fieldOf,
-  formOf,
-  type Problems,
-  problemsIn,
-} from '../../platform/ui/form.ts'
+import { checkboxField, formPage, pageForm, radioField, textField } from '../../platform/ui/form-page.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
+import { listPage } from '../../platform/ui/list.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refused } from '../../platform/ui/page.ts'
-import { detailsOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  amountColumn,
+  type Column,
+  detailsOf,
+  idColumn,
+  nameColumn,
+  stateColumn,
+  textColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
 import {
   amountText,
+  type BadgeTone,
   buttonLink,
   dollarText,
   idText,
   parseCents,
-  softText,
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
@@ -36,85 +39,42 @@ const hourMs = 3_600_000
 const maxCapCents = 1_000_000_000
 const maxDays = 3_650
 const maxName = 64
-
-/** The fields of the key form. */
-type KeyInput = {
-  readonly name: string | null
-  readonly scopes: readonly Scope[]
-  readonly dailyCapCents: number | null
-  readonly networks: readonly string[] | null
-  readonly expiresAtMs: number | null
-}
+const scopesField = z.array(z.enum(keyScopes)).min(1)
 
 /** Parses dollars into whole cents; undefined if invalid, null (no cap) for an empty text. */
 export const parseCap = (text: string): number | null | undefined =>
   text === '' ? null : parseCents(text, maxCapCents)
 
-const daysOf = (text: string): number | null | undefined => {
-  if (text === '') return null
-  const days = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  return days >= 1 && days <= maxDays ? days : undefined
-}
-
-const capProblem = `Type dollars such as 50 or 50.25, at most ${maxCapCents / 100}.`
-const daysProblem = `Type whole days, 1 to ${maxDays}.`
-
-/** Parses the form. Problems are listed per field. */
-const parseKeyForm = (typed: FormInput, nowMs: number): KeyInput | { readonly problems: Problems } => {
-  const name = typed.text('name')
-  const scopes = typed.all('scopes')
-  const cap = parseCap(typed.text('cap'))
-  const days = daysOf(typed.text('days'))
-  const networksText = typed.text('networks')
-  const networks =
-    networksText === '' ? { networks: null } : parseNetworks(networksText.replaceAll(/\s+/g, ','))
-  const knownScopes = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
-  const problems = problemsIn({
-    name:
-      (name.length > maxName || /\p{C}/u.test(name)) &&
-      `A name has at most ${maxName} characters, on one line.`,
-    scopes: (knownScopes.length === 0 || knownScopes.length !== scopes.length) && 'Tick what the key may do.',
-    cap: cap === undefined && capProblem,
-    days: days === undefined && daysProblem,
-    networks: 'problem' in networks && networks.problem,
+const capField = (value = '') =>
+  textField({
+    label: 'Daily cap, USD',
+    hint: 'The largest cost of orders with this key in any 24 hours. Empty: no cap.',
+    inputmode: 'decimal',
+    maxlength: 16,
+    value,
+    parse: (text) => {
+      const cents = parseCap(text)
+      return cents === undefined
+        ? { problem: `Type dollars such as 50 or 50.25, at most ${maxCapCents / 100}.` }
+        : cents
+    },
   })
-  if (problems || cap === undefined || days === undefined || 'problem' in networks)
-    return { problems: problems ?? {} }
-  return {
-    name: name || null,
-    scopes: [...new Set(knownScopes)],
-    dailyCapCents: cap,
-    networks: networks.networks,
-    expiresAtMs: days === null ? null : nowMs + days * dayMs,
-  }
-}
 
-const capField = (form: FormState, value = ''): Html =>
-  fieldOf(
-    {
-      name: 'cap',
-      label: 'Daily cap, USD',
-      hint: 'The largest cost of orders with this key in any 24 hours. Empty: no cap.',
-      inputmode: 'decimal',
-      maxlength: 16,
-      value,
-    },
-    form,
-  )
-
-const daysField = (form: FormState): Html =>
-  fieldOf(
-    {
-      name: 'days',
-      label: 'Valid for, days',
-      hint: 'Empty: until it is revoked.',
-      inputmode: 'numeric',
-      maxlength: 4,
-    },
-    form,
-  )
+/** The value is in milliseconds; null: until the key is revoked. */
+const daysField = textField({
+  label: 'Valid for, days',
+  hint: 'Empty: until it is revoked.',
+  inputmode: 'numeric',
+  maxlength: 4,
+  parse: (text) => {
+    if (text === '') return null
+    const days = /^\d{1,4}$/.test(text) ? Number(text) : 0
+    return days >= 1 && days <= maxDays ? days * dayMs : { problem: `Type whole days, 1 to ${maxDays}.` }
+  },
+})
 
 type Key = KeyState & { readonly keyId: KeyId }
+type UsedKey = Key & { readonly lastUsedAt: string | null }
 
 const overlaps = [
   { value: '0', label: 'at once' },
@@ -138,9 +98,9 @@ const problemText = (refusal: AccountsRefusal): string => {
   }
 }
 
-const stateOf = (key: Key, nowMs: number): Html => {
-  if (key.revoked) return stateText('revoked', 'off')
-  return isKeyActive(key, nowMs) ? stateText('active', 'good') : stateText('expired', 'off')
+const badgeOf = (key: Key, nowMs: number): readonly [string, BadgeTone] => {
+  if (key.revoked) return ['revoked', 'off']
+  return isKeyActive(key, nowMs) ? ['active', 'good'] : ['expired', 'off']
 }
 
 const nameOf = ({ name, displayPrefix }: Key): string => name ?? `${displayPrefix}…`
@@ -183,109 +143,102 @@ export const keyPages = ({
   }
 
   return [
-    accountPage({
+    listPage(accountPage, {
       path: '/console/keys',
       name: 'showKeys',
       summary: 'The API keys of the account',
-      nav: { label: 'API keys' },
-      show: async (visit) => {
-        const rows = await keysOf(visit)
+      title: 'API keys',
+      actions: buttonLink(`${root}/new`, 'Create API key', 'first'),
+      filters: {
+        state: { label: 'State', choices: { active: 'active', expired: 'expired', revoked: 'revoked' } },
+      },
+      caption: 'API keys, newest first',
+      search: 'Name, prefix or id',
+      file: 'api-keys',
+      rows: async (visit, { state }) => {
+        const keys = await keysOf(visit)
         const lastUsedAt = await lastUses(
           pool,
-          rows.map(({ keyId }) => keyId),
+          keys.map(({ keyId }) => keyId),
         )
-        return {
-          title: 'API keys',
-          actions: buttonLink(`${root}/new`, 'Create API key', 'first'),
-          body: tableOf({
-            caption: 'API keys, newest first',
-            rows,
-            empty: html`<p>There is no key yet. <a href="${root}/new">Create the first one</a></p>`,
-            columns: [
-              {
-                title: 'Key',
-                head: true,
-                cell: (key) =>
-                  html`<a href="${pathOf(key)}">${nameOf(key)}</a>${key.name === null ? null : html`<br><code>${key.displayPrefix}…</code>`}`,
-              },
-              { title: 'State', cell: (key) => stateOf(key, visit.nowMs) },
-              { title: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
-              {
-                title: 'Daily cap, USD',
-                number: true,
-                cell: ({ dailyCapCents }) =>
-                  dailyCapCents === null ? softText('none') : amountText(dailyCapCents),
-              },
-              { title: 'Networks', cell: ({ networks }) => networks?.join(', ') ?? 'any' },
-              { title: 'Last used', cell: ({ keyId }) => timeText(lastUsedAt.get(keyId) ?? null) },
-              { title: 'Expires', cell: expiryOf },
-            ],
-          }),
-          cliEquivalents: [`npx farebox keys list --account ${visit.account.accountId}`],
-        }
+        return keys
+          .map((key) => ({ ...key, lastUsedAt: lastUsedAt.get(key.keyId) ?? null }))
+          .filter((key) => state === undefined || badgeOf(key, visit.nowMs)[0] === state)
       },
+      columns: (visit): readonly Column<UsedKey>[] => [
+        nameColumn('Key', (key) => ({ text: nameOf(key), href: pathOf(key) })),
+        stateColumn('State', (key) => badgeOf(key, visit.nowMs)),
+        textColumn('Prefix', ({ displayPrefix }) => `${displayPrefix}…`, { place: 'minor' }),
+        textColumn('Scopes', ({ scopes }) => scopes.join(', '), { place: 'plain' }),
+        amountColumn('Daily cap', ({ dailyCapCents }) => dailyCapCents),
+        textColumn('Networks', ({ networks }) => networks?.join(', ') ?? 'any', { place: 'minor' }),
+        timeColumn('Last used', ({ lastUsedAt }) => lastUsedAt),
+        timeColumn('Expires', ({ expiresAtMs }) => (expiresAtMs === null ? null : isoTime(expiresAtMs))),
+        idColumn('Key id', ({ keyId }) => keyId, { place: 'file' }),
+      ],
+      empty: html`<p>Programs use an API key to order, to read your account and to scrape.</p><p>${buttonLink(`${root}/new`, 'Create API key', 'first')}</p>`,
+      cliEquivalents: ({ account }) => [`npx farebox keys list --account ${account.accountId}`],
     }),
-    accountPage({
+    formPage(accountPage, {
       path: '/console/keys/new',
       name: 'makeKey',
       summary: 'Creates an API key, which is shown once',
       confirmed: true,
-      show: async ({ form, account }) => ({
-        title: 'Create API key',
-        body: formOf(form, {
-          fields: [
-            fieldOf(
-              {
-                name: 'name',
-                label: 'Name',
-                hint: 'Such as "web shop". It stays in the log: do not include personal data.',
-                maxlength: maxName,
-              },
-              form,
-            ),
-            choicesOf(
-              {
-                name: 'scopes',
-                legend: 'Scopes',
-                chosen: ['buy'],
-                choices: [
-                  { value: 'buy', label: 'buy', hint: 'place orders and read them' },
-                  { value: 'scrape', label: 'scrape', hint: 'run scrapers' },
-                ],
-              },
-              form,
-            ),
-            capField(form),
-            daysField(form),
-            fieldOf(
-              {
-                name: 'networks',
-                label: 'Allowed networks',
-                hint: 'Addresses and networks, separated by commas, such as 203.0.113.0/24. Empty: any.',
-                maxlength: 2_000,
-              },
-              form,
-            ),
-          ],
+      act: { once: true },
+      form: ({ account: { accountId }, nowMs, cause }) =>
+        pageForm({
+          title: 'Create API key',
+          fields: {
+            name: textField({
+              label: 'Name',
+              hint: 'Such as "web shop". It stays in the log: do not include personal data.',
+              maxlength: maxName,
+              parse: (text) =>
+                text.length > maxName || /\p{C}/u.test(text)
+                  ? { problem: `A name has at most ${maxName} characters, on one line.` }
+                  : text || null,
+            }),
+            scopes: checkboxField({
+              label: 'Scopes',
+              ticked: ['buy'],
+              choices: [
+                { value: 'buy', label: 'buy', hint: 'place orders and read them' },
+                { value: 'scrape', label: 'scrape', hint: 'run scrapers' },
+              ],
+              parse: (texts) => scopesField.safeParse(texts).data ?? { problem: 'Tick what the key may do.' },
+            }),
+            cap: capField(),
+            days: daysField,
+            networks: textField({
+              label: 'Allowed networks',
+              hint: 'Addresses and networks, separated by commas, such as 203.0.113.0/24. Empty: any.',
+              maxlength: 2_000,
+              parse: (text) =>
+                text === '' ? { networks: null } : parseNetworks(text.replaceAll(/\s+/g, ',')),
+            }),
+          },
           submit: 'Create API key',
           back: root,
+          cliEquivalents: [
+            `npx farebox keys create --account ${accountId} --scopes buy --daily-cap-cents 5000`,
+          ],
+          run: async ({ name, scopes, cap, days, networks: { networks } }) => {
+            const issued = await accounts.issueKey(
+              {
+                accountId,
+                name,
+                scopes,
+                dailyCapCents: cap,
+                networks,
+                expiresAtMs: days === null ? null : nowMs + days,
+              },
+              cause,
+            )
+            if (issued.outcome === 'refused') return refused({ form: problemText(issued.refusal) }, 409)
+            const capText = cap === null ? '' : `, daily cap ${dollarText(cap)}`
+            return secretView('Your new key', issued.key, `Scopes: ${scopes.join(', ')}${capText}.`)
+          },
         }),
-        cliEquivalents: [
-          `npx farebox keys create --account ${account.accountId} --scopes buy --daily-cap-cents 5000`,
-        ],
-      }),
-      act: {
-        once: true,
-        run: async ({ account: { accountId }, nowMs, cause }, typed) => {
-          const input = parseKeyForm(typed, nowMs)
-          if ('problems' in input) return refused(input.problems)
-          const issued = await accounts.issueKey({ accountId, ...input }, cause)
-          if (issued.outcome === 'refused') return refused({ form: problemText(issued.refusal) }, 409)
-          const { scopes, dailyCapCents } = input
-          const cap = dailyCapCents === null ? '' : `, daily cap ${dollarText(dailyCapCents)}`
-          return secretView('Your new key', issued.key, `Scopes: ${scopes.join(', ')}${cap}.`)
-        },
-      },
     }),
     accountPage({
       path: '/console/keys/{id}',
@@ -302,7 +255,7 @@ export const keyPages = ({
           body: detailsOf([
             ['Key', idText(key.keyId)],
             ['Prefix', html`<code>${key.displayPrefix}</code>`],
-            ['State', stateOf(key, visit.nowMs)],
+            ['State', stateText(...badgeOf(key, visit.nowMs))],
             ['Scopes', key.scopes.join(', ')],
             ['Networks', key.networks?.join(', ') ?? 'any'],
             ['Expires', expiryOf(key)],
@@ -312,114 +265,94 @@ export const keyPages = ({
         }
       },
     }),
-    accountPage({
+    formPage(accountPage, {
       path: '/console/keys/{id}/cap',
       name: 'capKey',
       summary: 'Sets the daily cap of an API key',
       confirmed: true,
-      show: async (visit) => {
+      form: async (visit) => {
         const key = await ownKey(visit)
-        const value = key.dailyCapCents === null ? '' : amountText(key.dailyCapCents)
-        return {
+        return pageForm({
           title: `Cap of ${nameOf(key)}`,
-          body: formOf(visit.form, {
-            fields: [capField(visit.form, value)],
-            submit: 'Set cap',
-            back: pathOf(key),
-          }),
+          fields: { cap: capField(key.dailyCapCents === null ? '' : amountText(key.dailyCapCents)) },
+          submit: 'Set cap',
+          back: pathOf(key),
           cliEquivalents: [`npx farebox keys cap ${key.keyId} --daily-cap-cents 5000`],
-        }
-      },
-      act: {
-        run: async (visit, typed) => {
-          const key = await ownKey(visit)
-          const dailyCapCents = parseCap(typed.text('cap'))
-          if (dailyCapCents === undefined) return refused({ cap: capProblem })
-          const done = await accounts.capKey(key.keyId, dailyCapCents, visit.cause)
-          if (done.outcome === 'refused') return refused({ form: problemText(done.refusal) }, 409)
-          return goTo(
-            pathOf(key),
-            dailyCapCents === null
-              ? 'The key has no cap.'
-              : `The key is capped at ${dollarText(dailyCapCents)} in 24 hours.`,
-          )
-        },
+          run: async ({ cap }) => {
+            const done = await accounts.capKey(key.keyId, cap, visit.cause)
+            if (done.outcome === 'refused') return refused({ form: problemText(done.refusal) }, 409)
+            return goTo(
+              pathOf(key),
+              cap === null ? 'The key has no cap.' : `The key is capped at ${dollarText(cap)} in 24 hours.`,
+            )
+          },
+        })
       },
     }),
-    accountPage({
+    formPage(accountPage, {
       path: '/console/keys/{id}/roll',
       name: 'rollKey',
       summary: 'Replaces an API key',
       confirmed: true,
-      show: async (visit) => {
-        const { form } = visit
+      act: { once: true },
+      form: async (visit) => {
         const key = await ownKey(visit)
-        return {
+        return pageForm({
           title: `Replace ${nameOf(key)}`,
-          body: html`<p>You get a new key with the same scopes, cap and networks. Both keys share one daily cap until the old one ends.</p>
-${formOf(form, {
-  fields: [
-    choicesOf(
-      { name: 'overlap', legend: 'The old key ends', choices: overlaps, chosen: ['24'], one: true },
-      form,
-    ),
-    daysField(form),
-  ],
-  submit: 'Replace key',
-  back: pathOf(key),
-})}`,
+          intro: html`<p>You get a new key with the same scopes, cap and networks. Both keys share one daily cap until the old one ends.</p>`,
+          fields: {
+            overlap: radioField({
+              label: 'The old key ends',
+              choices: overlaps,
+              value: '24',
+              problem: 'Choose when the old key ends.',
+            }),
+            days: daysField,
+          },
+          submit: 'Replace key',
+          back: pathOf(key),
           cliEquivalents: [`npx farebox keys roll ${key.keyId} --overlap 24h`],
-        }
-      },
-      act: {
-        once: true,
-        run: async (visit, typed) => {
-          const { keyId } = await ownKey(visit)
-          const overlap = overlaps.find(({ value }) => value === typed.text('overlap'))
-          const days = daysOf(typed.text('days'))
-          const problems = problemsIn({
-            overlap: !overlap && 'Choose when the old key ends.',
-            days: days === undefined && daysProblem,
-          })
-          if (problems || !overlap || days === undefined) return refused(problems ?? {})
-          const rolled = await accounts.rollKey(
-            {
-              keyId,
-              overlapMs: Number(overlap.value) * hourMs,
-              ...(days !== null && { expiresAtMs: visit.nowMs + days * dayMs }),
-            },
-            visit.cause,
-          )
-          if (rolled.outcome === 'refused') return refused({ form: problemText(rolled.refusal) }, 409)
-          return secretView('Your new key', rolled.key, `The old key ends ${overlap.label}.`)
-        },
+          run: async ({ overlap, days }) => {
+            const rolled = await accounts.rollKey(
+              {
+                keyId: key.keyId,
+                overlapMs: Number(overlap) * hourMs,
+                ...(days !== null && { expiresAtMs: visit.nowMs + days }),
+              },
+              visit.cause,
+            )
+            if (rolled.outcome === 'refused') return refused({ form: problemText(rolled.refusal) }, 409)
+            const { label } = overlaps.find(({ value }) => value === overlap)!
+            return secretView('Your new key', rolled.key, `The old key ends ${label}.`)
+          },
+        })
       },
     }),
-    accountPage({
+    formPage(accountPage, {
       path: '/console/keys/{id}/revoke',
       name: 'revokeKey',
       summary: 'Revokes an API key',
       confirmed: true,
-      show: async (visit) => {
+      // Allowed for a blocked account, because it only removes access.
+      act: { whenBlocked: true },
+      form: async (visit) => {
         const key = await ownKey(visit)
-        return {
+        return pageForm({
           title: `Revoke ${nameOf(key)}`,
-          body: html`<p>Requests with the key <code>${key.displayPrefix}…</code> are refused within a second. This cannot be undone.</p>
-${formOf(visit.form, { submit: 'Revoke key', danger: true, back: pathOf(key), backLabel: 'Keep it' })}`,
+          intro: html`<p>Requests with the key <code>${key.displayPrefix}…</code> are refused within a second. This cannot be undone.</p>`,
+          submit: 'Revoke key',
+          danger: true,
+          back: pathOf(key),
+          backLabel: 'Keep it',
           cliEquivalents: [`npx farebox keys revoke ${key.keyId}`],
-        }
-      },
-      act: {
-        // Allowed for a blocked account, because it only removes access.
-        whenBlocked: true,
-        run: async (visit) => {
-          const key = await ownKey(visit)
-          const done = await accounts.revokeKey(key.keyId, visit.cause)
-          return goTo(
-            root,
-            done.outcome === 'done' ? `${nameOf(key)} is revoked.` : problemText(done.refusal),
-          )
-        },
+          run: async () => {
+            const done = await accounts.revokeKey(key.keyId, visit.cause)
+            return goTo(
+              root,
+              done.outcome === 'done' ? `${nameOf(key)} is revoked.` : problemText(done.refusal),
+            )
+          },
+        })
       },
     }),
   ]

@@ -5,14 +5,18 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const Me = z
   .object({
-    accountId: z.string().meta({ description: 'The account.' }),
-    userId: z.string().meta({ description: 'The same as `accountId`.' }),
-    email: z.string().meta({ description: 'Empty once it was erased.' }),
-    scopes: z.array(z.enum(['buy', 'scrape'])).meta({ description: 'What the key may do.' }),
-    dailySpendCapCents: z
-      .int()
-      .nullable()
-      .meta({ description: "What the key's orders may cost in any 24 hours; null without a cap." }),
+    accountId: z.string().meta({ description: 'The id of the account.' }),
+    userId: z.string().meta({ description: 'The id of the account, as in `accountId`.' }),
+    email: z
+      .string()
+      .meta({ description: 'The e-mail address of the account. An empty text: the address was erased.' }),
+    scopes: z
+      .array(z.enum(['buy', 'scrape']))
+      .meta({ description: 'The scopes of the key: `buy` for orders, `scrape` for scraper calls.' }),
+    dailySpendCapCents: z.int().nullable().meta({
+      description:
+        "The maximum cost of the key's orders in any 24 hours, in whole cents. Null: the key has no cap.",
+    }),
   })
   .meta({ id: 'Me' })
 
@@ -36,8 +40,9 @@ export const accountRoutes = ({
     method: 'GET',
     path: '/api/v1/me',
     operationId: 'getMe',
-    summary: 'Show who the key belongs to',
-    description: 'The account of the key, what the key may do, and its daily cap. Any valid key may ask.',
+    summary: 'Read the account of the key',
+    description:
+      'The account of the key, the scopes of the key, and its daily cap. Every valid key has access.',
     tag: 'Account',
     access: 'any-key',
     writes: false,

@@ -1,6 +1,8 @@
+import type pg from 'pg'
 import type { ProposalRow } from '../../../projections/proposals.ts'
-import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
+import { approvalLimitAt, type ProposedAction } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -8,10 +10,14 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { fieldOf, formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { listPage } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
-import { detailsOf, listOf } from '../../platform/ui/table.ts'
-import { afterText, buttonLink, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { detailsOf, nameColumn, textColumn, timeColumn } from '../../platform/ui/table.ts'
+import { afterText, buttonLink, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { emailsOf } from '../accounts/index.ts'
+import { refundRefusalText, resolutionRefusal } from '../deposits/index.ts'
 import { linkedText } from '../finance/index.ts'
+import { listStaff } from '../sign-in/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
 import {
   limitText,
@@ -33,21 +39,39 @@ const stateOf = (row: ProposalRow, nowMs: number): Html => {
 const isOwn = ({ proposedBy: by }: ProposalRow, { cause }: PersonVisit): boolean =>
   operatorOf(cause.actor) === by
 
-const factsOf = (row: ProposalRow, visit: PersonVisit): Html => {
+/** What approvers see of the persons of a proposal. */
+type Persons = {
+  /** The e-mails of members of the staff, by id. */
+  readonly staff: ReadonlyMap<string, string>
+  readonly email: string | null
+  /** Null: the account has no wallet yet. */
+  readonly availableMicros: number | null
+}
+
+const factsOf = (row: ProposalRow, visit: PersonVisit, { staff, email, availableMicros }: Persons): Html => {
   const linked = (id: string | null): Html | '' | null => id && linkedText(id, visit.visitor.roles)
+  const memberOf = (id: string): Html => html`${staff.get(id) ?? html`<code>${id}</code>`}`
   const { what } = row
   return detailsOf([
     ['Action', whatText(what)],
     ['State', stateOf(row, visit.nowMs)],
-    ['Account', linked(row.accountId)],
+    ['Account', row.accountId && html`${email} ${linked(row.accountId)}`],
+    ['Balance', availableMicros === null ? null : dollarText(microsToCentsFloor(availableMicros))],
     ['Order', what.kind === 'refund' ? linked(what.orderId) : null],
-    ['Proposed by', html`<code>${row.proposedBy}</code>${isOwn(row, visit) ? ' (you)' : nothing}`],
+    ['Deposit', what.kind === 'deposit_refund' ? linked(what.depositId) : null],
+    ['Proposed by', html`${memberOf(row.proposedBy)}${isOwn(row, visit) ? ' (you)' : nothing}`],
     ['Proposed', timeText(row.proposedAt)],
     ['Expires', timeText(row.expiresAt)],
-    ['Closed by', row.closedBy && html`<code>${row.closedBy}</code> ${timeText(row.closedAt)}`],
+    ['Closed by', row.closedBy && html`${memberOf(row.closedBy)} ${timeText(row.closedAt)}`],
     ['Reason', row.note],
     ['Proposal', idText(row.proposalId)],
   ])
+}
+
+/** The id of what is refunded; null: the subject is an account, or a setting. */
+const subjectOf = (what: ProposedAction): string | null => {
+  if (what.kind === 'refund') return what.orderId
+  return what.kind === 'deposit_refund' ? what.depositId : null
 }
 
 const refusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
@@ -64,12 +88,14 @@ export const proposalPages = ({
   log,
   codec,
   db,
+  pool,
   caughtUp,
   proposals,
 }: {
   readonly log: EventLog
   readonly codec: EventCodec
   readonly db: Db
+  readonly pool: pg.Pool
   readonly caughtUp: CaughtUp
   readonly proposals: Pick<Proposals, 'limits' | 'approve' | 'close'>
 }): readonly ConsolePage[] => {
@@ -82,6 +108,24 @@ export const proposalPages = ({
     const row = await readProposal({ log, codec }, params.id ?? '')
     if (row === null) throw refuse('not_found', 'no proposal has this id')
     return row
+  }
+
+  const facts = async (row: ProposalRow, visit: PersonVisit): Promise<Html> => {
+    const { accountId } = row
+    const [staff, emails, balance] = await Promise.all([
+      listStaff(pool),
+      emailsOf(pool, accountId === null ? [] : [accountId]),
+      db
+        .selectFrom('read.balances')
+        .select('availableMicros')
+        .where('accountId', '=', accountId ?? '')
+        .executeTakeFirst(),
+    ])
+    return factsOf(row, visit, {
+      staff: new Map(staff.map(({ staffId, email }) => [staffId, email])),
+      email: emails.get(accountId ?? '') ?? null,
+      availableMicros: balance?.availableMicros ?? null,
+    })
   }
 
   const approve = async (visit: PersonVisit) => {
@@ -100,67 +144,50 @@ export const proposalPages = ({
       )
     if (approved.of === 'refund' && approved.answer.kind === 'refused')
       return refusedWith(`It was refused: ${approved.answer.reason}.`)
+    if (approved.of === 'deposit_refund' && approved.answer.outcome === 'refused')
+      return refusedWith(`It was refused: ${refundRefusalText(approved.answer.refusal)}.`)
+    if (approved.of === 'unmatched' && approved.answer.outcome === 'refused')
+      return refusedWith(`It was refused: ${resolutionRefusal(approved.answer.refusal).message}.`)
     return goTo(proposalPath(proposalId), 'The proposal is approved and carried out.')
   }
 
   return [
-    operatorPage({
+    listPage(operatorPage, {
       path: root,
       name: 'listProposals',
       summary: 'Proposals that need the approval of another operator',
-      nav: { label: 'Proposals', group: 'Operator' },
-      show: async (visit) => {
-        const { query, nowMs, cause, visitor } = visit
-        const showsAll = query.get('show') === 'all'
-        await caughtUp()
+      title: 'Proposals',
+      filters: { show: { label: 'Show', choices: { open: 'open', all: 'all' }, standard: 'open' } },
+      intro: async ({ cause, nowMs }) => {
         const limit = approvalLimitAt(await proposals.limits(cause), nowMs)
-        return {
-          title: 'Proposals',
-          body: html`<p>${
-            limit === null
-              ? 'A second approver is not required: one operator can move any amount.'
-              : `Credits, adjustments and refunds ${limitText(limit)} need a second approver.`
-          }</p>
-${await listOf<ProposalRow>(visit, {
-  caption: showsAll ? 'Proposals, newest first' : 'Open proposals, newest first',
-  filters: [
-    {
-      name: 'show',
-      label: 'Show',
-      value: showsAll ? 'all' : '',
-      choices: [
-        { value: '', label: 'open' },
-        { value: 'all', label: 'all' },
-      ],
-      required: true,
-    },
-  ],
-  load: (page) => proposalsAfter(db, { waiting: !showsAll, ...page, nowMs }),
-  keyOf: (row) => afterText(row.proposedAt, row.proposalId),
-  empty: showsAll ? 'There are no proposals yet.' : 'Nothing waits for approval.',
-  columns: [
-    {
-      title: 'Action',
-      head: true,
-      cell: (row) => html`<a href="${proposalPath(row.proposalId)}">${whatText(row.what)}</a>`,
-    },
-    { title: 'State', cell: (row) => stateOf(row, nowMs) },
-    {
-      title: 'Subject',
-      cell: ({ what, accountId }) =>
-        linkedText(what.kind === 'refund' ? what.orderId : (accountId ?? ''), visitor.roles),
-    },
-    {
-      title: 'Proposed by',
-      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposedBy}</code>`),
-    },
-    { title: 'Proposed', cell: (row) => timeText(row.proposedAt) },
-    { title: 'Expires', cell: (row) => timeText(row.expiresAt) },
-  ],
-})}`,
-          cliEquivalents: ['npx farebox proposals list', 'npx farebox four-eyes show'],
-        }
+        return html`<p>${
+          limit === null
+            ? 'A second approver is not required: one operator can move any amount.'
+            : `Credits, adjustments and refunds ${limitText(limit)} need a second approver.`
+        }</p>`
       },
+      caption: 'Proposals, newest first',
+      load: async (visit, { show, ...page }) => {
+        await caughtUp()
+        return proposalsAfter(db, { waiting: show !== 'all', ...page, nowMs: visit.nowMs })
+      },
+      keyOf: (row) => afterText(row.proposedAt, row.proposalId),
+      columns: (visit) => [
+        nameColumn('Action', ({ what, proposalId }) => ({
+          text: whatText(what),
+          href: proposalPath(proposalId),
+        })),
+        { title: 'State', place: 'plain', cell: (row) => stateOf(row, visit.nowMs) },
+        {
+          title: 'Subject',
+          cell: ({ what, accountId }) => linkedText(subjectOf(what) ?? accountId ?? '', visit.visitor.roles),
+        },
+        textColumn('Proposed by', (row) => (isOwn(row, visit) ? 'you' : row.proposedBy), { place: 'minor' }),
+        timeColumn('Proposed', ({ proposedAt }) => proposedAt),
+        timeColumn('Expires', ({ expiresAt }) => expiresAt),
+      ],
+      empty: 'Nothing waits for approval.',
+      cliEquivalents: () => ['npx farebox proposals list', 'npx farebox four-eyes show'],
     }),
     operatorPage({
       path: `${root}/{id}`,
@@ -176,7 +203,7 @@ ${await listOf<ProposalRow>(visit, {
           actions: isOpen
             ? html`${own ? nothing : buttonLink(`${pagePath}/approve`, 'Approve', 'first')}${buttonLink(`${pagePath}/close`, own ? 'Withdraw' : 'Decline', 'danger')}`
             : nothing,
-          body: html`${factsOf(row, visit)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
+          body: html`${await facts(row, visit)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
           cliEquivalents: [`npx farebox proposals show ${row.proposalId}`],
         }
@@ -192,7 +219,7 @@ ${await listOf<ProposalRow>(visit, {
         const back = proposalPath(row.proposalId)
         return {
           title: 'Approve a proposal',
-          body: html`${factsOf(row, visit)}
+          body: html`${await facts(row, visit)}
 <p>It is carried out at once, with you as the approver.</p>
 ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
           cliEquivalents: [`npx farebox proposals approve ${row.proposalId}`],
@@ -216,7 +243,7 @@ ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
         }
         return {
           title: `${closeLabel} a proposal`,
-          body: html`${factsOf(row, visit)}
+          body: html`${await facts(row, visit)}
 ${formOf(form, { fields: [fieldOf(noteField, form)], submit: `${closeLabel}: ${whatText(row.what)}`, danger: true, back: proposalPath(row.proposalId) })}`,
           cliEquivalents: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposalId}`],
         }

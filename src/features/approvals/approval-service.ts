@@ -1,4 +1,6 @@
 import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
+import type { DepositRefundAnswer } from '../../domain/deposits/decide-refund.ts'
+import type { ResolutionAnswer } from '../../domain/deposits/unmatched-movements.ts'
 import {
   type ApprovalLimits,
   approvalLimitsRef,
@@ -28,12 +30,15 @@ import { readState } from '../../platform/commands/command.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type Db, sql } from '../../platform/postgres/kysely.ts'
+import { approveDepositRefund, approveUnmatched } from '../deposits/index.ts'
 import { refundOrder, refundRequestOf } from '../orders/index.ts'
 import { createWallets } from '../wallet/index.ts'
 
 type Approved =
   | { readonly of: 'movement'; readonly answer: ManualAnswer }
   | { readonly of: 'refund'; readonly answer: RefundAnswer }
+  | { readonly of: 'deposit_refund'; readonly answer: DepositRefundAnswer }
+  | { readonly of: 'unmatched'; readonly answer: ResolutionAnswer }
   | { readonly of: 'setting'; readonly answer: LimitChangeAnswer }
 
 /** Actions that need two operators: the limit above which they do, and the proposals (docs/decisions/0072). */
@@ -54,6 +59,7 @@ export type Proposals = {
 export const createProposals = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
+  readonly db: Db
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Proposals => {
   const { runner } = dependencies
@@ -105,6 +111,12 @@ export const createProposals = (dependencies: {
         if (answer === null || answer.kind === 'four_eyes') throw new Error(`${proposalId} refunds no order`)
         return answer.kind === 'not_approved' ? refused(answer.refusal) : { of: 'refund', answer }
       }
+      if (what.kind === 'deposit_refund') {
+        const answer = await approveDepositRefund(dependencies, what, cause)
+        return isApprovalRefusal(answer) ? answer : { of: 'deposit_refund', answer }
+      }
+      const booked = await approveUnmatched(runner, proposal, what, cause)
+      if (booked !== null) return isApprovalRefusal(booked) ? booked : { of: 'unmatched', answer: booked }
       const answer = await wallets.approve(proposal, what, cause)
       return isApprovalRefusal(answer) ? answer : { of: 'movement', answer }
     },
@@ -131,7 +143,7 @@ const approvalCodes: ReadonlySet<string> = new Set<ApprovalRefusal['code']>([
   'proposal_outdated',
 ])
 const isApprovalRefusal = (
-  answer: ManualAnswer | Refused<ApprovalRefusal>,
+  answer: ManualAnswer | DepositRefundAnswer | ResolutionAnswer | Refused<ApprovalRefusal>,
 ): answer is Refused<ApprovalRefusal> =>
   answer.outcome === 'refused' && approvalCodes.has(answer.refusal.code)
 
@@ -194,6 +206,8 @@ export const whatText = (what: ProposedAction): string => {
       return `four eyes ${limitText(what.limitCents)}`
     case 'refund':
       return `refund ${dollars(what.amountCents)} of ${what.orderId} for "${what.reference}"`
+    case 'deposit_refund':
+      return `refund ${dollars(what.amountCents)} of ${what.depositId} to the payer for "${what.reference}"`
     case 'credit':
       return `credit ${dollars(microsToCentsFloor(what.amountMicros))} for "${what.reference}"`
     default: {

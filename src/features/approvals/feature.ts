@@ -5,7 +5,7 @@ import { proposalPages } from './approval-pages.ts'
 import { createProposals } from './approval-service.ts'
 
 export const open = (core: ServerCore, { meter }: { readonly meter: Meter }): Feature => {
-  const { db, log, codec, runner, caughtUp } = core
-  const proposals = createProposals({ log, runner, settleTraffic: meter.settle })
-  return { pages: proposalPages({ db, log, codec, caughtUp, proposals }) }
+  const { db, pool, log, codec, runner, caughtUp } = core
+  const proposals = createProposals({ log, runner, db, settleTraffic: meter.settle })
+  return { pages: proposalPages({ db, pool, log, codec, caughtUp, proposals }) }
 }

@@ -4,6 +4,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
+import { depositRefundRefusal, resolutionRefusal } from '../deposits/index.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -81,6 +82,18 @@ export const approve = async (
       json: { proposalId, of, refundCents: amountCents, keptProxyIds },
       text: `approved: refunded ${dollars(amountCents)}`,
     }
+  }
+  if (of === 'deposit_refund') {
+    if (answer.outcome === 'refused') throw depositRefundRefusal(answer.refusal)
+    return {
+      json: { proposalId, of, refundCents: answer.amountCents },
+      text: `approved: requested a refund of ${dollars(answer.amountCents)}`,
+    }
+  }
+  if (of === 'unmatched') {
+    if (answer.outcome === 'refused') throw resolutionRefusal(answer.refusal)
+    const { accountId } = answer
+    return { json: { proposalId, of, accountId }, text: `approved: booked to ${accountId}` }
   }
   const { fromMs } = answer
   return {

@@ -3,7 +3,7 @@ import { families } from '../../domain/shared/order-terms.ts'
 
 /** The schemas of the catalogue's answers, for the interface description and for response checks. */
 
-const cents = z.int().meta({ description: 'Whole cents in USD.' })
+const cents = z.int().meta({ description: 'An amount in whole cents, USD.' })
 const currency = z.literal('USD')
 const states = ['active', 'parked', 'retired'] as const
 const country = z.object({ alpha3: z.string(), name: z.string() })
@@ -14,7 +14,8 @@ const howToStep = z.object({
   title: z.string(),
   method: z.enum(['GET', 'POST', 'DELETE']),
   path: z.string().meta({
-    description: 'May hold {orderId}, {planId}, {proxyId} or {subscriptionId} of an earlier answer.',
+    description:
+      'The path of the request. It can contain the placeholders {orderId}, {planId}, {proxyId} and {subscriptionId}, which stand for values of earlier answers.',
   }),
   headers: z.record(z.string(), z.string()),
   body: z.record(z.string(), z.unknown()).nullable(),
@@ -27,7 +28,7 @@ export const ProductSchema = z
     family: z.enum(families),
     state: z.enum(states),
     successorId: z.string().nullable(),
-    available: z.boolean().meta({ description: 'The smallest order would go through now.' }),
+    available: z.boolean().meta({ description: 'True: an order of the minimum quantity is possible now.' }),
     shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
     unit: z.string(),
     delivery: z.enum(['lines', 'addresses']),
@@ -44,15 +45,20 @@ export const ProductSchema = z
     protocols: z.array(z.string()),
     targeting: z.array(z.string()).meta({
       description:
-        'Dedicated IPs: the fields of fulfillment_meta. Gateway products: what lines can be targeted by.',
+        'Dedicated IPs: the fields of `fulfillment_meta`. Gateway products: the targeting options of proxy lines.',
     }),
     generate: z.object({ maxCount: z.int() }).optional(),
-    periodDays: z.int().nullable().optional().meta({ description: 'How long a gateway_time plan runs.' }),
+    periodDays: z
+      .int()
+      .nullable()
+      .optional()
+      .meta({ description: 'The duration of a `gateway_time` plan in days.' }),
     tiers: z
       .array(z.object({ fromQuantity: z.int(), unitPriceCents: cents }))
       .optional()
       .meta({
-        description: 'Gateway products: from this quantity on, every unit of an order costs this much.',
+        description:
+          'Gateway products: the price of every unit of an order, in whole cents, by the minimum quantity of the tier (`fromQuantity`).',
       }),
     lifecycle: z.object({
       state: z.enum(states),
@@ -60,11 +66,14 @@ export const ProductSchema = z
       parkedUntil: z.iso.datetime().nullable(),
       retiredAt: z.iso.datetime().nullable(),
       successorId: z.string().nullable(),
-      aliases: z.array(z.string()).meta({ description: 'Old ids that still resolve.' }),
+      aliases: z
+        .array(z.string())
+        .meta({ description: 'Former ids of the product. Requests with these ids still work.' }),
     }),
     publishedPrice: z.object({ fromCents: cents, unit: z.string(), per: z.string(), currency }),
     howTo: z.array(howToStep).meta({
-      description: 'The exact calls that buy it, once or by subscription; none while it cannot be ordered.',
+      description:
+        'The exact requests that buy the product, once or by subscription. Empty while the product cannot be ordered.',
     }),
   })
   .meta({ id: 'Product' })
@@ -79,25 +88,36 @@ const targeting = z
     service: service.optional(),
     rotation_minutes: z.int().optional(),
   })
-  .meta({ description: 'What was priced; it can be sent as fulfillment_meta. Dedicated IPs only.' })
+  .meta({
+    description:
+      'The priced target of dedicated IPs. An order accepts it as `fulfillment_meta`. Absent for other products.',
+  })
 
 export const QuoteSchema = z
   .object({
     productId: z.string(),
     quantity: z.int(),
     unitPriceCents: cents.meta({
-      description: 'amountCents divided by quantity, rounded half up; amountCents binds.',
+      description:
+        '`amountCents` divided by the quantity, rounded half up, in whole cents. `amountCents` is the binding price.',
     }),
-    amountCents: cents.meta({ description: 'What an order with the same inputs charges.' }),
+    amountCents: cents.meta({
+      description: 'The amount that an order with the same inputs charges, in whole cents.',
+    }),
     currency,
     billingType: z.literal('PAYG'),
     available: z.boolean(),
     targeting: targeting.optional(),
-    yourCostCents: cents
+    yourCostCents: cents.optional().meta({
+      description:
+        "Reseller keys only: the cost in whole cents, which the order debits from the reseller's wallet.",
+    }),
+    marginCents: cents
       .optional()
-      .meta({ description: 'Reseller keys: debited from the reseller balance.' }),
-    marginCents: cents.optional().meta({ description: 'Reseller keys: amountCents less yourCostCents.' }),
-    listCents: cents.optional().meta({ description: "Reseller keys: the service's own price." }),
+      .meta({ description: 'Reseller keys only: `amountCents` minus `yourCostCents`.' }),
+    listCents: cents
+      .optional()
+      .meta({ description: 'Reseller keys only: the list price of the service, in whole cents.' }),
     note: z.string().optional(),
   })
   .meta({ id: 'PriceQuote' })
@@ -105,7 +125,7 @@ export const QuoteSchema = z
 const priceLine = z.object({
   days: z.int(),
   period: z.string(),
-  available: z.boolean().meta({ description: 'False when sold out.' }),
+  available: z.boolean().meta({ description: 'False: the addresses are sold out.' }),
   listCents: cents,
   carrierId: z.string().optional(),
   carrier: z.string().optional(),
@@ -122,15 +142,21 @@ export const PriceListSchema = z
     productId: z.string(),
     unit: z.string(),
     country: z.string(),
-    quantity: z.int().meta({ description: 'IPs priced per line.' }),
+    quantity: z.int().meta({ description: 'The number of IPs that each line prices.' }),
     currency,
     countries: z.array(country),
     lines: z.array(priceLine),
-    refreshedAt: z.iso.datetime().optional().meta({ description: 'Mobile: when these figures were set.' }),
+    refreshedAt: z.iso
+      .datetime()
+      .optional()
+      .meta({ description: 'Mobile products only: the time when the prices were set.' }),
     partner: z
       .object({ discountPct: z.number(), markup: z.number(), sellable: z.boolean() })
       .optional()
-      .meta({ description: 'Reseller keys only.' }),
+      .meta({
+        description:
+          'Reseller keys only: the discount and the markup of the reseller, and whether the reseller can sell the product.',
+      }),
     note: z.string().optional(),
   })
   .meta({ id: 'PriceList' })
@@ -146,11 +172,11 @@ export const OptionsSchema = z
         country.extend({
           available: z.int().meta({
             description:
-              'How many addresses are free for one order, also above `maxQuantity`; of mobile products, of the carrier and service that has most.',
+              'The number of addresses that are free for one order. It can be larger than `maxQuantity`. For mobile products: the stock of the carrier and service with the most free addresses.',
           }),
         }),
       )
-      .meta({ description: 'Only those that can be ordered now.' }),
+      .meta({ description: 'The countries where the product can be ordered now.' }),
     periods: z.array(z.object({ days: z.int(), label: z.string() })),
   })
   .meta({ id: 'ProductOptions' })

@@ -176,7 +176,6 @@ ${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to 
       path,
       name: 'importCatalogue',
       summary: 'Imports the catalogue from a file, after a preview of the changes',
-      nav: { label: 'Catalogue import', group: 'Operator' },
       confirmed: true,
       show: async (visit) => view(visit, null),
       act: { once: true, run: importFile },

@@ -1,5 +1,6 @@
 export { metaOf } from '../../domain/catalog/catalog.ts'
 export { createCatalogService, createLiveCatalog, type LiveCatalog } from './import-catalog.ts'
+export { tiersTable } from './price-pages.ts'
 export {
   createOrderable,
   createRequireOrderable,
@@ -7,4 +8,4 @@ export {
   type Quotes,
   type RequireOrderable,
 } from './quotes.ts'
-export { productView, quoteView, requireAccepted } from './views.ts'
+export { productLinks, productName, productView, quoteView, requireAccepted } from './views.ts'

@@ -5,8 +5,9 @@ import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type Filters, filterForm } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, openPage, type Visit } from '../../platform/ui/page.ts'
-import { detailsOf, type Filter, filtersOf, tableOf } from '../../platform/ui/table.ts'
+import { detailsOf, tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, perText, stateText } from '../../platform/ui/text.ts'
 import { priceListView, productView } from './views.ts'
 
@@ -86,9 +87,10 @@ ${toOrder(visit)}`,
   }
 }
 
-const tiersOf = ({ tiers = [], unit }: ProductView): Html =>
+/** The list prices of a product by quantity. */
+export const tiersTable = ({ tiers = [], unit }: Pick<ProductView, 'tiers' | 'unit'>): Html =>
   tableOf({
-    caption: 'Unit price by quantity',
+    caption: 'List prices of one unit',
     rows: tiers,
     columns: [
       { title: `From, ${unit}`, number: true, head: true, cell: ({ fromQuantity }) => String(fromQuantity) },
@@ -97,6 +99,9 @@ const tiersOf = ({ tiers = [], unit }: ProductView): Html =>
   })
 
 type Line = ReturnType<typeof priceListView>['lines'][number]
+
+const namesOf = (values: readonly string[], nameOf: (value: string) => string) =>
+  Object.fromEntries(values.map((value) => [value, nameOf(value)]))
 
 const rotationOf = (line: Line): string => {
   if (!('rotation' in line)) return ''
@@ -126,28 +131,22 @@ const linesOf = async (
     { country, quantity: product.minQuantity, periodDays: mobile ? days : null },
     { stock: await stock.of(product.id), terms: null, importedAt: catalog.current().importedAt },
   )
-  const filters: readonly Filter[] = [
-    {
-      name: 'country',
+  const filters: Filters = {
+    country: {
       label: 'Country',
-      value: country,
-      choices: countries.map((code) => ({ value: code, label: countryOf(code).name })),
-      required: true,
+      choices: namesOf(countries, (code) => countryOf(code).name),
+      standard: country,
     },
-    ...(mobile
-      ? [
-          {
-            name: 'days',
-            label: 'Period',
-            value: String(days),
-            choices: periods.map((each) => ({ value: String(each), label: `${each} days` })),
-            required: true as const,
-          },
-        ]
-      : []),
-  ]
+    ...(mobile && {
+      days: {
+        label: 'Period',
+        choices: namesOf(periods.map(String), (each) => `${each} days`),
+        standard: String(days),
+      },
+    }),
+  }
   const { minQuantity, unit } = product
-  return html`${filtersOf(pathOf(product.id), filters)}
+  return html`${filterForm(pathOf(product.id), filters, { country, days: String(days) })}
 ${tableOf({
   caption: `Prices of ${minQuantity} ${unit} in ${countryOf(country).name}`,
   rows: lines,
@@ -197,7 +196,7 @@ ${detailsOf([
   ['Quantity', `${minQuantity} to ${maxQuantity} ${unit}`],
 ])}
 <h2>Prices</h2>
-${isDedicated(product) ? await linesOf(services, product, visit) : tiersOf(view)}
+${isDedicated(product) ? await linesOf(services, product, visit) : tiersTable(view)}
 <p><a href="${root}">All prices</a></p>
 ${toOrder(visit)}`,
     cliEquivalents: [
@@ -216,7 +215,6 @@ export const pricePages = (services: PriceReads): readonly ConsolePage[] => [
     path: '/prices',
     name: 'showPrices',
     summary: 'All products and their prices',
-    nav: { label: 'Prices', group: 'Public' },
     show: (visit) => list(services, visit),
   }),
   openPage({

@@ -22,7 +22,7 @@ import { createQuotes } from './quotes.ts'
 import { createProductViews, optionsView, priceListView, quoteView, requireAccepted } from './views.ts'
 
 const params = z.object({
-  id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),
+  id: z.string().meta({ description: 'A product id. Former ids of a product also work.' }),
 })
 const productParam = { id: 'isp-static' }
 // Query values are texts. Only the product knows the accepted values, which a refusal must list.
@@ -31,7 +31,7 @@ const integer = (description: string, keywords: Keywords = {}) =>
   z.string().meta({ description, override: { type: 'integer', ...keywords } })
 const alpha3 = (keywords: Keywords = {}) =>
   z.string().meta({
-    description: 'ISO 3166-1 alpha-3, e.g. USA.',
+    description: 'An ISO 3166-1 alpha-3 country code, e.g. USA.',
     override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
   })
 
@@ -68,7 +68,7 @@ export const catalogRoutes = (dependencies: {
       operationId: 'listProducts',
       summary: 'List products',
       description:
-        'All products by family and id, without retired ones unless `state=retired` asks for them. Integrate on `shape`, `delivery` and `renewal`, not on ids.',
+        'All products, sorted by family and id. Retired products are included only with `state=retired`. Base your integration on `shape`, `delivery` and `renewal`, not on ids.',
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
@@ -94,7 +94,7 @@ export const catalogRoutes = (dependencies: {
       path: '/api/v1/products/{id}',
       operationId: 'getProduct',
       summary: 'Read a product',
-      description: 'One product, also a retired one, with its `howTo`: the calls that buy it.',
+      description: 'One product, active or retired, with its `howTo`: the requests that buy the product.',
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
@@ -114,7 +114,7 @@ export const catalogRoutes = (dependencies: {
       operationId: 'quotePrice',
       summary: 'Quote a price',
       description:
-        'The exact amount that an order with the same inputs charges. A parked product is quotable, with `available` false. On a reseller key `amountCents` is what the customer pays.',
+        'The exact amount that an order with the same inputs charges. A parked product has a quote with `available` false. On a reseller key, `amountCents` is the price for the customer.',
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
@@ -125,17 +125,18 @@ export const catalogRoutes = (dependencies: {
           integer("Whole GB, speed units or IPs, within the product's bounds.", { minimum: 1 }),
         ),
         country: alpha3({ default: 'USA' }).optional(),
-        period_days: integer('Dedicated IPs only.', { default: 30 }).optional(),
-        carrier_id: z
-          .string()
-          .optional()
-          .meta({ description: 'Mobile only; the cheapest available line when left out.' }),
-        service: z
-          .string()
-          .optional()
-          .meta({ description: 'Mobile only: dedicated or shared; the cheapest available when left out.' }),
+        period_days: integer('For dedicated IPs only: the rental period in days.', {
+          default: 30,
+        }).optional(),
+        carrier_id: z.string().optional().meta({
+          description: 'Mobile products only: the id of the carrier. Left out: the cheapest available line.',
+        }),
+        service: z.string().optional().meta({
+          description:
+            'Mobile products only: `dedicated` or `shared`. Left out: the cheapest available service.',
+        }),
         rotation_minutes: integer(
-          'Mobile only; 0: by link; the cheapest available when left out.',
+          'For mobile products only: the rotation interval in minutes. 0: rotation by link. Left out: the cheapest available rotation.',
         ).optional(),
       }),
       codes: { query: { quantity: 'invalid_quantity' } },
@@ -161,7 +162,7 @@ export const catalogRoutes = (dependencies: {
       operationId: 'getPriceList',
       summary: 'Read a price list',
       description:
-        'Dedicated IPs in one country: a line for each period, or for mobile a line for each carrier, service and rotation of one period.',
+        'The prices of dedicated IPs in one country. The list has a line for each period; for mobile products, a line for each carrier, service and rotation of one period.',
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
@@ -172,7 +173,9 @@ export const catalogRoutes = (dependencies: {
         quantity: integer(
           "How many IPs each line prices; the product's smallest order when left out.",
         ).optional(),
-        period_days: integer('Mobile only.', { default: 30 }).optional(),
+        period_days: integer('For mobile products only: the rental period in days.', {
+          default: 30,
+        }).optional(),
       }),
       codes: { query: { country: 'invalid_country', quantity: 'invalid_quantity' } },
       examples: { params: productParam, query: { country: 'USA' } },
@@ -208,16 +211,22 @@ export const catalogRoutes = (dependencies: {
       method: 'GET',
       path: '/api/v1/products/{id}/options',
       operationId: 'getOptions',
-      summary: 'Read what can be ordered now',
+      summary: 'Read the available countries and periods',
       description:
-        'Dedicated IPs: the countries that are in stock and the periods. A country that sells out is removed at once.',
+        'The countries with stock and the periods of dedicated IPs. A country without stock is removed at once.',
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
       customer: 'unaffected',
       params,
       examples: { params: productParam },
-      responses: { 200: { description: 'The options.', body: OptionsSchema, example: optionsExample } },
+      responses: {
+        200: {
+          description: 'The available countries and periods.',
+          body: OptionsSchema,
+          example: optionsExample,
+        },
+      },
       errors: [
         'not_found',
         { code: 'product_unavailable', extra: { successorId: 'residential-basic' } },

@@ -32,7 +32,19 @@ import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/route.ts'
 import { createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
 import { howTo } from './how-to.ts'
+
+/** The name of a product for people; its id if the catalogue has no such product. */
+export const productName = (catalog: { current(): Pick<Catalog, 'resolve'> }, productId: string): string =>
+  catalog.current().resolve(productId)?.name ?? productId
+
+/** Links to the pages of the products that are sold. */
+export const productLinks = (catalog: { current(): Pick<Catalog, 'products'> }): Html =>
+  html`${catalog
+    .current()
+    .products.filter(({ state }) => state === 'active')
+    .map(({ id, name }, at) => html`${at === 0 ? '' : ', '}<a href="/console/catalogue/${id}">${name}</a>`)}`
 
 /** A refusal of the catalogue as an API error. */
 const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>

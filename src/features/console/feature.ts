@@ -21,6 +21,7 @@ import { createOwnGateways, ownGatewayPages } from './payment-gateway-pages.ts'
 import { createRebuildRuns, projectionPages } from './projection-pages.ts'
 import { retryWork } from './retry-work.ts'
 import { searchPages } from './search-page.ts'
+import { type StaffReads, staffPages } from './staff-page.ts'
 import { serviceParts, statusPages } from './status-page.ts'
 import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
 
@@ -42,6 +43,9 @@ export type ConsoleNeeds = {
   readonly callbackUrl: (gatewayId: string) => string
   /** From the finance feature. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+  readonly financeSummary: StaffReads['financeSummary']
+  readonly periods: StaffReads['periods']
+  readonly lastVerification: StaffReads['lastVerification']
   readonly openDeposit: OpenDepositByForm
   readonly locations: (family: Family | null) => LocationsByCountry
   readonly list: LiveList
@@ -60,15 +64,16 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
     return (await rebuild(context, modelsOf(group), options))[0]
   })
   core.closing.add(rebuilds.stop)
-  const ownGateways = createOwnGateways({ gateways: needs.gateways, pool, floats: needs.floats })
+  const ownGateways = createOwnGateways({ gateways: needs.gateways, db, pool, floats: needs.floats })
   const parts = serviceParts({ pool, clock, ...needs })
   return {
     pages: [
-      ...overviewPages({ db, reads, catalog }),
+      ...overviewPages({ db, pool, reads, catalog }),
       ...homePages({ catalog, stock, liveScrapers, name }),
+      ...staffPages({ db, pool, ownGateways, ...needs }),
       ...statusPages({ parts, clock }),
-      ...searchPages({ db, pool, log, findAccount, caughtUp }),
-      ...operatorAccountPages({ accounts, pool, caughtUp, db, reads, log, wallets }),
+      ...searchPages({ db, pool, log, findAccount, caughtUp, catalog }),
+      ...operatorAccountPages({ accounts, pool, caughtUp, db, reads, log, wallets, catalog }),
       ...ownGatewayPages({
         ownGateways,
         callbackUrl: needs.callbackUrl,

@@ -33,7 +33,6 @@ export const homePages = ({
     path: '/',
     name: 'showHome',
     summary: 'The products of the service',
-    nav: { label: 'Home', group: 'Public' },
     show: async ({ visitor }) => {
       const counts = await stock.all()
       const products = catalog

@@ -3,10 +3,11 @@ import { findDeposit } from '../../../projections/deposits.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { floorCents, type Rail } from '../../domain/payments/payments.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
+import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { choicesOf, type FormInput, fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -46,17 +47,26 @@ type OwnGatewayState = OwnGateway & {
 }
 
 /** The gateways of the service, in order of preference. */
-type OwnGateways = {
+export type OwnGateways = {
   list(): readonly OwnGateway[]
   states(): Promise<readonly OwnGatewayState[]>
+  /** The gateways whose last payment was found without a callback. */
+  silent(nowMs: number): Promise<readonly string[]>
 }
+
+/** Payments of this time are compared with the callbacks, milliseconds. */
+const comparedMs = 7 * 86_400_000
+/** A gateway is silent if its last callback is older than its last payment by more than this, milliseconds. */
+const silentMs = 3_600_000
 
 export const createOwnGateways = ({
   gateways,
+  db,
   pool,
   floats,
 }: {
   readonly gateways: Pick<Gateways, 'forRail'> & { own(): readonly OwnGateway[] }
+  readonly db: Db
   readonly pool: pg.Pool
   /** Incoming less outgoing money of each gateway, micro-dollars, by the name of its account in the books. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
@@ -84,6 +94,28 @@ export const createOwnGateways = ({
       callbacks: seen[at],
       floatMicros: balances.get(gatewayAccount(each.provider)) ?? 0n,
     }))
+  },
+  silent: async (nowMs) => {
+    const gatewayIds = gateways.own().map(({ gatewayId }) => gatewayId)
+    const [seen, payments] = await Promise.all([
+      callbacksOf(pool, gatewayIds),
+      db
+        .selectFrom('read.deposits')
+        .where('openedAt', '>', isoTime(nowMs - comparedMs))
+        .where('gatewayId', '=', sql<string>`any (${gatewayIds}::text[])`)
+        .groupBy('gatewayId')
+        .orderBy('gatewayId')
+        .select((eb) => ['gatewayId', eb.fn.max('paidAt').as('paidAt')])
+        .execute(),
+    ])
+    const lastCallbacks = new Map(
+      seen.map(({ gatewayId, lastAt }) => [gatewayId, Date.parse(lastAt ?? isoTime(0))]),
+    )
+    return payments
+      .filter(
+        ({ gatewayId, paidAt }) => paidAt && Date.parse(paidAt) - lastCallbacks.get(gatewayId)! > silentMs,
+      )
+      .map(({ gatewayId }) => gatewayId)
   },
 })
 
@@ -256,7 +288,6 @@ ${rails.length === 0 ? null : testForm}`,
       path: root,
       name: 'listOwnGateways',
       summary: 'The gateways of the service: states, callbacks and balances',
-      nav: { label: 'Payment gateways', group: 'Operator' },
       show: async (visit) => ({
         title: 'Payment gateways',
         body: html`<p>Customers pay the service through these gateways. They are configured by settings, which take effect after a restart. Resellers have their own gateways.</p>

@@ -136,8 +136,7 @@ ${formOf(form, {
     operatorPage({
       path,
       name: 'showProjections',
-      summary: 'How far the read tables are behind the log, and their errors',
-      nav: { label: 'Projections', group: 'Operator' },
+      summary: 'The delay of the read tables behind the log, and their errors',
       show: async (visit) => ({
         title: 'Projections',
         body: html`<p>Pages and the API read tables that are computed from the log, in these groups.</p>

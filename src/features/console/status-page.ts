@@ -156,7 +156,6 @@ export const statusPages = ({
       path: '/status',
       name: 'showStatus',
       summary: 'The current state of the service',
-      nav: { label: 'Status', group: 'Public' },
       show: async () => {
         const { atMs, parts } = await check()
         return {

@@ -1,12 +1,15 @@
 import type pg from 'pg'
+import { secondOf } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { createSharedRead } from '../../platform/postgres/batch-loader.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import { postButton } from '../../platform/ui/form.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
+import { listOf, listPage } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
-import { listOf, tableOf } from '../../platform/ui/table.ts'
-import { countText, softText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type Column, countColumn, nameColumn, textColumn, timeColumn } from '../../platform/ui/table.ts'
+import { countText, softText, stateText } from '../../platform/ui/text.ts'
 import { countTooLate, type DeadItem, depthOf, listDead } from '../../platform/work/queue-operations.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { readFutureTime } from '../finance/index.ts'
@@ -14,6 +17,8 @@ import type { People } from '../sign-in/index.ts'
 
 const root = '/console/operator/queues'
 const pathOf = (name: string): string => `${root}/${name}`
+
+type QueueRow = Awaited<ReturnType<typeof depthOf>> & { readonly late: number }
 
 const keyText = ({ finishedAt, item }: DeadItem): string => `${finishedAt}_${item}`
 
@@ -49,43 +54,45 @@ export const queuePages = ({
     return found
   }
 
+  const readRows = createSharedRead(async (nowMs: number): Promise<readonly QueueRow[]> => {
+    const rows = []
+    for (const queue of queues)
+      rows.push({ ...(await depthOf(pool, queue, nowMs)), late: await countTooLate(pool, queue, nowMs) })
+    return rows
+  })
+
   return [
-    operatorPage({
+    listPage(operatorPage, {
       path: root,
       name: 'listQueues',
       summary: 'Waiting and failed work, by queue',
-      nav: { label: 'Queues', group: 'Operator' },
-      show: async ({ nowMs }) => {
-        const rows = []
-        for (const queue of queues)
-          rows.push({ ...(await depthOf(pool, queue, nowMs)), late: await countTooLate(pool, queue, nowMs) })
+      title: 'Queues',
+      intro: async ({ nowMs }) => {
         const future = await readFutureTime(db, nowMs)
-        return {
-          title: 'Queues',
-          body: html`${future === null ? nothing : html`<p>${stateText('time', 'warn')} ${future}.</p>`}
-${tableOf({
-  caption: 'Waiting and failed items of each queue',
-  rows,
-  columns: [
-    { title: 'Queue', head: true, cell: ({ queue }) => html`<a href="${pathOf(queue)}">${queue}</a>` },
-    { title: 'Waiting', number: true, cell: ({ waiting }) => waiting },
-    { title: 'Due', number: true, cell: ({ due }) => due },
-    { title: 'Oldest due', cell: ({ oldestDueAt }) => timeText(oldestDueAt, 'none') },
-    {
-      title: 'Overdue',
-      number: true,
-      cell: ({ late }) => (late === 0 ? 0 : stateText(String(late), 'bad')),
-    },
-    { title: 'Active workers', number: true, cell: ({ owners }) => owners },
-    {
-      title: 'Failed',
-      cell: ({ dead }) => (dead === 0 ? stateText('none', 'good') : stateText(String(dead), 'bad')),
-    },
-  ],
-})}`,
-          cliEquivalents: ['npx farebox work queues'],
-        }
+        return future === null ? nothing : html`<p>${stateText('time', 'warn')} ${future}.</p>`
       },
+      caption: 'Waiting and failed items of each queue',
+      rows: ({ nowMs }) => readRows(secondOf(nowMs)),
+      columns: (_): readonly Column<QueueRow>[] => [
+        nameColumn('Queue', ({ queue }) => ({ text: queue, href: pathOf(queue) })),
+        countColumn('Waiting', ({ waiting }) => waiting),
+        countColumn('Due', ({ due }) => due),
+        timeColumn('Oldest due', ({ oldestDueAt }) => oldestDueAt, { none: 'none' }),
+        {
+          title: 'Overdue',
+          number: true,
+          value: ({ late }) => late,
+          cell: ({ late }) => (late === 0 ? 0 : stateText(String(late), 'bad')),
+        },
+        countColumn('Active workers', ({ owners }) => owners),
+        {
+          title: 'Failed',
+          value: ({ dead }) => dead,
+          cell: ({ dead }) => (dead === 0 ? stateText('none', 'good') : stateText(String(dead), 'bad')),
+        },
+      ],
+      empty: 'There are no queues.',
+      cliEquivalents: () => ['npx farebox work queues'],
     }),
     operatorPage({
       path: '/console/operator/queues/{id}',
@@ -95,9 +102,9 @@ ${tableOf({
         const { form, path } = visit
         const queue = queueOf(visit)
         let isEmpty = true
-        const items = await listOf<DeadItem, DeadItemKey>(visit, {
+        const items = await listOf(visit, {
           caption: 'Failed items, latest first',
-          load: async ({ after, limit }) => {
+          load: async (_, { after, limit }) => {
             const dead = await listDead(pool, queue, limit, after)
             isEmpty = dead.length === 0
             return dead
@@ -105,12 +112,12 @@ ${tableOf({
           parseKey: keyOf,
           keyOf: keyText,
           empty: 'There are no failed items.',
-          columns: [
-            { title: 'Item', head: true, cell: ({ item }) => html`<code>${item}</code>` },
-            { title: 'Owner', cell: ({ owner }) => owner },
-            { title: 'Attempts', number: true, cell: ({ attempts }) => attempts },
-            { title: 'Failed', cell: ({ finishedAt }) => timeText(finishedAt) },
-            { title: 'Reason', cell: ({ result }) => result ?? '' },
+          columns: (_) => [
+            nameColumn('Item', ({ item }) => ({ text: item })),
+            textColumn('Owner', ({ owner }) => owner, { place: 'minor' }),
+            countColumn('Attempts', ({ attempts }) => attempts),
+            timeColumn('Failed', ({ finishedAt }) => finishedAt),
+            textColumn('Reason', ({ result }) => result, { place: 'plain' }),
             {
               title: 'Action',
               cell: ({ item }) =>
@@ -123,7 +130,7 @@ ${tableOf({
           actions: isEmpty
             ? nothing
             : postButton(form, { name: 'all', value: 'yes', label: 'Retry all', action: path }),
-          body: items,
+          body: items.body,
           cliEquivalents: [
             `npx farebox work dead --queue ${queue.name}`,
             `npx farebox work retry --queue ${queue.name} --item ITEM`,
@@ -170,40 +177,41 @@ export const systemPages = ({
 }: {
   readonly settings: () => readonly ListedSetting[]
 }): readonly ConsolePage[] => [
-  operatorPage({
+  listPage(operatorPage, {
     path: '/console/operator/settings',
     name: 'showSettings',
     summary: 'The effective settings, without secrets',
-    nav: { label: 'Settings', group: 'Operator' },
-    show: async () => {
-      const rows = settings()
-      const invalid = rows.filter(({ problem }) => problem !== null)
-      return {
-        title: 'Settings',
-        body: html`${
-          invalid.length === 0
-            ? nothing
-            : html`<p class="message bad">${countText(invalid.length, 'setting')} ignored: ${invalid.map(({ name }) => name).join(', ')}.</p>`
-        }
-<p>The effective settings of this process. Change them in its environment and restart it. Secrets are not shown.</p>
-${tableOf({
-  caption: 'Effective settings',
-  rows,
-  columns: [
-    {
-      title: 'Setting',
-      head: true,
-      cell: ({ name, help }) => html`<code>${name}</code><br><small>${help}</small>`,
-    },
-    {
-      title: 'Value',
-      cell: ({ value }) => (value === null ? softText('none') : html`<code>${value}</code>`),
-    },
-    { title: 'Source', cell: ({ source }) => source },
-  ],
-})}`,
-        cliEquivalents: ['npx farebox settings', 'npx farebox doctor'],
+    title: 'Settings',
+    intro: () => {
+      const invalid = settings().filter(({ problem }) => problem !== null)
+      return html`${
+        invalid.length === 0
+          ? nothing
+          : html`<p class="message bad">${countText(invalid.length, 'setting')} ignored: ${invalid.map(({ name }) => name).join(', ')}.</p>`
       }
+<p>The effective settings of this process. Change them in its environment and restart it. Secrets are not shown.</p>`
     },
+    filters: { source: { label: 'Source', hint: 'such as default' } },
+    caption: 'Effective settings',
+    search: 'Name or text',
+    limit: 200,
+    rows: (_, { source }) =>
+      settings().filter((setting) => source === undefined || setting.source.includes(source)),
+    columns: (_) => [
+      {
+        title: 'Setting',
+        head: true,
+        value: ({ name, help }) => `${name} ${help}`,
+        cell: ({ name, help }) => html`<code>${name}</code><br><small>${help}</small>`,
+      },
+      {
+        title: 'Value',
+        value: ({ value }) => value,
+        cell: ({ value }) => (value === null ? softText('none') : html`<code>${value}</code>`),
+      },
+      textColumn('Source', ({ source }) => source),
+    ],
+    empty: 'There are no settings.',
+    cliEquivalents: () => ['npx farebox settings', 'npx farebox doctor'],
   }),
 ]

@@ -1,5 +1,7 @@
-import { findDeposit, listDeposits, listGatewayChanges } from '../../../projections/deposits.ts'
+import { depositsAfter, findDeposit, listGatewayChanges } from '../../../projections/deposits.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
+import { depositStatuses } from '../../domain/deposits/fold.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { DepositId } from '../../kernel/ids.ts'
@@ -13,6 +15,7 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import { choicesOf, fieldOf, formOf, hiddenOf, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
+import { labelled, listPage, pageRows, pagerOf } from '../../platform/ui/list.ts'
 import {
   accountPage,
   type ConsolePage,
@@ -21,9 +24,21 @@ import {
   refused,
   refusedBy,
 } from '../../platform/ui/page.ts'
-import { type Column, detailsOf, pageRows, pagerOf, tableOf, timelineOf } from '../../platform/ui/table.ts'
 import {
+  amountColumn,
+  type Column,
+  detailsOf,
+  idColumn,
+  nameColumn,
+  stateColumn,
+  tableOf,
+  timeColumn,
+  timelineOf,
+} from '../../platform/ui/table.ts'
+import {
+  afterText,
   amountText,
+  buttonLink,
   dollarText,
   idText,
   microsText,
@@ -32,23 +47,24 @@ import {
   parseWholeCents,
   timeText,
 } from '../../platform/ui/text.ts'
+import { productLinks } from '../catalog/index.ts'
 import { linkedText } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
 import { isReference } from '../wallet/index.ts'
-import { depositRecord, depositState, railName } from './deposit-record.ts'
+import { depositBadges, depositRecord, depositState, railName } from './deposit-record.ts'
 import type { DepositPages } from './deposit-urls.ts'
 import { changeTexts, reviewChange } from './gateway-changes.ts'
 import type { OpenDepositByForm } from './open-deposit.ts'
 
 const path = '/console/top-up'
-const maxShown = 20
 
 /** Columns of a table of deposits, after the column that names the deposit. */
 export const depositColumns: readonly Column<ReturnType<typeof depositRecord>>[] = [
-  { title: 'State', cell: ({ status }) => depositState(status) },
-  { title: 'Invoiced, USD', number: true, cell: ({ amount_cents: cents }) => amountText(cents) },
-  { title: 'Credited, USD', number: true, cell: ({ credited_cents: cents }) => amountText(cents) },
-  { title: 'Opened', cell: ({ created_at: at }) => timeText(String(at)) },
+  stateColumn('State', ({ status }) => depositBadges[status]),
+  amountColumn('Invoiced', ({ amount_cents: cents }) => cents, { place: 'lead' }),
+  amountColumn('Credited', ({ credited_cents: cents }) => cents),
+  timeColumn('Opened', ({ created_at: at }) => String(at), { place: 'plain' }),
+  idColumn('Deposit id', ({ deposit_id: id }) => id),
 ]
 
 /** The payer's text for an event of a deposit. */
@@ -89,20 +105,25 @@ const timelineText = (
       return { heading: 'The payment provider reported a change', detail: 'under review' }
     case 'DepositChangeReviewed':
       return { heading: 'The change was reviewed', detail: null }
+    case 'DepositRefundRequested':
+      return { heading: 'Refund to the payer requested', detail: dollarText(event.data.amountCents) }
+    case 'DepositRefundMade':
+      return { heading: 'Refund made by the payment provider', detail: null }
+    case 'DepositRefundRefused':
+      return { heading: 'Refund not made', detail: null }
     default:
       return event satisfies never
   }
 }
 
+/** Amounts of a top-up that are one click away. */
+const suggestedCents = [2_500, 5_000, 10_000]
+
 /** Top-ups of the wallet by the service's gateways, on their own pages. */
 export const topUpPages = ({
-  db,
-  reads,
   gateways,
   openDeposit,
 }: {
-  readonly db: Db
-  readonly reads: Pick<Reads, 'settled'>
   readonly gateways: Pick<Gateways, 'liveRails'>
   readonly openDeposit: OpenDepositByForm
 }): readonly ConsolePage[] => [
@@ -110,17 +131,8 @@ export const topUpPages = ({
     path,
     name: 'topUp',
     summary: 'Adds money to the wallet',
-    nav: { label: 'Top up' },
-    show: async ({ account, query, form, nowMs }) => {
-      await reads.settled(account.accountId)
-      const [rails, latest] = await Promise.all([
-        gateways.liveRails(null),
-        listDeposits(db, wholeAccount(account.accountId), {
-          limit: maxShown,
-          offset: 0,
-          status: undefined,
-        }),
-      ])
+    show: async ({ query, form }) => {
+      const rails = await gateways.liveRails(null)
       const cents = parseWholeCents(query.get('cents') ?? '')
       const amountField = fieldOf(
         {
@@ -152,22 +164,14 @@ export const topUpPages = ({
         body: html`${
           rails.length === 0
             ? html`<div class="empty"><p>No payment method is set up. Ask the service to credit the wallet.</p></div>`
-            : formOf(form, { fields: [amountField, methodField], submit: 'Create invoice', action: path })
+            : formOf(form, {
+                fields: [amountField, methodField],
+                submit: 'Create invoice',
+                more: html`${suggestedCents.map((each) => html` <button name="cents" value="${each}">Top up ${dollarText(each)}</button>`)}`,
+                action: path,
+              })
         }
-<h2>Recent deposits</h2>
-${tableOf({
-  caption: 'Deposits, newest first',
-  rows: latest.deposits.map((row) => depositRecord(row, nowMs, null)),
-  empty: 'There are no deposits yet.',
-  columns: [
-    {
-      title: 'Deposit',
-      head: true,
-      cell: ({ deposit_id: id, method }) => html`<a href="/console/deposits/${id}">${railName(method)}</a>`,
-    },
-    ...depositColumns,
-  ],
-})}`,
+<p><a href="/console/deposits">Your deposits</a></p>`,
         cliEquivalents: [
           `curl $API/deposits -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '{"amount_cents": 2500, "method": "card"}'`,
           'curl $API/deposits -H "X-API-Key: $KEY"',
@@ -177,7 +181,9 @@ ${tableOf({
     act: {
       once: 'by key',
       run: async ({ account: { accountId }, cause }, typed) => {
-        const amountCents = parseCents(typed.text('amount'), maxDepositCents)
+        const amountCents =
+          suggestedCents.find((cents) => String(cents) === typed.text('cents')) ??
+          parseCents(typed.text('amount'), maxDepositCents)
         const rail = oneOf(await gateways.liveRails(null), typed.text('method'))
         const problems = problemsIn({
           amount: !amountCents && `Type dollars such as 25 or 25.50, at most ${dollarText(maxDepositCents)}.`,
@@ -201,8 +207,10 @@ export const depositPages = ({
   pages,
   reads,
   log,
+  catalog,
 }: {
   readonly db: Db
+  readonly catalog: { current(): Pick<Catalog, 'products'> }
   readonly pages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
@@ -217,6 +225,35 @@ export const depositPages = ({
   }
 
   return [
+    listPage(accountPage, {
+      path: '/console/deposits',
+      name: 'showDeposits',
+      summary: 'The deposits of the account',
+      title: 'Deposits',
+      actions: buttonLink(path, 'Top up', 'first'),
+      filters: { status: { label: 'State', choices: labelled(depositStatuses) } },
+      caption: 'Deposits',
+      search: 'Deposit or customer',
+      orderedBy: 'Opened',
+      file: 'deposits',
+      load: async ({ account, nowMs }, page) => {
+        await reads.settled(account.accountId)
+        return (await depositsAfter(db, wholeAccount(account.accountId), page)).map((row) =>
+          depositRecord(row, nowMs, null),
+        )
+      },
+      keyOf: ({ created_at: at, deposit_id: id }) => afterText(String(at), id),
+      columns: (_) => [
+        nameColumn('Deposit', ({ deposit_id: id, method, customer }) => ({
+          text: railName(method),
+          href: `/console/deposits/${id}`,
+          note: customer && `for ${customer}`,
+        })),
+        ...depositColumns,
+      ],
+      empty: html`<p>You have made no deposit yet.</p><p>${buttonLink(path, 'Top up', 'first')}</p>`,
+      cliEquivalents: () => ['curl $API/deposits -H "X-API-Key: $KEY"'],
+    }),
     accountPage({
       path: '/console/deposits/{id}',
       name: 'showDeposit',
@@ -238,9 +275,9 @@ export const depositPages = ({
           title: `Deposit of ${amount}`,
           actions:
             payUrl === null
-              ? html`<a href="${path}">Top up</a>`
+              ? html`${status === 'paid' && customerId === null ? buttonLink('/console/catalogue', 'Buy proxies', 'first') : null}<a href="${path}">Top up</a>`
               : html`<a class="button first" href="${payUrl}" rel="noreferrer">${customerId === null ? `Pay ${amount}` : 'Open pay page'}</a>`,
-          body: html`${isPayable ? html`<p>${nextStep} as soon as the provider reports it, usually within a minute. <a href="/console/deposits/${depositId}">Refresh</a></p>` : null}
+          body: html`${status === 'paid' && customerId === null ? html`<p>Buy now: ${productLinks(catalog)}</p>` : null}${isPayable ? html`<p>${nextStep} as soon as the provider reports it, usually within a minute. <a href="/console/deposits/${depositId}">Refresh</a></p>` : null}
 ${detailsOf([
   ['State', depositState(status)],
   ['Deposit', idText(depositId)],
@@ -253,7 +290,8 @@ ${detailsOf([
   ['Invoiced', amount],
   ['Credited', dollarText(deposit.credited_cents)],
   ['Charged back', deposit.charged_back_cents === 0 ? null : dollarText(deposit.charged_back_cents)],
-  ['Order', orderId && html`<a href="/console/orders/${orderId}">${idText(orderId)}</a>`],
+  ['Refunded', deposit.refunded_cents === 0 ? null : dollarText(deposit.refunded_cents)],
+  ['Order', orderId && idText(orderId, `/console/orders/${orderId}`)],
   ['Payable until', deposit.expires_at && timeText(String(deposit.expires_at))],
 ])}
 <h2>History</h2>
@@ -281,8 +319,7 @@ export const gatewayChangePages = ({
   operatorPage({
     path: changesPath,
     name: 'listGatewayChanges',
-    summary: 'Changes that payment providers reported and no event books',
-    nav: { label: 'Changes at providers', group: 'Operator' },
+    summary: 'Reported changes of payments that have no event in the ledger',
     show: async ({ query, visitor }) => {
       const all = query.get('show') === 'all'
       const from = Number(/^\d{1,7}$/.exec(query.get('before') ?? '')?.[0] ?? 0)
@@ -292,7 +329,7 @@ export const gatewayChangePages = ({
       const next = changeRows.length > pageRows ? String(offset + pageRows) : null
       return {
         title: 'Changes at payment providers',
-        body: html`<p>Reports of providers that are not booked automatically: refunds, money in other currencies, invoices that were marked by hand. No wallet changed. Correct the wallet if necessary, then close the entry.</p>
+        body: html`<p>Reports of providers that are not booked automatically: refunds of crypto payments, money in other currencies, invoices that were marked by hand. No wallet changed. Correct the wallet if necessary, then close the entry.</p>
 <p>${all ? html`<a href="${changesPath}">Show open ones only</a>` : html`<a href="${changesPath}?show=all">Show closed ones too</a>`}</p>
 ${tableOf({
   caption: all ? 'Changes, latest first' : 'Open changes, latest first',

@@ -18,7 +18,9 @@ const railNamesOfPeople: Partial<Record<Rail, string>> = {
 /** The readable name of a payment method. */
 export const railName = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
 
-const depositBadges: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
+export const depositBadges: Readonly<
+  Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>
+> = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['being confirmed', 'warn'],
   paid: ['paid', 'good'],
@@ -37,22 +39,35 @@ export const DepositRecord = z
     deposit_id: z.string(),
     status: z.enum(depositStatuses).meta({
       description:
-        '`processing`: a payment was seen and is not final. `partially_paid`: closed short, what arrived is credited. Money that arrives later is credited too.',
+        'The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too.',
     }),
-    amount_cents: z.int().min(0).meta({ description: 'What is invoiced, raised to the floor of the rail.' }),
-    credited_cents: z.int().min(0).meta({ description: 'What arrived and was credited so far.' }),
+    amount_cents: z
+      .int()
+      .min(0)
+      .meta({ description: 'The amount of the invoice in whole cents, raised to the minimum of the rail.' }),
+    credited_cents: z
+      .int()
+      .min(0)
+      .meta({ description: 'The amount that was paid and credited until now, in whole cents.' }),
     charged_back_cents: z.int().min(0).meta({
       description:
-        "What the payer's bank took back of it in a dispute. The status stays as it was; a dispute that is won sets this back.",
+        "The part of the payment that the payer's bank took back in a dispute, in whole cents. A dispute does not change the status. A won dispute resets this amount.",
+    }),
+    refunded_cents: z.int().min(0).meta({
+      description:
+        'The part of the payment that the payment provider refunded, in whole cents. A refund does not change the status. A failed refund resets this amount.',
     }),
     method: z.string(),
-    for_order: z.boolean().meta({ description: 'Raised by an order that was short; paid, it is placed.' }),
+    for_order: z.boolean().meta({
+      description:
+        'True: an order without enough balance created the deposit. The payment places this order.',
+    }),
     order_id: z.string().nullable(),
     customer_id: customerIdField,
     customer: customerField,
     pay_url: z.string().nullable().meta({
       description:
-        'Where it is paid; null once nothing can be paid there any more: it is paid, closed or expired.',
+        'The URL of the pay page. Null: no more payments are possible, because the deposit is paid, closed or expired.',
     }),
     return_url: z.string().nullable(),
     created_at: time,
@@ -67,6 +82,7 @@ export const depositExample = {
   amount_cents: 2500,
   credited_cents: 2500,
   charged_back_cents: 0,
+  refunded_cents: 0,
   method: 'card',
   for_order: false,
   order_id: null,
@@ -92,6 +108,7 @@ export const depositRecord = (
     amount_cents: row.amountCents,
     credited_cents: microsToCentsFloor(row.creditedMicros),
     charged_back_cents: microsToCentsFloor(row.chargedBackMicros),
+    refunded_cents: microsToCentsFloor(row.refundedMicros),
     method: row.rail,
     for_order: row.orderId !== null,
     order_id: row.orderId,

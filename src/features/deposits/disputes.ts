@@ -1,63 +1,12 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Deposit } from '../../domain/deposits/fold.ts'
-import type { DisputeReport } from '../../domain/payments/payments.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { Cause } from '../../kernel/event.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { type Gateways, GatewayUnavailable, type Inbox } from '../payments/index.ts'
-import type { ManualMovementAnswer, Wallets } from '../wallet/index.ts'
-
-/** The amount of a movement, applied now or before; or why it was not applied. */
-const movedMicros = (answer: ManualMovementAnswer): number | { readonly refused: string } => {
-  if (answer.outcome === 'applied') return answer.amountMicros
-  // Movements by the system need no approval.
-  if (answer.outcome !== 'refused') return { refused: answer.outcome }
-  const { refusal } = answer
-  return refusal.code === 'already_applied' ? refusal.amountMicros : { refused: refusal.code }
-}
-
-/**
- * Books a payment that returned to the payer's bank. The receiver of the credit bears it, once per dispute and up to
- * the deposit's credited amount: a bank may take more than was paid if rates changed. For an own wallet the account is
- * blocked until an operator has checked it. For a customer's credit, a missing amount becomes the customer's debt to
- * the reseller. Money that the bank returns later is credited again, once.
- * @returns the outcome, for the inbox; `refused: …` needs an operator
- */
-export const applyDispute = async (
-  wallets: Pick<Wallets, 'adjust' | 'adjustCustomer'>,
-  { details, creditedMicros }: Pick<Deposit, 'details' | 'creditedMicros'>,
-  report: DisputeReport,
-  cause: Cause,
-): Promise<string> => {
-  const { accountId, customerId, depositId, provider, gatewayId } = details
-  const cents = microsToCentsFloor(Math.min(report.amountMicros, creditedMicros))
-  if (cents <= 0) return 'nothing was credited: nothing moved'
-  const reference = `${provider} ${report.disputeId}`
-  const moveMoney = async (amountCents: number, movementReference: string) => {
-    const movement = {
-      accountId: accountId as AccountId,
-      amountCents,
-      reference: movementReference,
-      depositId,
-    } as const
-    const answer = await (customerId === null
-      ? wallets.adjust({ ...movement, reason: 'chargeback', gateway: provider }, cause)
-      : wallets.adjustCustomer({ ...movement, customerId, reason: 'chargeback', gateway: gatewayId }, cause))
-    return movedMicros(answer)
-  }
-  const taken = await moveMoney(0 - cents, reference)
-  if (typeof taken !== 'number') return `refused: ${taken.refused}`
-  if (report.state !== 'reinstated') return report.state
-  const movedBack = await moveMoney(microsToCentsFloor(0 - taken), `${reference} won`)
-  return typeof movedBack === 'number' ? report.state : `refused: ${movedBack.refused}`
-}
 
 /** The polling interval of a gateway. A bank leaves a week or more to answer a dispute, so an hour is soon enough. */
 const pauseMs = 3_600_000

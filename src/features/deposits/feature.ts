@@ -1,24 +1,37 @@
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature, Running, StartWorker } from '../../platform/feature/feature.ts'
-import type { Customers } from '../accounts/index.ts'
+import type { Mailer } from '../../platform/outgoing/mailer.ts'
+import type { Accounts, Customers } from '../accounts/index.ts'
 import { createOrderable } from '../catalog/index.ts'
+import type { JournalHead } from '../finance/index.ts'
 import type { Gateways, Inbox } from '../payments/index.ts'
 import type { Wallets } from '../wallet/index.ts'
+import { createAutoTopups, startTopupReactor } from './auto-topup.ts'
+import { depositAdminPages } from './deposit-admin-pages.ts'
 import { depositPages, gatewayChangePages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
 import { createDepositPages } from './deposit-urls.ts'
 import { startDisputeReactor } from './disputes.ts'
 import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
 import { startDepositReactor } from './poll-invoices.ts'
+import { startRefundReactor } from './refund-deposit.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
 import { startCallbackReactor } from './take-callbacks.ts'
+import { startTopupMails } from './topup-mails.ts'
+import { topupPage } from './topup-page.ts'
+import { topupRoutes } from './topup-routes.ts'
+import { unmatchedPages } from './unmatched-pages.ts'
 
 // For the list of workers (src/app/worker-list.ts).
+export { topupWorker } from './auto-topup.ts'
 export { disputeWorker } from './disputes.ts'
 export { depositWorker } from './poll-invoices.ts'
+export { refundWorker } from './refund-deposit.ts'
 export { paidPageRoute } from './routes.ts'
 export { callbackWorker, oldCallbacks } from './take-callbacks.ts'
+export { topupMailWorker } from './topup-mails.ts'
 
 type DepositsFeature = Feature & {
   readonly deposits: Deposits
@@ -36,11 +49,18 @@ export const open = (
     readonly limited: boolean
     /** The time from a deposit to its first poll, milliseconds. */
     readonly firstPollMs: number
+    readonly accounts: Pick<Accounts, 'emailOf'>
+    /** Null: no mail is sent. */
+    readonly mailer: Mailer | null
+    /** The name of the service in its mails. */
+    readonly name: string
     readonly customers: Customers
     readonly gateways: Gateways
     readonly inbox: Inbox
     readonly callbackUrl: (gatewayId: string) => string
     readonly wallets: Wallets
+    readonly catalog: { current(): Pick<Catalog, 'products'> }
+    readonly journalHead: JournalHead
     /** The public URL of the console. */
     readonly origin: () => string
     /** The public URL of this service. */
@@ -63,6 +83,7 @@ export const open = (
     callbackUrl,
     orderable: createOrderable(runner),
   })
+  const autoTopups = createAutoTopups({ runner, gateways, logger })
   const openDeposit = createOpenDepositByForm({ deposits, origin: dependencies.origin })
   return {
     deposits,
@@ -77,21 +98,31 @@ export const open = (
         inbox,
         workers,
         wallets,
+        runner,
         hooks,
         logger,
       })
       inbox.onStored(callbacks.wake)
       return callbacks
     },
-    routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, db, clock }),
+    routes: [
+      ...depositRoutes({ deposits, pages, customers, returnUrls, reads, db, clock }),
+      ...topupRoutes({ autoTopups, clock, origin: dependencies.origin }),
+    ],
     pages: [
-      ...topUpPages({ db, reads, gateways, openDeposit }),
-      ...depositPages({ db, pages, reads, log }),
+      ...topUpPages({ gateways, openDeposit }),
+      topupPage({ autoTopups, clock, origin: dependencies.origin }),
+      ...depositPages({ db, pages, reads, log, catalog: dependencies.catalog }),
+      ...depositAdminPages({ pool, db, log, runner, caughtUp, journalHead: dependencies.journalHead }),
       ...gatewayChangePages({ db, caughtUp, runner }),
+      ...unmatchedPages({ db, caughtUp, runner }),
     ],
     workers: [
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
       ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),
+      () => startRefundReactor({ scheduler, pool, gateways, deposits, wallets, runner, hooks, logger }),
+      () => startTopupReactor({ scheduler, pool, gateways, deposits, runner, clock, hooks, logger }),
+      ({ workers }) => startTopupMails({ ...core, ...dependencies, workers }),
     ],
   }
 }

@@ -8,7 +8,7 @@ import { depositRef } from './settle-deposit.ts'
 
 /** What happened at the provider, and what the operator must do. */
 export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
-  refunded: 'A payment was refunded at the provider. Take it back here, if it was credited.',
+  refunded: 'A payment was refunded at the provider, and the refund could not be booked.',
   other_currency: 'Money moved in another currency than dollars. Nothing was booked.',
   paid_without_money:
     'The provider reports the invoice as paid, but less money arrived: it may have been marked as paid manually.',
@@ -16,6 +16,9 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   payment_changed: 'The provider states another amount of a payment than the one that was credited.',
   payment_undone: 'A credited payment turned out to be none.',
   dispute_adjusted: 'A dispute moved another amount in all than the one that was disputed.',
+  above_credit: 'A refund or a dispute moved more than was credited for the deposit. The rest is not booked.',
+  refund_refused:
+    'A refund that an operator requested was not made. No money moved. The error code follows the id of the refund.',
   chargeback_not_moved: 'A dispute took money, and it could not be taken from the wallet or credit.',
 }
 

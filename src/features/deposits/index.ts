@@ -5,4 +5,8 @@ export { adoptDepositPages, createDepositPages, createPageSigner, type DepositPa
 export { disputeQueue } from './disputes.ts'
 export type { OpenDepositByForm } from './open-deposit.ts'
 export { pollTable } from './poll-schedule.ts'
+export { approveDepositRefund, refundRefusalText } from './refund-deposit.ts'
+export { depositRefundRefusal } from './run-commands.ts'
 export { readDeposit } from './settle-deposit.ts'
+export { topupMails } from './topup-mails.ts'
+export { approveUnmatched, resolutionRefusal } from './unmatched-movements.ts'

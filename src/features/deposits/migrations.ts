@@ -62,4 +62,23 @@ export const migrations: Migrations = {
       add column finished_at timestamptz, add column result text;
     select work.add_queue('dispute-looks', 'work.dispute_looks', 'gateway_id');
   `,
+  /**
+   * E-mails about failed top-ups, one permanent row for each, so that a rebuild sends no e-mail twice. `position` is
+   * that of the failure in the log of `lineage` (engine.checkpoints).
+   */
+  '4940_topup_mails': `
+    create table work.topup_mails (
+      topup_id text collate "C" primary key,
+      account_id text not null,
+      position bigint not null,
+      lineage uuid not null,
+      status text not null default 'pending',
+      attempts integer not null default 0,
+      due_at timestamptz not null,
+      finished_at timestamptz,
+      result text
+    );
+    create index topup_mails_taken on work.topup_mails (lineage, position);
+    select work.add_queue('topup-mails', 'work.topup_mails', 'account_id');
+  `,
 }

@@ -45,21 +45,22 @@ export const paidPath = '/paid'
 export const paidPageRoute: Route = pageRoute({
   path: paidPath,
   operationId: 'getPaidPage',
-  summary: 'Where payers land',
+  summary: 'The page that opens after a payment',
   page: async () => pageOf({ title: 'Back from the payment', style, body, indexed: false }),
 })
 
 const Body = z.strictObject({
   amount_cents: z.int().min(1).max(maxDepositCents).meta({
-    description: 'Whole cents; less than the floor of the rail ($3 crypto, else $10) is raised to it.',
+    description:
+      'The amount in whole cents. An amount below the minimum of the rail ($3 for crypto, otherwise $10) is raised to the minimum.',
   }),
   method: z
     .enum(railNames as readonly [Rail, ...Rail[]])
     .default('card')
-    .meta({ description: 'The rail. For a customer: crypto or card.' }),
+    .meta({ description: 'The payment method (rail). A deposit for a customer accepts `crypto` or `card`.' }),
   return_url: z.string().optional().meta({
     description:
-      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; without those, and for one's own wallet, `/paid` of the service, which says that the payment is being confirmed.",
+      "The https URL that opens after the payment. Left out: the reseller's website, otherwise its storefront. Without those, and for a deposit to your own wallet, the page `/paid` of the service opens, which says that the payment is being confirmed.",
   }),
 })
 
@@ -116,7 +117,7 @@ export const depositRoutes = (dependencies: {
       operationId: 'createDeposit',
       summary: 'Open a deposit',
       description:
-        "An invoice with a pay page. For one's own wallet on the service's gateways; with `X-Reseller-Customer-Id` on a reseller key, for that customer on the reseller's own gateway. What arrives is credited: all of an overpayment, what came of an underpayment. A retry with the same `Idempotency-Key` answers the same open invoice, and a new one once that has closed.",
+        "Creates an invoice with a pay page. A deposit to your own wallet uses the service's gateways. With `X-Reseller-Customer-Id` on a reseller key, the deposit is for that customer and uses the reseller's own gateway. All payments are credited, also an overpayment and an underpayment. A retry with the same `Idempotency-Key` returns the same open invoice. After that invoice closed, the retry creates a new invoice.",
       tag: 'Deposits',
       access: 'buy',
       writes: true,
@@ -195,7 +196,7 @@ export const depositRoutes = (dependencies: {
       path: '/api/v1/deposits/{id}',
       operationId: 'getDeposit',
       summary: 'Read a deposit',
-      description: 'What is invoiced, what arrived, and where it stands.',
+      description: 'The invoiced amount, the paid amount and the status of a deposit.',
       tag: 'Deposits',
       access: 'buy',
       writes: false,
@@ -217,7 +218,8 @@ export const depositRoutes = (dependencies: {
       path: '/api/v1/deposits',
       operationId: 'listDeposits',
       summary: 'List deposits',
-      description: "The account's deposits and, of a reseller, its customers', newest first.",
+      description:
+        'The deposits of the account, newest first. For a reseller: also the deposits of its customers.',
       tag: 'Deposits',
       access: 'buy',
       writes: false,

@@ -1,13 +1,17 @@
 import type { Logger } from 'pino'
+import type { Deposit } from '../../domain/deposits/fold.ts'
 import type {
   ChangeReport,
-  DisputeReport,
   GatewayChange,
   InvoiceReport,
+  Reversal,
+  ReversalReport,
 } from '../../domain/payments/payments.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
+import type { Cause } from '../../kernel/event.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
 import { amountIn } from '../../kernel/money.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
@@ -21,15 +25,18 @@ import {
   inboxQueue,
   type LiveGateway,
 } from '../payments/index.ts'
-import type { Wallets } from '../wallet/index.ts'
+import { bookStatementLine, type Wallets } from '../wallet/index.ts'
+import { saveCard } from './auto-topup.ts'
 import type { Deposits } from './deposit-service.ts'
-import { applyDispute } from './disputes.ts'
+import { bookReversal } from './reversals.ts'
 import { inOtherCurrency } from './settle-deposit.ts'
+import { reportUnmatched } from './unmatched-movements.ts'
 
-type Dependencies = {
-  readonly gateways: Gateways
-  readonly deposits: Deposits
-  readonly wallets: Wallets
+export type CallbackDependencies = {
+  readonly gateways: Pick<Gateways, 'byId'>
+  readonly deposits: Pick<Deposits, 'read' | 'report' | 'settle' | 'receive'>
+  readonly wallets: Pick<Wallets, 'reverse'>
+  readonly runner: CommandRunner
   readonly hooks: CrashHooks
   readonly logger: Logger
 }
@@ -37,7 +44,11 @@ type Dependencies = {
 const actor = { kind: 'system', name: 'payments' } as const
 
 /** The deposit of the reported invoice; null if it is not one of this gateway. */
-const ownDeposit = async ({ deposits }: Dependencies, liveGateway: LiveGateway, depositId: string | null) => {
+const ownDeposit = async (
+  { deposits }: CallbackDependencies,
+  liveGateway: LiveGateway,
+  depositId: string | null,
+) => {
   if (depositId === null) return null
   const cause = { actor, correlationId: newId('run') }
   const deposit = await deposits.read(depositId as DepositId, cause)
@@ -45,7 +56,7 @@ const ownDeposit = async ({ deposits }: Dependencies, liveGateway: LiveGateway, 
 }
 
 const takeInvoice = async (
-  dependencies: Dependencies,
+  dependencies: CallbackDependencies,
   liveGateway: LiveGateway,
   report: InvoiceReport,
 ): Promise<string> => {
@@ -69,40 +80,90 @@ const takeInvoice = async (
   return after?.status ?? 'unknown'
 }
 
-const takeDispute = async (
-  dependencies: Dependencies,
+/** Books the fees of a refund or a dispute at a gateway of the service. The books of resellers have no fees of their gateways. */
+const bookFees = async (
+  { runner }: CallbackDependencies,
+  { details: { customerId, provider } }: Deposit,
+  { reason, movements }: Reversal,
+  cause: Cause,
+): Promise<void> => {
+  if (customerId !== null) return
+  for (const { transactionId, feeMicros, at } of movements)
+    if (feeMicros !== 0)
+      await bookStatementLine(
+        runner,
+        {
+          gateway: provider,
+          reference: transactionId,
+          category: reason,
+          feeMicros,
+          payoutMicros: 0,
+          happenedAt: at,
+        },
+        cause,
+      )
+}
+
+const takeReversal = async (
+  dependencies: CallbackDependencies,
+  deposit: Deposit,
+  reversal: Reversal,
+  cause: Cause,
+): Promise<string> => {
+  const { deposits, wallets, logger } = dependencies
+  const { movements, reversalId: reference } = reversal
+  const [first] = movements
+  if (first === undefined) return 'nothing moved'
+  const amount = amountIn(
+    movements.reduce((sum, { amountMicros }) => sum + amountMicros, 0),
+    first.currency,
+  )
+  const reportChange = (change: GatewayChange['change'], changeAmount: string) =>
+    deposits.report(deposit, [{ change, reference, amount: changeAmount }], cause)
+  if (movements.some(({ currency }) => currency !== 'usd')) {
+    await reportChange('other_currency', amount)
+    return `in ${first.currency}: nothing moved`
+  }
+  await bookFees(dependencies, deposit, reversal, cause)
+  const booked = await bookReversal(wallets, deposit, reversal, cause)
+  if (booked.uncoveredMicros !== 0)
+    await reportChange('above_credit', amountIn(booked.uncoveredMicros, 'usd'))
+  if (booked.refused === null) return 'booked'
+  logger.error(
+    { depositId: deposit.details.depositId, reference, refused: booked.refused },
+    'a refund or a dispute was not booked',
+  )
+  await reportChange(reversal.reason === 'chargeback' ? 'chargeback_not_moved' : 'refunded', amount)
+  return `refused: ${booked.refused}`
+}
+
+const takeReversals = async (
+  dependencies: CallbackDependencies,
   liveGateway: LiveGateway,
-  report: DisputeReport,
+  report: ReversalReport,
 ): Promise<string> => {
   const deposit = await ownDeposit(dependencies, liveGateway, report.depositId)
-  if (!deposit) return 'nothing moved'
   const cause = { actor, correlationId: newId('run') }
-  const { depositId } = deposit.details
-  const { disputeId: reference, state, currency, amountMicros, adjusted } = report
-  const reportChange = (change: GatewayChange['change'], amount: string) =>
-    dependencies.deposits.report(deposit, [{ change, reference, amount }], cause)
-  if (adjusted !== undefined) await reportChange('dispute_adjusted', adjusted)
-  if (state === 'inquiry') return 'nothing moved'
-  const amount = amountIn(amountMicros, currency)
-  if (currency !== 'usd') {
-    await reportChange('other_currency', amount)
-    return `in ${currency}: nothing moved`
+  if (!deposit) {
+    // What a reseller's own gateway moves outside of Farebox is not in the books of the service.
+    if (liveGateway.owner !== null) return 'not a deposit of this gateway'
+    for (const reversal of report.reversals)
+      await reportUnmatched(dependencies.runner, liveGateway.provider, reversal, cause)
+    return 'no deposit is known: an operator must resolve it'
   }
-  // The dispute may arrive before the payment's own callback.
-  const credited = deposit.creditedMicros > 0 ? deposit : await dependencies.deposits.settle(depositId, cause)
-  const outcome = await applyDispute(dependencies.wallets, credited ?? deposit, report, cause)
-  // The wallet returns its credited amount. The service or its reseller loses the rest.
-  const { creditedMicros } = credited ?? deposit
-  if (creditedMicros > 0 && amountMicros > creditedMicros) await reportChange('dispute_adjusted', amount)
-  if (outcome !== state) {
-    dependencies.logger.error({ depositId, disputeId: reference, outcome }, 'a chargeback did not move')
-    await reportChange('chargeback_not_moved', amount)
-  }
-  return outcome
+  // A refund or a dispute may arrive before the payment's own callback.
+  const credited =
+    deposit.creditedMicros > 0
+      ? deposit
+      : ((await dependencies.deposits.settle(deposit.details.depositId, cause)) ?? deposit)
+  const outcomes = new Set<string>()
+  for (const reversal of report.reversals)
+    outcomes.add(await takeReversal(dependencies, credited, reversal, cause))
+  return [...outcomes].join(', ') || 'nothing moved'
 }
 
 const takeChange = async (
-  dependencies: Dependencies,
+  dependencies: CallbackDependencies,
   liveGateway: LiveGateway,
   report: ChangeReport,
 ): Promise<string> => {
@@ -119,7 +180,7 @@ const takeChange = async (
  * @throws GatewayUnavailable, CommandOverload
  */
 export const takeCallback = async (
-  dependencies: Dependencies,
+  dependencies: CallbackDependencies,
   entry: Pick<InboxEntry, 'gateway_id' | 'reference'>,
 ): Promise<string> => {
   const liveGateway = await dependencies.gateways.byId(entry.gateway_id)
@@ -130,10 +191,12 @@ export const takeCallback = async (
   switch (report.kind) {
     case 'invoice':
       return takeInvoice(dependencies, liveGateway, report)
-    case 'dispute':
-      return takeDispute(dependencies, liveGateway, report)
+    case 'reversals':
+      return takeReversals(dependencies, liveGateway, report)
     case 'change':
       return takeChange(dependencies, liveGateway, report)
+    case 'setup':
+      return saveCard(dependencies, liveGateway, report)
     default:
       return report satisfies never
   }
@@ -161,7 +224,7 @@ export const oldCallbacks = worker({
  * and nothing moved.
  */
 export const startCallbackReactor = (
-  dependencies: Dependencies & {
+  dependencies: CallbackDependencies & {
     readonly scheduler: Scheduler
     readonly workers: Workers
     readonly inbox: Inbox

@@ -3,8 +3,9 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { hiddenOf, postButton } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { listPage } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, operatorPage, refused } from '../../platform/ui/page.ts'
-import { listOf } from '../../platform/ui/table.ts'
+import { nameColumn, stateColumn, textColumn } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { type ExitService, endpointOf, exitsAfter, type ListedExit } from './exit-service.ts'
 
@@ -34,57 +35,52 @@ export const exitPages = ({
   readonly caughtUp: CaughtUp
   readonly setExitState: ExitService['setState']
 }): readonly ConsolePage[] => [
-  operatorPage({
+  listPage(operatorPage, {
     path,
     name: 'listExits',
     summary: 'The exits of the gateway, their states and their health',
-    nav: { label: 'Exits', group: 'Operator' },
-    show: async (visit) => {
+    title: 'Exits',
+    intro: () =>
+      html`<p>Upstream exits of the gateway. A drained exit takes no new sessions; existing ones finish.</p>`,
+    caption: 'Exits by id',
+    parseKey: (text: string | null) => text,
+    load: async (_, page) => {
       await caughtUp()
-      return {
-        title: 'Exits',
-        body: html`<p>Upstream exits of the gateway. A drained exit takes no new sessions; existing ones finish.</p>
-${await listOf<ListedExit, string>(visit, {
-  caption: 'Exits by id',
-  load: (page) => exitsAfter(db, page),
-  parseKey: (text) => text,
-  keyOf: ({ exitId }) => exitId,
-  empty: 'No exit is imported. In a sandbox its own exits are used.',
-  labels: { first: 'First exits', next: 'More exits' },
-  columns: [
-    { title: 'Exit', head: true, cell: ({ exitId }) => html`<code>${exitId}</code>` },
-    {
-      title: 'Endpoint',
-      cell: ({ terms }) => html`${endpointOf(terms.via)} <small>${terms.via.kind}, ${terms.family}</small>`,
+      return exitsAfter(db, page)
     },
-    {
-      title: 'Countries',
-      cell: ({ terms: { covers } }) =>
+    keyOf: ({ exitId }) => exitId,
+    columns: ({ form }) => [
+      nameColumn('Exit', ({ exitId }) => ({ text: exitId })),
+      textColumn('Endpoint', ({ terms }) => `${endpointOf(terms.via)}, ${terms.via.kind}, ${terms.family}`, {
+        place: 'plain',
+      }),
+      textColumn('Countries', ({ terms: { covers } }) =>
         covers.length > 3
           ? countText(covers.length, 'country', 'countries')
           : covers.map(({ country }) => country).join(', '),
-    },
-    { title: 'State', cell: ({ state }) => stateText(state, state === 'live' ? 'good' : 'off') },
-    { title: 'Health', cell: healthOf },
-    {
-      title: 'Action',
-      cell: ({ exitId, state }) => {
-        const change = stateChanges[state]
-        if (change === undefined) return ''
-        const { to: value, label } = change
-        const fields = hiddenOf('exit', exitId)
-        return postButton(visit.form, { name: 'to', value, label, of: exitId, action: path, fields })
+      ),
+      stateColumn('State', ({ state }) => [state, state === 'live' ? 'good' : 'off']),
+      { title: 'Health', place: 'plain', cell: healthOf },
+      {
+        title: 'Action',
+        place: 'plain',
+        cell: ({ exitId, state }) => {
+          const change = stateChanges[state]
+          if (change === undefined) return ''
+          const { to: value, label } = change
+          const fields = hiddenOf('exit', exitId)
+          return postButton(form, { name: 'to', value, label, of: exitId, action: path, fields })
+        },
       },
-    },
-  ],
-})}`,
-        cliEquivalents: [
-          'npx farebox exits list',
-          'npx farebox exits import FILE',
-          'npx farebox exits drain EXIT',
-        ],
-      }
-    },
+    ],
+    empty: 'No exit is imported. In a sandbox its own exits are used.',
+    labels: { first: 'First exits', next: 'More exits' },
+    file: 'exits',
+    cliEquivalents: () => [
+      'npx farebox exits list',
+      'npx farebox exits import FILE',
+      'npx farebox exits drain EXIT',
+    ],
     act: {
       run: async (visit, typed) => {
         const exitId = typed.text('exit')

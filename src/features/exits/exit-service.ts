@@ -50,6 +50,18 @@ export const exitsAfter = (
     ])
     .execute()
 
+/** The number of exits in use that do not work. */
+export const countDeadExits = async (db: Db): Promise<number> =>
+  (
+    await db
+      .selectFrom('read.exits as listed')
+      .innerJoin('work.exit_health as health', 'health.exitId', 'listed.exitId')
+      .where('listed.state', '=', 'live')
+      .where('health.alive', '=', false)
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow()
+  ).total
+
 /** The address of an exit without credentials. */
 export const endpointOf = (via: ExitVia): string => {
   switch (via.kind) {

@@ -17,6 +17,7 @@ export {
   isLocal,
   type MachineHealth,
 } from './exit-health.ts'
+export { countDeadExits } from './exit-service.ts'
 export { createExitLogins, createLiveExits, type LiveExits, type SandboxExits } from './live-exits.ts'
 export type { CurrentLocations, LocationsByCountry } from './locations.ts'
 export { probe, probeKey } from './probe-exit.ts'

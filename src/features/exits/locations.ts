@@ -126,7 +126,9 @@ export const createRecentExits = (dependencies: {
   }
 }
 
-const code = z.string().meta({ description: 'As usernames and line generation take it.' })
+const code = z
+  .string()
+  .meta({ description: 'The code of the entry. Usernames and line generation accept this code.' })
 const Country = z
   .object({
     alpha2: code,
@@ -144,14 +146,17 @@ const Asn = z.object({ asn: z.int(), name: z.string() }).meta({ id: 'GeoAsn' })
 
 const common = {
   ...pagingQuery,
-  q: z.string().max(100).optional().meta({ description: 'Only entries whose name or code holds this text.' }),
-  family: wordQuery(families, 'Only what exits of this product family can serve.').optional(),
+  q: z.string().max(100).optional().meta({ description: 'Only entries with this text in the name or code.' }),
+  family: wordQuery(families, 'Only locations with exits of this product family.').optional(),
 }
 const countryForm = 'a country code of ISO 3166 such as us or USA'
 const country = z
   .string(countryForm)
   .refine((text) => alpha2Of(text) !== null, `must be ${countryForm}`)
-  .meta({ description: 'Alpha-2 or alpha-3, in any case.', words: countryForm })
+  .meta({
+    description: 'An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case.',
+    words: countryForm,
+  })
 
 type NamedLocation = {
   readonly name: string
@@ -187,8 +192,14 @@ const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
     : ({ status: 200, body, headers: common } as const)
 }
 
-const notModifiedResponse = { 304: { description: 'The client has this list (`If-None-Match`).' } } as const
-const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None-Match`' } }
+const notModifiedResponse = {
+  304: { description: 'The list is the same as the one that `If-None-Match` names.' },
+} as const
+const etagHeader = {
+  headers: {
+    ETag: 'The identifier of this list. Send it as `If-None-Match` to get the list only after a change.',
+  },
+}
 
 /**
  * Locations that lines can currently use, from the live exits. A location disappears within ten seconds after its last
@@ -220,7 +231,7 @@ export const geoRoutes = (dependencies: {
         ...common,
         country,
         ...(name === 'cities' && {
-          state: z.string().optional().meta({ description: 'Only cities of this state, by its code.' }),
+          state: z.string().optional().meta({ description: 'Only cities of the state with this code.' }),
         }),
       }),
       codes: { query: { ...pagingCodes, country: 'invalid_targeting' } },
@@ -261,7 +272,7 @@ export const geoRoutes = (dependencies: {
       operationId: 'listGeoCountries',
       summary: 'List the countries of the exits',
       description:
-        'The countries that the gateway can serve now, with how many states, cities and networks each has. A country whose last exit went away leaves within ten seconds.',
+        'The countries of the exits that the gateway can use now, with the number of states, cities and networks of each country. A country is removed at most ten seconds after its last exit went offline.',
       tag: 'Plans',
       access: 'any-key',
       writes: false,
@@ -300,8 +311,8 @@ export const geoRoutes = (dependencies: {
       { code: 'california', name: 'California' },
       {
         operationId: 'listGeoStates',
-        summary: 'List states of a country',
-        description: 'The states of the exits, or the equivalent in the country.',
+        summary: 'List the states of a country',
+        description: 'The states of a country with exits, or the equivalent regions.',
       },
     ),
     list(
@@ -310,8 +321,8 @@ export const geoRoutes = (dependencies: {
       { code: 'los_angeles', name: 'Los Angeles', state: 'california' },
       {
         operationId: 'listGeoCities',
-        summary: 'List cities of a country',
-        description: 'The cities of the exits; `state` selects those of one state.',
+        summary: 'List the cities of a country',
+        description: 'The cities of a country with exits. `state` selects the cities of one state.',
       },
     ),
     list(
@@ -320,8 +331,8 @@ export const geoRoutes = (dependencies: {
       { code: 'comcast_cable', name: 'Comcast Cable', asns: [7922] },
       {
         operationId: 'listGeoIsps',
-        summary: 'List ISPs of a country',
-        description: 'The providers of the exits, with their AS numbers.',
+        summary: 'List the ISPs of a country',
+        description: 'The internet providers of the exits in a country, with their AS numbers.',
       },
     ),
     list(
@@ -330,8 +341,8 @@ export const geoRoutes = (dependencies: {
       { asn: 7922, name: 'Comcast Cable' },
       {
         operationId: 'listGeoAsns',
-        summary: 'List networks of a country',
-        description: 'The autonomous systems of the exits.',
+        summary: 'List the networks of a country',
+        description: 'The autonomous systems of the exits in a country.',
       },
     ),
   ]

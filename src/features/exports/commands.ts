@@ -1,9 +1,10 @@
 import { InvalidArgumentError } from 'commander'
 import { serviceBook } from '../../domain/ledger/books.ts'
+import { isDate } from '../../kernel/clock.ts'
 import { command } from '../../platform/cli/command.ts'
 import { argument, flag, oneOf, option, required } from '../../platform/cli/input.ts'
 import { momentForms, momentText } from '../finance/for-commands.ts'
-import { formats } from './journal-formats.ts'
+import { dailyFormats, formats } from './journal-formats.ts'
 
 const runs = () => import('./run-commands.ts')
 
@@ -12,10 +13,22 @@ const bookName = (text: string): string => {
   throw new InvalidArgumentError('It must be service, or reseller: and the id of a reseller.')
 }
 
+const dayText = (text: string): string => {
+  if (isDate(text)) return text
+  throw new InvalidArgumentError('It must be a day such as 2026-11-01.')
+}
+
 export const exportInput = {
-  format: required('<format>', 'the format of the export', oneOf(formats)),
-  book: option('<book>', 'service or reseller:<account>; default: every book', bookName),
+  format: required('<format>', 'the format of the export', oneOf([...formats, ...dailyFormats])),
+  book: option(
+    '<book>',
+    'service or reseller:<account>; default: every book, for xero and quickbooks service',
+    bookName,
+  ),
   until: option('<moment>', `up to the last event at or before ${momentForms}`, momentText),
+  from: option('<day>', 'xero, quickbooks: the first day, such as 2026-11-01 (UTC)', dayText),
+  to: option('<day>', 'xero, quickbooks: the day after the last one', dayText),
+  mapping: option('<file>', 'xero, quickbooks: CSV that maps accounts to those of the other system'),
   out: option('<file>', 'written completely or not at all; default: standard output'),
   json: flag('print only JSON'),
 }
@@ -23,12 +36,13 @@ export const exportInput = {
 export const commands = [
   command({
     name: 'ledger export',
-    about: 'write the ledger for hledger, beancount or a spreadsheet, or the whole log as JSON lines',
+    about: 'write the ledger for accounting software or a spreadsheet, or the whole log as JSON lines',
     input: exportInput,
     examples: [
       'npx farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:',
       'npx farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount',
       'npx farebox ledger export --format csv | gzip > postings.csv.gz',
+      'npx farebox ledger export --format xero --from 2026-11-01 --to 2026-12-01 --mapping xero-accounts.csv --out xero.csv',
       'npx farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" recreates the log from it',
     ],
     run: async () => (await runs()).writeExport,

@@ -1,13 +1,23 @@
 import { createEntryStream } from '../../domain/finance/entries.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
-import { createGatewayNames, type Moment, refuseMomentPastHead } from '../finance/index.ts'
+import {
+  createGatewayNames,
+  type Moment,
+  momentOf,
+  refuseMomentPastHead,
+  type TypedMoment,
+} from '../finance/index.ts'
+import type { AccountMapping } from './account-mapping.ts'
+import { dailyWriter } from './daily-journals.ts'
 import {
   beancountWriter,
   csvWriter,
+  type DailyFormat,
   type ExportHead,
   type Format,
   hledgerWriter,
@@ -16,17 +26,31 @@ import {
 } from './journal-formats.ts'
 import { createJsonlWriter } from './jsonl.ts'
 
-export type ExportOptions = {
+export type JournalExport = {
   readonly format: Format
   /** The book that is exported. Null: all books are exported. The format `jsonl` ignores it. */
   readonly book: string | null
   /** Includes the last event at or before it; null: up to the current head of the log. */
-  readonly until: Moment | null
+  readonly until: TypedMoment | null
+}
+
+/** Journals of days for another accounting system. */
+export type DailyExport = {
+  readonly format: DailyFormat
+  readonly book: string
+  readonly mapping: AccountMapping
+  /** The first day, such as `2026-11-01`. */
+  readonly from: string
+  /** The day after the last one. */
+  readonly to: string
+}
+
+export type ExportOptions = (JournalExport | DailyExport) & {
   readonly onProgress?: (position: number, events: number) => void
 }
 
 export type Exported = {
-  readonly format: Format
+  readonly format: Format | DailyFormat
   /** Position of the last exported event; 0 without one. */
   readonly position: number
   readonly events: number
@@ -63,6 +87,25 @@ const journalPages = (
   }
 }
 
+const pageWriterOf = (
+  options: JournalExport | DailyExport,
+  logId: string,
+  { decode, calendar }: { readonly decode: EventCodec['decode']; readonly calendar: Calendar },
+): PageWriter => {
+  if (options.format === 'jsonl') return createJsonlWriter()
+  const { see, nameOf: gatewayOf } = createGatewayNames()
+  const writer =
+    'mapping' in options
+      ? dailyWriter({ ...options, calendar })
+      : writers[options.format]({ logId, book: options.book, gatewayOf, calendar })
+  return journalPages({ writer, see }, decode)
+}
+
+const endOf = (options: JournalExport | DailyExport, calendar: Calendar): Moment | null => {
+  if ('mapping' in options) return { kind: 'time', atMs: calendar.startOfDayMs(options.to) - 1 }
+  return options.until && momentOf(options.until, calendar)
+}
+
 /** Cuts a page at the first event after an instant; `over` is true once that was reached. */
 const cutAtTime = (until: Moment | null) => {
   if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
@@ -78,27 +121,32 @@ const cutAtTime = (until: Moment | null) => {
 
 /**
  * Writes the ledger up to the current head of the log, or less. Memory does not grow with the log: two pages, and for
- * hledger and beancount a balance for each account.
- * @throws MomentPastHead before anything is written; LogUnavailable, and errors of the sink
+ * hledger and beancount a balance for each account. Daily journals are written at the end.
+ * @throws MomentPastHead, UnmappedAccounts and TooManyJournalLines before anything is written; LogUnavailable, and errors
+ *   of the sink
  */
 export const exportLedger = async (
   {
     log,
     decode,
     clock,
-  }: { readonly log: EventLog; readonly decode: EventCodec['decode']; readonly clock: Clock },
+    calendar,
+  }: {
+    readonly log: EventLog
+    readonly decode: EventCodec['decode']
+    readonly clock: Clock
+    readonly calendar: Calendar
+  },
   sink: Sink,
-  { format, book, until, onProgress }: ExportOptions,
+  options: ExportOptions,
 ): Promise<Exported> => {
+  const { format, onProgress } = options
+  const until = endOf(options, calendar)
   const logId = await log.logId()
   const head = await log.head()
   if (until) refuseMomentPastHead(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
-  const { see, nameOf: gatewayOf } = createGatewayNames()
-  const pages: PageWriter =
-    format === 'jsonl'
-      ? createJsonlWriter()
-      : journalPages({ writer: writers[format]({ logId, book, gatewayOf }), see }, decode)
+  const pages = pageWriterOf(options, logId, { decode, calendar })
   const cutPage = cutAtTime(until)
   let position = 0
   let events = 0

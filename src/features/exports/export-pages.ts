@@ -1,3 +1,4 @@
+import type { Calendar } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
@@ -63,17 +64,19 @@ const commandOf = ({ format, book }: Pick<ExportRequest, 'format' | 'book'>, unt
 /** Downloads the ledger as a file, and lists earlier exports. */
 export const exportPages = ({
   db,
+  calendar,
   journalHead,
   exports,
 }: {
   readonly db: Db
+  readonly calendar: Calendar
   readonly journalHead: JournalHead
   readonly exports: ExportRuns
 }): readonly ConsolePage[] => {
   /** The requested export, or the problems of the input. */
   const readRequest = async ({ query, nowMs }: PersonVisit) => {
     const format = oneOf(formats, textOf(query, 'format')) ?? 'csv'
-    const { range, problems, typed } = parseReportQuery(query, await journalHead(), nowMs)
+    const { range, problems, typed } = parseReportQuery(query, await journalHead(), { nowMs, calendar })
     const inputProblems: Record<string, string> = { ...problems }
     const book = typed.book === '' ? null : typed.book
     await checkBook(db, book ?? undefined).catch((error) => {
@@ -91,7 +94,6 @@ export const exportPages = ({
       path,
       name: 'showExports',
       summary: 'Exports of the ledger',
-      nav: { label: 'Exports', group: 'Finance' },
       show: async (visit) => {
         const { request, typed, problems } = await readRequest(visit)
         const form = { ...visit.form, problems }
@@ -108,6 +110,7 @@ export const exportPages = ({
         return {
           title: 'Exports',
           body: html`<p>Download the ledger as a file. Exports of the same format up to the same position are identical.</p>
+<p class="soft">Daily journals for Xero and QuickBooks need a file that maps accounts, so only the command writes them: <code>npx farebox ledger export --format xero --from DAY --to DAY --mapping FILE</code></p>
 ${problemsOf(problems)}
 <form method="get" action="${path}/file" class="stack" novalidate>
 ${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, label: value, hint: formatTexts[value].hint })), chosen: [request.format], one: true }, form)}

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import pLimit from 'p-limit'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { createRunHistory } from '../../platform/ui/long-runs.ts'
-import type { Moment } from '../finance/index.ts'
+import type { TypedMoment } from '../finance/index.ts'
 import type { Exported } from './export-log.ts'
 import type { Format } from './journal-formats.ts'
 
@@ -11,7 +11,7 @@ import type { Format } from './journal-formats.ts'
 export type ExportRequest = {
   readonly format: Format
   readonly book: string | null
-  readonly until: Moment | null
+  readonly until: TypedMoment | null
 }
 
 /** An export that this process started. */

@@ -6,9 +6,9 @@ import { exportPages } from './export-pages.ts'
 import { createExportRuns } from './export-runs.ts'
 
 export const open = (core: ServerCore, { journalHead }: { readonly journalHead: JournalHead }): Feature => {
-  const { db, log, clock, codec } = core
+  const { db, log, clock, calendar, codec } = core
   const exports = createExportRuns((sink, request) =>
-    exportLedger({ log, decode: codec.decode, clock }, sink, request),
+    exportLedger({ log, decode: codec.decode, clock, calendar }, sink, request),
   )
-  return { pages: exportPages({ db, journalHead, exports }) }
+  return { pages: exportPages({ db, calendar, journalHead, exports }) }
 }

@@ -1,4 +1,5 @@
 import type { Entry } from '../../domain/finance/entries.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
 import { csvHead, csvLines } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { plainDollars } from '../../kernel/money.ts'
@@ -8,6 +9,10 @@ export const formats = ['hledger', 'beancount', 'csv', 'jsonl'] as const
 export type Format = (typeof formats)[number]
 export type JournalFormat = Exclude<Format, 'jsonl'>
 
+/** Files with one journal a day for other accounting systems (`dailyWriter`). */
+export const dailyFormats = ['xero', 'quickbooks'] as const
+export type DailyFormat = (typeof dailyFormats)[number]
+
 /** The data in an export's header. */
 export type ExportHead = {
   readonly logId: string
@@ -15,6 +20,8 @@ export type ExportHead = {
   readonly book: string | null
   /** Returns the name of a gateway once it has seen the event that set it. */
   readonly gatewayOf: GatewayName
+  /** Of the accounting time zone. */
+  readonly calendar: Calendar
 }
 
 /** Writes a journal for accounting software: text for its head, for each entry, and for its end. */
@@ -40,9 +47,6 @@ export const legsByBook = (entry: Entry, bookFilter: string | null): ReadonlyMap
   }
   return books
 }
-
-/** The UTC day of an instant: `2026-11-21`. */
-export const dayOf = (iso: string): string => iso.slice(0, 10)
 
 /** The known properties of an entry other than its accounts. */
 export const factsOf = (entry: Entry): readonly (readonly [name: string, value: string])[] => {
@@ -74,13 +78,16 @@ export type Spelling = {
 }
 
 /** A journal with a transaction for each book of each entry. It tracks a balance for each account. */
-export const journalWriter = (spelling: Spelling, bookFilter: string | null): JournalWriter => {
+export const journalWriter = (
+  spelling: Spelling,
+  { book: bookFilter, calendar }: Pick<ExportHead, 'book' | 'calendar'>,
+): JournalWriter => {
   const balances = new Map<string, bigint>()
   let lastDay = '1970-01-01'
   return {
     head: spelling.head,
     entry: (entry) => {
-      lastDay = dayOf(entry.at)
+      lastDay = calendar.dayOf(Date.parse(entry.at))
       let text = ''
       for (const [book, legs] of legsByBook(entry, bookFilter)) {
         let lines = ''
@@ -149,12 +156,13 @@ const createNames = (includesBook: boolean) => {
  * A ledger for beancount 2.3 and later. Each account is opened with its first entry, with its exact name and book as
  * metadata. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
  */
-export const beancountWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHead): JournalWriter => {
+export const beancountWriter = (exportHead: ExportHead): JournalWriter => {
+  const { logId, book: bookFilter, gatewayOf, calendar } = exportHead
   const nameOf = createNames(bookFilter === null)
   const spelling: Spelling = {
     head: () =>
       [
-        '; Farebox: the ledger for beancount. Amounts are exact, times are UTC, dates are accounting time.',
+        `; Farebox: the ledger for beancount. Amounts are exact, times are UTC, dates are accounting time in ${calendar.zone}.`,
         `; log ${logId}, ${bookFilter === null ? 'every book' : `book ${bookFilter}`}`,
         `option "title" ${quoted(`Farebox ${bookFilter ?? 'ledger'}`)}`,
         'option "operating_currency" "USD"',
@@ -179,7 +187,7 @@ export const beancountWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHe
     end: (balances, day) =>
       [...balances].map(([name, balance]) => `${dayAfter(day)} balance ${name}  ${balance} USD\n`).join(''),
   }
-  return journalWriter(spelling, bookFilter)
+  return journalWriter(spelling, exportHead)
 }
 
 const columns = [
@@ -248,12 +256,13 @@ const comment = ([name, value]: readonly [string, string]): string =>
  * book has our names unchanged. The last transaction moves nothing and asserts every balance, so that hledger refuses a
  * file that lost or gained a line.
  */
-export const hledgerWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHead): JournalWriter => {
+export const hledgerWriter = (exportHead: ExportHead): JournalWriter => {
+  const { logId, book: bookFilter, gatewayOf, calendar } = exportHead
   const declared = new Set<string>()
   const spelling: Spelling = {
     head: () =>
       [
-        '; Farebox: the ledger for hledger. Amounts are exact, times are UTC, dates are accounting time.',
+        `; Farebox: the ledger for hledger. Amounts are exact, times are UTC, dates are accounting time in ${calendar.zone}.`,
         `; log ${logId}, ${bookFilter === null ? 'every book' : `book ${bookFilter}`}`,
         'decimal-mark .',
         'commodity 1000.000000 USD',
@@ -279,5 +288,5 @@ export const hledgerWriter = ({ logId, book: bookFilter, gatewayOf }: ExportHead
       return `${day} * balances\n${lines.join('')}`
     },
   }
-  return journalWriter(spelling, bookFilter)
+  return journalWriter(spelling, exportHead)
 }

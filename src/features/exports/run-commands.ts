@@ -1,18 +1,23 @@
 import { open } from 'node:fs/promises'
 import { serviceBook } from '../../domain/ledger/books.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
+import { closingDelayMs } from '../../kernel/months.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import type { InputOf } from '../../platform/cli/input.ts'
+import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, notFound } from '../../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
 import { fileSink, type Sink, streamSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
 import { lockKeys, takeLock } from '../../platform/postgres/locks.ts'
 import { momentWork } from '../finance/index.ts'
+import { MappingProblem, parseMapping } from './account-mapping.ts'
 import type { exportInput } from './commands.ts'
-import { type Exported, exportLedger } from './export-log.ts'
+import { TooManyJournalLines, UnmappedAccounts } from './daily-journals.ts'
+import { type DailyExport, type Exported, exportLedger, type JournalExport } from './export-log.ts'
 import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import-log.ts'
+import type { DailyFormat, Format } from './journal-formats.ts'
 import { NoExport } from './jsonl.ts'
 
 const assertBook = async ({ log }: CliContext, book: string): Promise<void> => {
@@ -41,24 +46,69 @@ const exported = (outcome: Exported, file: string | null): CliOutput => {
   }
 }
 
+/** The options of `xero` and `quickbooks`, which other formats refuse. */
+const dailyOptions = ['from', 'to', 'mapping'] as const
+
+/** @throws CliMisuse */
+const journalExportOf = (
+  format: Format,
+  { book, until, ...input }: InputOf<typeof exportInput>,
+): JournalExport => {
+  for (const name of dailyOptions)
+    if (input[name] !== undefined) throw new CliMisuse(`${format} takes no --${name}`)
+  if (format === 'jsonl' && book !== undefined)
+    throw new CliMisuse('jsonl is the whole log: it takes no --book')
+  return { format, book: book ?? null, until: until ?? null }
+}
+
+/** @throws CliMisuse */
+const dailyExportOf = async (
+  format: DailyFormat,
+  { book = serviceBook, until, from, to, mapping: file }: InputOf<typeof exportInput>,
+  { clock, calendar }: CliContext,
+): Promise<DailyExport> => {
+  if (from === undefined || to === undefined || file === undefined)
+    throw new CliMisuse(`${format} needs --from, --to and --mapping`)
+  if (until !== undefined) throw new CliMisuse(`${format} takes --to in place of --until`)
+  if (to <= from) throw new CliMisuse('--to is the day after the last one: it must be after --from')
+  const fromMs = calendar.startOfDayMs(to) + closingDelayMs
+  if (clock() < fromMs)
+    throw new CliMisuse(`the day before ${to} is not over: export it from ${isoTime(fromMs)} on`)
+  try {
+    return { format, book, from, to, mapping: parseMapping(await readText(file), format) }
+  } catch (error) {
+    throw error instanceof MappingProblem ? new CliMisuse(`${file}: ${error.message}`) : error
+  }
+}
+
+const requestOf = (
+  input: InputOf<typeof exportInput>,
+  context: CliContext,
+): JournalExport | Promise<DailyExport> =>
+  input.format === 'xero' || input.format === 'quickbooks'
+    ? dailyExportOf(input.format, input, context)
+    : journalExportOf(input.format, input)
+
+const exportMisuse = (error: unknown): unknown =>
+  error instanceof UnmappedAccounts || error instanceof TooManyJournalLines
+    ? new CliMisuse(`nothing was written: ${error.message}`)
+    : error
+
 const runExport = (context: CliContext, input: InputOf<typeof exportInput>): Promise<CliOutput> =>
   withProgress(async (bar) => {
-    const { format, out, book = null, until = null } = input
+    const { out } = input
     if (input.json === true && out === undefined)
       throw new CliMisuse('--json describes an export into a file: give --out as well')
-    if (format === 'jsonl' && book !== null) throw new CliMisuse('jsonl is the whole log: it takes no --book')
-    if (book !== null) await assertBook(context, book)
+    const request = await requestOf(input, context)
+    if (request.book !== null) await assertBook(context, request.book)
     const onProgress = stepsOf(bar, 'export', await context.log.head())
     const sink = await openSink(out)
     try {
       const dependencies = { ...context, decode: context.codec.decode }
-      return exported(
-        await exportLedger(dependencies, sink, { format, book, until, onProgress }),
-        out ?? null,
-      )
+      return exported(await exportLedger(dependencies, sink, { ...request, onProgress }), out ?? null)
     } catch (error) {
       await sink.abandon()
-      throw error
+      throw exportMisuse(error)
     }
   })
 

@@ -1,17 +1,19 @@
 import { hot } from '../../../projections/groups.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { FinanceDirectory } from '../../platform/http/auth.ts'
+import type { Html } from '../../platform/ui/html.ts'
 import { closingMicros, createJournalHead, type JournalHead } from './journal.ts'
 import { createFoldRuns } from './long-runs.ts'
 import { createMoments } from './moment.ts'
 import { balancePages } from './pages/balance-pages.ts'
 import { bookAccountPages } from './pages/book-account-pages.ts'
-import { moneyPages } from './pages/money-pages.ts'
+import { createFigures, createFinanceSummary, moneyPages } from './pages/money-pages.ts'
 import { closePeriodPages, periodPages } from './pages/period-pages.ts'
 import { replayPages } from './pages/replay-pages.ts'
-import { createPeriods } from './period-service.ts'
+import { createPeriods, type Periods } from './period-service.ts'
 import { createFinanceReader } from './reader.ts'
 import { checkReplay } from './replay.ts'
 import { financeRoutes } from './routes.ts'
@@ -30,10 +32,16 @@ type FinanceFeature = Feature & {
   readonly journalHead: JournalHead
   /** Received less returned money of each gateway, micro-dollars, by its account name in the books. */
   readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+  /** The figures of the home page. */
+  readonly financeSummary: (nowMs: number) => Promise<Html>
+  readonly periods: Pick<Periods, 'list'>
 }
 
-export const open = (core: ServerCore): FinanceFeature => {
-  const { pool, db, log, clock, runner, codec } = core
+export const open = (
+  core: ServerCore,
+  { catalog }: { readonly catalog: { current(): Pick<Catalog, 'resolve'> } },
+): FinanceFeature => {
+  const { pool, db, log, clock, calendar, runner, codec } = core
   const { progress } = core.projecting
   const { decode } = codec
   const bookHead = createJournalHead({ log, progress })
@@ -42,10 +50,11 @@ export const open = (core: ServerCore): FinanceFeature => {
     await progress.reached(hot.name, head, caughtUpMs)
     return head
   }
-  const moments = createMoments({ db, log, clock })
-  const reader = createFinanceReader({ db, log, moments })
+  const moments = createMoments({ db, log, clock, calendar })
+  const reader = createFinanceReader({ db, log, moments, calendar })
+  const figures = createFigures({ journalHead, reader })
   const wholeLog = yieldingLog(core)
-  const periods = createPeriods({ log: wholeLog, runner, decode })
+  const periods = createPeriods({ log: wholeLog, runner, decode, calendar })
   const { replays, closings, stop } = createFoldRuns({
     replay: (until, head, onPage) => checkReplay(db, { log: wholeLog, decode, head, until, onPage }),
     close: periods.close,
@@ -61,20 +70,22 @@ export const open = (core: ServerCore): FinanceFeature => {
       clockProblem: core.clockGuard.problem,
     }),
     journalHead,
+    periods,
+    financeSummary: createFinanceSummary(figures, reader, calendar),
     floats: async () => {
       const accountFilter = { book: serviceBook, account: 'assets:gateway' }
       const { accounts } = await reader.account({}, await bookHead(), accountFilter)
       return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
     },
-    routes: financeRoutes({ db, log, clock, progress }),
+    routes: financeRoutes({ db, log, clock, calendar, progress }),
     pages: [
       ...trailPages({ db, log, journalHead, moments }),
-      ...moneyPages({ journalHead, reader }),
-      ...balancePages({ db, journalHead, reader }),
-      ...bookAccountPages({ db, journalHead, reader }),
-      ...periodPages({ periods, closings }),
-      ...closePeriodPages({ periods, journalHead, reader, closings }),
-      ...replayPages({ journalHead, replays }),
+      ...moneyPages(figures, calendar),
+      ...balancePages({ db, calendar, journalHead, reader }),
+      ...bookAccountPages({ pool, db, calendar, catalog, journalHead, reader }),
+      ...periodPages({ periods, closings, calendar }),
+      ...closePeriodPages({ periods, journalHead, reader, closings, calendar }),
+      ...replayPages({ journalHead, replays, calendar }),
     ],
   }
 }

@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander'
-import { type Moment, momentForms, parseMoment } from './input-forms.ts'
+import { momentForms, parseMoment, type TypedMoment } from './input-forms.ts'
 
-export { bookForms, type Moment, momentForms } from './input-forms.ts'
+export { bookForms, momentForms, type TypedMoment } from './input-forms.ts'
 
-export const momentText = (text: string): Moment => {
+export const momentText = (text: string): TypedMoment => {
   const moment = parseMoment(text)
   if (moment !== null) return moment
   throw new InvalidArgumentError(`It must be ${momentForms}.`)

@@ -1,3 +1,4 @@
+import type { Calendar } from '../../kernel/calendar.ts'
 import { isDate, isInstant } from '../../kernel/clock.ts'
 import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 
@@ -6,14 +7,21 @@ export type Moment =
   | { readonly kind: 'position'; readonly position: number }
   | { readonly kind: 'time'; readonly atMs: number }
 
+/** A moment as typed. A day is its first instant in the accounting time zone. */
+export type TypedMoment = Moment | { readonly kind: 'day'; readonly day: string }
+
+export const momentOf = (typed: TypedMoment, calendar: Calendar): Moment =>
+  typed.kind === 'day' ? { kind: 'time', atMs: calendar.startOfDayMs(typed.day) } : typed
+
 /** The accepted forms of a moment, for messages and help. */
-export const momentForms = `${positionForm}, a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z`
+export const momentForms = `${positionForm}, a date such as 2026-11-21 (its midnight in the accounting time zone), or an instant such as 2026-11-21T02:30:00Z`
 
 /** Parses a position, a date or an instant (ISO 8601); null if invalid. */
-export const parseMoment = (text: string): Moment | null => {
+export const parseMoment = (text: string): TypedMoment | null => {
   const position = parsePosition(text)
   if (position !== null) return { kind: 'position', position }
-  return isDate(text) || isInstant(text) ? { kind: 'time', atMs: Date.parse(text) } : null
+  if (isDate(text)) return { kind: 'day', day: text }
+  return isInstant(text) ? { kind: 'time', atMs: Date.parse(text) } : null
 }
 
 /** The accepted names of a book, for messages and help. */
@@ -74,7 +82,7 @@ export const reportForms = {
     command: {
       summary: 'balances of every account in every book; each book sums to zero',
       description:
-        'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero; csv, json and a range (--from, --to) have every account that moved',
+        'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero. csv, json and a range (--from, --to) have every account with a line',
       examples: [
         'npx farebox ledger trial-balance --as-of 2026-11-01',
         'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
@@ -86,7 +94,7 @@ export const reportForms = {
     name: 'account',
     takes: { account: true },
     command: {
-      description: 'the balance of an account and of those below it, e.g. revenue or acc_… for a wallet',
+      description: 'the balance of an account and its subaccounts, e.g. revenue or acc_… for a wallet',
       examples: [
         'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
         'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
@@ -98,7 +106,7 @@ export const reportForms = {
     name: 'statement',
     takes: { account: true },
     command: {
-      description: 'what moved an account, oldest first, with its balance after each line',
+      description: 'the lines of an account, oldest first, with the balance after each line',
       examples: [
         'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
         'npx farebox ledger statement assets:gateway:manual --format csv',

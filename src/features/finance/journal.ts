@@ -175,7 +175,7 @@ export const totalsOf = async (
   return all === 0 ? null : toSums(totals)
 }
 
-/** The movement of an account on one day (UTC); a debit is positive. */
+/** The movement of an account on one day of a time zone; a debit is positive. */
 export type DaySum = { readonly day: string; readonly account: string; readonly amountMicros: bigint }
 
 /** The movements of the account and those below it, by day and account. */
@@ -183,12 +183,13 @@ export const sumByDay = async (
   db: Db,
   range: Range,
   account: { readonly book: string; readonly account: string },
+  zone: string,
 ): Promise<readonly DaySum[]> => {
   const rows = await db
     .selectFrom(legsIn(db, range, { ...account, below: true }).as('p'))
     .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
     .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
-    .select([sql<string>`to_char(e.at at time zone 'UTC', 'YYYY-MM-DD')`.as('day'), 'a.account'])
+    .select([sql<string>`to_char(e.at at time zone ${zone}, 'YYYY-MM-DD')`.as('day'), 'a.account'])
     .select(({ fn }) => fn.sum<string>('p.amountMicros').as('amount'))
     .groupBy(['day', 'a.account'])
     .orderBy('day')
@@ -210,20 +211,28 @@ export type StatementLine = EntryLine & {
   readonly against: readonly string[]
 }
 
-/** A page of an account's lines, oldest first. `openingMicros` is its balance before the range. */
+/** Lines of an account: oldest first from `offset` on, or the newest first. */
+export type LinesPage =
+  | { readonly limit: number; readonly offset: number; readonly newestFirst?: undefined }
+  | { readonly limit: number; readonly newestFirst: true }
+
+/** A page of an account's lines. `totals` are those of the range. */
 export const listLines = async (
   db: Db,
   range: Range,
   filter: AccountFilter,
-  page: { readonly openingMicros: bigint; readonly limit: number; readonly offset: number },
+  totals: AccountTotals,
+  page: LinesPage,
 ): Promise<readonly StatementLine[]> => {
-  const legs = legsIn(db, range, filter).orderBy('position').orderBy('leg')
+  const order = page.newestFirst ? 'desc' : 'asc'
+  const offset = page.newestFirst ? 0 : page.offset
+  const legs = legsIn(db, range, filter).orderBy('position', order).orderBy('leg', order)
   const skipped = await db
-    .selectFrom(legs.limit(page.offset).as('before'))
+    .selectFrom(legs.limit(offset).as('before'))
     .select(sql<string>`coalesce(sum(amount_micros), 0)`.as('micros'))
     .executeTakeFirstOrThrow()
   const rows = await db
-    .selectFrom(legs.limit(page.limit).offset(page.offset).as('p'))
+    .selectFrom(legs.limit(page.limit).offset(offset).as('p'))
     .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
     .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
     .selectAll('e')
@@ -236,14 +245,16 @@ export const listLines = async (
         'against',
       ),
     )
-    .orderBy('p.position')
-    .orderBy('p.leg')
+    .orderBy('p.position', order)
+    .orderBy('p.leg', order)
     .execute()
-  let balanceMicros = page.openingMicros + BigInt(skipped.micros)
+  let balanceMicros = page.newestFirst ? closingMicros(totals) : totals.openingMicros + BigInt(skipped.micros)
   return rows.map((line) => {
     const amountMicros = BigInt(line.amountMicros)
-    balanceMicros += amountMicros
-    return { ...line, amountMicros, balanceMicros }
+    if (!page.newestFirst) balanceMicros += amountMicros
+    const afterMicros = balanceMicros
+    if (page.newestFirst) balanceMicros -= amountMicros
+    return { ...line, amountMicros, balanceMicros: afterMicros }
   })
 }
 

@@ -1,9 +1,10 @@
 import { laterOf } from '../../domain/finance/entries.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
 import { type Clock, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Moment } from './input-forms.ts'
+import { type Moment, momentOf, type TypedMoment } from './input-forms.ts'
 
 /**
  * A moment that the log has not reached. It is refused, because its answer would change later: an answer as of a moment
@@ -28,9 +29,9 @@ export const refuseMomentPastHead = (moment: Moment, head: number, nowMs: number
 /** Finds positions. `head` is the last position of an answer; the journal must have passed it. */
 export type Moments = {
   /** The last position at or before the moment; 0 if there is none. @throws MomentPastHead */
-  atOrBefore(moment: Moment, head: number): Promise<number>
+  atOrBefore(moment: TypedMoment, head: number): Promise<number>
   /** The last position before the moment, which bounds a half-open range. @throws MomentPastHead */
-  before(moment: Moment, head: number): Promise<number>
+  before(moment: TypedMoment, head: number): Promise<number>
   /** Accounting time as of a position: ISO 8601 UTC; null before the first event. */
   timeAt(position: number): Promise<string | null>
 }
@@ -48,6 +49,7 @@ export const createMoments = (dependencies: {
   readonly db: Db
   readonly log: Pick<EventLog, 'readAll'>
   readonly clock: Clock
+  readonly calendar: Calendar
 }): Moments => {
   /** The last event up to `head` with accounting time up to `limit` (null: any). Starts at a second's first event. */
   const scan = async (from: Point, limit: string | null, head: number): Promise<Point> => {
@@ -74,11 +76,13 @@ export const createMoments = (dependencies: {
   }
 
   return {
-    atOrBefore: async (moment, head) => {
+    atOrBefore: async (typed, head) => {
+      const moment = momentOf(typed, dependencies.calendar)
       refuseMomentPastHead(moment, head, dependencies.clock())
       return moment.kind === 'position' ? moment.position : atOrBeforeMs(moment.atMs, head)
     },
-    before: async (moment, head) => {
+    before: async (typed, head) => {
+      const moment = momentOf(typed, dependencies.calendar)
       refuseMomentPastHead(moment, head + 1, dependencies.clock())
       return moment.kind === 'position'
         ? Math.max(0, moment.position - 1)

@@ -8,10 +8,12 @@ import {
   serviceDebtAccount,
 } from '../../domain/ledger/postings.ts'
 import type { PeriodClosed } from '../../domain/periods/events.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { csv } from '../../kernel/csv.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { plainDollars } from '../../kernel/money.ts'
-import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../kernel/months.ts'
+import { nextPeriod, type Period, periodBefore } from '../../kernel/months.ts'
 
 /**
  * The version of the chart of accounts when a month was closed. A closing without a number used the first chart, in
@@ -78,6 +80,30 @@ const lineOf = ({ book, account, opening, debit, credit }: Sums): PeriodLine => 
 const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
   Buffer.compare(Buffer.from(`${a.book}\0${a.account}`), Buffer.from(`${b.book}\0${b.account}`))
 
+/** The ends of months: the recorded ones, and those of the calendar for months that were not cut off. */
+export type PeriodEnds = {
+  /** The first instant after the month, milliseconds. */
+  endMs(period: Period): number
+  /** The month of an instant. */
+  periodOf(epochMs: number): Period
+}
+
+/** @param recorded the ends of the months that were cut off, milliseconds. The first of them begins with the log */
+export const createPeriodEnds = (calendar: Calendar, recorded: ReadonlyMap<Period, number>): PeriodEnds => {
+  const [earliest] = [...recorded.keys()].sort()
+  const endMs = (period: Period): number => recorded.get(period) ?? calendar.endOfPeriodMs(period)
+  return {
+    endMs,
+    periodOf: (epochMs) => {
+      // A month that was cut off in another time zone may end some hours before or after that of the calendar.
+      let period = periodBefore(calendar.periodOf(epochMs))
+      if (earliest !== undefined && period < earliest) period = earliest
+      while (epochMs >= endMs(period)) period = nextPeriod(period)
+      return period
+    },
+  }
+}
+
 /** Folds a log from its start into the reports of its months. */
 export type PeriodFold = {
   /** Adds the next event in log order. Returns the reports of the months that ended before it, the oldest first. */
@@ -92,7 +118,7 @@ export type PeriodFold = {
  * Assigns each event to the month of its accounting time, the running maximum of `recordedAt` in log order. A month is
  * therefore a contiguous part of the log, and later events never change it.
  */
-export const createPeriodFold = (): PeriodFold => {
+export const createPeriodFold = (ends: PeriodEnds): PeriodFold => {
   const entryStream = createEntryStream()
   const accounts = new Map<string, Sums>()
   /** The sums of the accounts that the first chart merged into one. The other accounts are the same in both charts. */
@@ -131,7 +157,7 @@ export const createPeriodFold = (): PeriodFold => {
 
   const enterPeriod = (newPeriod: Period): void => {
     period = newPeriod
-    endsAt = new Date(endOfPeriodMs(newPeriod)).toISOString()
+    endsAt = isoTime(ends.endMs(newPeriod))
   }
 
   const reportOf = (reported: Period): PeriodReport => {
@@ -168,7 +194,7 @@ export const createPeriodFold = (): PeriodFold => {
     take: (event) => {
       const entry = entryStream.next(event)
       const at = entryStream.at ?? event.metadata.recordedAt
-      if (period === null) enterPeriod(periodOf(at))
+      if (period === null) enterPeriod(ends.periodOf(Date.parse(at)))
       const endedReports: PeriodReport[] = []
       while (period !== null && at >= endsAt) endedReports.push(roll(period))
       count(event.id)

@@ -1,8 +1,14 @@
 import { decideClose, decideCutOff } from '../../domain/periods/decide.ts'
-import { type PeriodClosed, type PeriodEvent, periodFold } from '../../domain/periods/events.ts'
+import {
+  type PeriodClosed,
+  type PeriodCutOff,
+  type PeriodEvent,
+  periodFold,
+} from '../../domain/periods/events.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
-import { endOfPeriodMs, type Period, periodBefore, periodOf, periodsThrough } from '../../kernel/months.ts'
+import { nextPeriod, type Period, periodBefore, periodsThrough } from '../../kernel/months.ts'
 import { periodStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
@@ -12,9 +18,11 @@ import { worker } from '../../platform/work/worker.ts'
 import {
   closedOf,
   closingsOf,
+  createPeriodEnds,
   createPeriodFold,
   differenceOf,
   inChartOf,
+  type PeriodEnds,
   type PeriodReport,
 } from './period-report.ts'
 
@@ -22,6 +30,8 @@ export type PeriodsDependencies = {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly decode: EventCodec['decode']
+  /** Of the accounting time zone. */
+  readonly calendar: Calendar
 }
 
 /** The month cannot be closed; nothing was written. */
@@ -49,18 +59,57 @@ export type ClosedPeriod = PeriodClosed['data'] & {
 export type PeriodStatus = {
   readonly period: Period
   readonly status: 'closed' | 'over' | 'under way'
+  /** The first instant after the month, milliseconds. */
+  readonly endMs: number
   readonly closed: (PeriodClosed['data'] & { readonly closedAtMs: number }) | null
 }
 
 export type OnProgress = (position: number, events: number) => void
 
-const recordedAtOf = (event: StoredEvent): string =>
-  (JSON.parse(event.metadata) as { recordedAt: string }).recordedAt
+const recordedMs = (event: StoredEvent): number =>
+  Date.parse((JSON.parse(event.metadata) as { recordedAt: string }).recordedAt)
 
-/** The month of the log's first event, or null for an empty log. */
-const firstPeriod = async (log: Pick<EventLog, 'readAll'>): Promise<Period | null> => {
+/** The recorded ends of those months that were cut off, milliseconds. */
+const readRecordedEnds = async (
+  log: Pick<EventLog, 'readStreams'>,
+  months: readonly Period[],
+): Promise<ReadonlyMap<Period, number>> => {
+  const cutOffs = await log.readStreams(
+    months.map((period) => ({ stream: periodStream(period), from: 0 })),
+    1,
+  )
+  return new Map(
+    [...cutOffs.values()].flatMap(([first]) => {
+      if (first?.type !== 'PeriodCutOff') return []
+      const { period, endedAt } = JSON.parse(first.data) as PeriodCutOff['data']
+      return [[period as Period, Date.parse(endedAt)] as const]
+    }),
+  )
+}
+
+type LogPeriods = PeriodEnds & {
+  /** The month of the log's first event; null for an empty log. */
+  readonly first: Period | null
+  /** When the log's last event was recorded, milliseconds. */
+  readonly lastMs: number
+}
+
+/** The ends of the months of a log. */
+export const readPeriodEnds = async (
+  log: Pick<EventLog, 'readAll' | 'readStreams' | 'eventAt' | 'head'>,
+  calendar: Calendar,
+): Promise<LogPeriods> => {
   const [first] = await log.readAll(0, 1)
-  return first ? periodOf(recordedAtOf(first)) : null
+  const last = await log.eventAt(await log.head())
+  if (first === undefined || last === null)
+    return { ...createPeriodEnds(calendar, new Map()), first: null, lastMs: 0 }
+  const [firstMs, lastMs] = [recordedMs(first), recordedMs(last)]
+  const months = periodsThrough(
+    periodBefore(calendar.periodOf(firstMs)),
+    nextPeriod(calendar.periodOf(lastMs)),
+  )
+  const ends = createPeriodEnds(calendar, await readRecordedEnds(log, months))
+  return { ...ends, first: ends.periodOf(firstMs), lastMs }
 }
 
 const stateOf = (events: readonly RecordedEvent[]) =>
@@ -73,12 +122,13 @@ const stateOf = (events: readonly RecordedEvent[]) =>
     periodFold.initial,
   )
 
-export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
+export const createPeriods = ({ log, runner, decode, calendar }: PeriodsDependencies) => {
   const cutOff = async (period: Period, cause: Cause) => {
     const { answer } = await runner.run({
       name: 'cut-off-period',
       streams: { period: { stream: periodStream(period), fold: periodFold } },
-      decide: (states, { nowMs }) => decideCutOff(states.period, period, nowMs),
+      decide: (states, { nowMs }) =>
+        decideCutOff(states.period, period, calendar.endOfPeriodMs(period), nowMs),
       ...cause,
     })
     return answer
@@ -99,10 +149,11 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
    */
   const report = async (
     periods: ReadonlySet<Period>,
+    ends: PeriodEnds,
     onReport: (report: PeriodReport) => Promise<void>,
     onProgress?: OnProgress,
   ): Promise<void> => {
-    const fold = createPeriodFold()
+    const fold = createPeriodFold(ends)
     const missingPeriods = new Set(periods)
     let events = 0
     for await (const page of readLog(log, await log.head())) {
@@ -116,18 +167,24 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
     throw new Error(`the log ends before ${[...missingPeriods].join(', ')} is over`)
   }
 
-  const statuses = async (first: Period, last: Period, nowMs: number): Promise<readonly PeriodStatus[]> => {
+  const statuses = async (
+    first: Period,
+    last: Period,
+    ends: PeriodEnds,
+    nowMs: number,
+  ): Promise<readonly PeriodStatus[]> => {
     const periods = periodsThrough(first, last)
     const streams = await log.readStreams(
       periods.map((period) => ({ stream: periodStream(period), from: 0 })),
     )
     return periods.map((period) => {
+      const endMs = ends.endMs(period)
       const state = stateOf((streams.get(periodStream(period)) ?? []).map(decode))
       if (state.status === 'closed') {
         const closed = { ...state.closed, closedAtMs: state.closedAtMs }
-        return { period, status: 'closed', closed }
+        return { period, status: 'closed', endMs, closed }
       }
-      return { period, status: nowMs < endOfPeriodMs(period) ? 'under way' : 'over', closed: null }
+      return { period, status: nowMs < endMs ? 'under way' : 'over', endMs, closed: null }
     })
   }
 
@@ -138,7 +195,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
      * @throws PeriodRefused before anything is written; errors of the runner and the log
      */
     async close(period: Period, cause: Cause, onProgress?: OnProgress): Promise<readonly ClosedPeriod[]> {
-      const first = await firstPeriod(log)
+      const { first, ...ends } = await readPeriodEnds(log, calendar)
       if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
       if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
       const closed: ClosedPeriod[] = []
@@ -165,21 +222,14 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
         if (difference !== null) throw new PeriodDiffers(difference)
         closed.push({ ...recordedClosing, closedAtMs, now: true })
       }
-      await report(open, recordClosing, onProgress)
+      await report(open, ends, recordClosing, onProgress)
       return closed.sort((a, b) => (a.period < b.period ? -1 : 1))
     },
 
     /** Every month from the log's first to that of its last event, or that of the clock if it is later. */
     async list(nowMs: number): Promise<readonly PeriodStatus[]> {
-      const first = await firstPeriod(log)
-      if (first === null) return []
-      const last = await log.eventAt(await log.head())
-      const months = [
-        periodOf(new Date(nowMs).toISOString()),
-        ...(last ? [periodOf(recordedAtOf(last))] : []),
-      ]
-      const latest = months.reduce((a, b) => (a > b ? a : b), first)
-      return statuses(first, latest, nowMs)
+      const { first, lastMs, ...ends } = await readPeriodEnds(log, calendar)
+      return first === null ? [] : statuses(first, ends.periodOf(Math.max(nowMs, lastMs)), ends, nowMs)
     },
 
     /**
@@ -187,11 +237,11 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDependencies) => {
      * @throws PeriodRefused for a month before the log or after its last event; PeriodDiffers
      */
     async show(period: Period, nowMs: number, onProgress?: OnProgress) {
-      const first = await firstPeriod(log)
+      const { first, ...ends } = await readPeriodEnds(log, calendar)
       if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
       if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
-      const [periodStatus] = await statuses(period, period, nowMs)
-      const fold = createPeriodFold()
+      const [periodStatus] = await statuses(period, period, ends, nowMs)
+      const fold = createPeriodFold(ends)
       let found: PeriodReport | null = null
       let events = 0
       for await (const page of readLog(log, await log.head())) {
@@ -244,11 +294,13 @@ export const startPeriodGuard = async ({
   scheduler,
   log,
   clock,
+  calendar,
   onChange,
 }: {
   readonly scheduler: Scheduler
-  readonly log: Pick<EventLog, 'lastOf'>
+  readonly log: Pick<EventLog, 'readStreams'>
   readonly clock: Clock
+  readonly calendar: Calendar
   /** Called once when the clock reads a closed month, and once when it reads an open one again. */
   readonly onChange: (problem: string | null) => void
 }): Promise<PeriodGuard> => {
@@ -258,7 +310,7 @@ export const startPeriodGuard = async ({
   const problem = (): string | null => {
     const nowMs = clock()
     if (nowMs >= closedUntilMs) return null
-    const period = periodOf(new Date(nowMs).toISOString())
+    const period = calendar.periodOf(nowMs)
     return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed: the operator must set the clock right`
   }
   const reportChange = (): void => {
@@ -269,12 +321,9 @@ export const startPeriodGuard = async ({
   }
 
   const refresh = async (): Promise<void> => {
-    const month = periodOf(new Date(clock()).toISOString())
-    for (const period of [month, periodBefore(month)])
-      if ((await log.lastOf(periodStream(period))) !== null) {
-        closedUntilMs = Math.max(closedUntilMs, endOfPeriodMs(period))
-        return
-      }
+    const month = calendar.periodOf(clock())
+    const ends = await readRecordedEnds(log, [periodBefore(month), month])
+    closedUntilMs = Math.max(closedUntilMs, ...ends.values())
   }
   // A clock that jumped back into a month that is known to be closed is reported without the log.
   const check = (): Promise<void> => refresh().finally(reportChange)

@@ -1,27 +1,63 @@
+import { LRUCache } from 'lru-cache'
+import type { Calendar } from '../../kernel/calendar.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Statement } from './account-statement.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
-import type { Moment } from './input-forms.ts'
-import { type AccountFilter, listLines, sumAccounts, sumBelow, sumByDay, totalsOf } from './journal.ts'
+import type { TypedMoment } from './input-forms.ts'
+import {
+  type AccountFilter,
+  type LinesPage,
+  listLines,
+  sumAccounts,
+  sumBelow,
+  sumByDay,
+  totalsOf,
+} from './journal.ts'
 import type { Moments } from './moment.ts'
 import { type BookSums, byBook, type Span } from './trial-balance.ts'
 
 /** The reported part of the log: all up to a moment, or a half-open range of moments. */
 export type ReportRange = {
-  readonly asOf?: Moment | undefined
-  readonly from?: Moment | undefined
-  readonly to?: Moment | undefined
+  readonly asOf?: TypedMoment | undefined
+  readonly from?: TypedMoment | undefined
+  readonly to?: TypedMoment | undefined
 }
 
 export const isRange = ({ from, to }: ReportRange): boolean => from !== undefined || to !== undefined
 
 /**
- * Whether a range ends before it begins. Only the log can compare a position with a time; such a range is then empty.
+ * Whether a range ends before it begins. Moments of two forms are not compared; such a range is then empty.
  */
 export const isReversedRange = ({ from, to }: ReportRange): boolean => {
   if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
+  if (from?.kind === 'day' && to?.kind === 'day') return from.day > to.day
   return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs
+}
+
+/** The most rows of sums in a cache. */
+const maxCachedRows = 20_000
+/** The age at which sums are read again, milliseconds. */
+const maxCachedMs = 5_000
+
+/**
+ * Caches sums of many rows for a short time. The log never changes. The journal up to a position that it has passed
+ * changes only when a repair corrects rows that were changed outside the log.
+ */
+const createCachedReport = <Filter, Report>(
+  read: (range: ReportRange, head: number, filter: Filter) => Promise<Report>,
+  rowsOf: (report: Report) => number,
+) => {
+  const cache = new LRUCache<string, Report & object>({
+    maxSize: maxCachedRows,
+    sizeCalculation: (report) => rowsOf(report) + 1,
+    ttl: maxCachedMs,
+    ignoreFetchAbort: true,
+    fetchMethod: (key) =>
+      read(...(JSON.parse(key) as [ReportRange, number, Filter])) as Promise<Report & object>,
+  })
+  return (...request: readonly [ReportRange, number, Filter]): Promise<Report> =>
+    cache.forceFetch(JSON.stringify(request))
 }
 
 /** Reads reports from the journal, as of positions up to `head`, which the journal must have passed. */
@@ -29,10 +65,12 @@ export const createFinanceReader = ({
   db,
   log,
   moments,
+  calendar,
 }: {
   readonly db: Db
   readonly log: Pick<EventLog, 'readStreams'>
   readonly moments: Moments
+  readonly calendar: Calendar
 }) => {
   /** @throws MomentPastHead */
   const spanOf = async (reportRange: ReportRange, head: number): Promise<Span> => {
@@ -46,39 +84,40 @@ export const createFinanceReader = ({
     return { after, position, at: await moments.timeAt(position) }
   }
   const rangeOf = ({ after, position }: Span) => ({ after, to: position })
+  type Account = { readonly book: string; readonly account: string }
+
+  const trialBalance = async (
+    reportRange: ReportRange,
+    head: number,
+    filter: { readonly book: string | null; readonly depth: number | null },
+  ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> => {
+    const span = await spanOf(reportRange, head)
+    return { span, books: byBook(await withGateways(log, await sumAccounts(db, rangeOf(span), filter))) }
+  }
+
+  const account = async (reportRange: ReportRange, head: number, filter: Account) => {
+    const span = await spanOf(reportRange, head)
+    return { span, accounts: await withGateways(log, await sumBelow(db, rangeOf(span), filter)) }
+  }
+
+  const byDay = async (reportRange: ReportRange, head: number, filter: Account) => {
+    const span = await spanOf(reportRange, head)
+    return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }
+  }
 
   return {
     spanOf,
 
     /** Every account with a movement or a balance, with both. */
-    async trialBalance(
-      reportRange: ReportRange,
-      head: number,
-      filter: { readonly book: string | null; readonly depth: number | null },
-    ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
-      const span = await spanOf(reportRange, head)
-      return { span, books: byBook(await withGateways(log, await sumAccounts(db, rangeOf(span), filter))) }
-    },
+    trialBalance: createCachedReport(trialBalance, ({ books }) =>
+      books.reduce((rows, { accounts }) => rows + accounts.length, 0),
+    ),
 
     /** An account and those below it. */
-    async account(
-      reportRange: ReportRange,
-      head: number,
-      account: { readonly book: string; readonly account: string },
-    ) {
-      const span = await spanOf(reportRange, head)
-      return { span, accounts: await withGateways(log, await sumBelow(db, rangeOf(span), account)) }
-    },
+    account: createCachedReport(account, ({ accounts }) => accounts.length),
 
-    /** The movements of an account and those below it, by day (UTC) and account. */
-    async byDay(
-      reportRange: ReportRange,
-      head: number,
-      account: { readonly book: string; readonly account: string },
-    ) {
-      const span = await spanOf(reportRange, head)
-      return { span, days: await sumByDay(db, rangeOf(span), account) }
-    },
+    /** The movements of an account and those below it, by day of the accounting time zone and account. */
+    byDay: createCachedReport(byDay, ({ days }) => days.length),
 
     /** The sums of an account over a range, without its lines. */
     async totals(reportRange: ReportRange, head: number, filter: AccountFilter) {
@@ -87,16 +126,15 @@ export const createFinanceReader = ({
       return { span, totals: (await totalsOf(db, rangeOf(span), filter)) ?? noSums }
     },
 
-    /** A page of an account's lines, oldest first. */
+    /** A page of an account's lines. */
     async statement(
       reportRange: ReportRange,
       head: number,
       filter: AccountFilter,
-      page: { readonly limit: number; readonly offset: number },
+      page: LinesPage,
     ): Promise<Statement> {
       const { span, totals } = await this.totals(reportRange, head, filter)
-      const { openingMicros } = totals
-      const lines = await listLines(db, rangeOf(span), filter, { ...page, openingMicros })
+      const lines = await listLines(db, rangeOf(span), filter, totals, page)
       const { book, account } = filter
       const gateway = (await readGatewayNames(log, [filter]))(account)
       return { span, book, account, gateway, totals, lines }

@@ -81,10 +81,10 @@ const trialBalance: Report = {
     operationId: 'getTrialBalance',
     summary: 'Read the trial balance',
     description:
-      'The balance of every account in every book, as of now, a position or a time; with `from` or `to` also what moved it. Each book sums to zero.',
+      'The balance of every account in every book, now, at a position or at a time. With `from` or `to`, the answer also has the debits and credits of the range. The balances of each book sum to zero.',
     examples: { query: { as_of: '2026-11-01', book: 'service' } },
     answer: {
-      description: 'Balances, by book and name.',
+      description: 'The balances, sorted by book and account name.',
       body: TrialBalance,
       example: examples.trialBalance,
     },
@@ -112,7 +112,7 @@ const account: Report = {
     operationId: 'getAccountBalance',
     summary: 'Read the balance of an account',
     description:
-      'The balance of an account of the books and of those below it, e.g. `revenue`, `liabilities:wallet:acc_…` or `acc_…` for that wallet. Without `book` it is the service’s, else the only one that has the account.',
+      'The balance of a ledger account and its subaccounts, e.g. `revenue` or `liabilities:wallet:acc_…`. `acc_…` alone selects that wallet. Without `book`, the answer is for the service’s book, or for the only book with the account.',
     examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
     answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
   },
@@ -137,9 +137,9 @@ const statement: Report = {
   http: {
     path: '/finance/v1/accounts/{account}/statement',
     operationId: 'getAccountStatement',
-    summary: 'Read what moved an account',
+    summary: 'Read the lines of an account',
     description:
-      'The lines of one account of the books, oldest first, with its balance after each. Without `book` it is the service’s, else the only one that has the account.',
+      'The lines of one ledger account, oldest first, with the balance after each line. Without `book`, the answer is for the service’s book, or for the only book with the account.',
     examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
     answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
   },

@@ -16,56 +16,58 @@ const moment = (description: string) =>
 
 /** The reported part of the log: up to a moment, or a half-open range. */
 export const reportRangeQuery = {
-  as_of: moment('The last position at or before it; not with `from` or `to`').optional(),
-  from: moment('Only what came from there on').optional(),
-  to: moment('Only what came before it').optional(),
+  as_of: moment('Not allowed with `from` or `to`. The report ends at this moment').optional(),
+  from: moment('Only entries at or after this moment').optional(),
+  to: moment('Only entries before this moment').optional(),
 } as const
 
-export const bookQuery = z
-  .string()
-  .max(200)
-  .meta({ description: '`service`, or `reseller:` and the id of a reseller; another one is refused.' })
+export const bookQuery = z.string().max(200).meta({
+  description:
+    'The name of a book: `service`, or `reseller:` with the id of a reseller. Other values are rejected.',
+})
 
 export const depthQuery = integerQuery({
   min: 1,
   max: 10,
   description:
-    'Cuts the names of accounts to so many parts, e.g. 2 for `liabilities:wallet`; the totals of a book stay the same.',
+    'Shortens account names to this number of parts, e.g. 2 for `liabilities:wallet`. The totals of a book do not change.',
 })
 
 const micros = (description: string) =>
   z
     .string()
     .regex(/^-?\d+$/)
-    .meta({ description: `${description} Whole micro-dollars as text: sums may pass 2^53.` })
+    .meta({ description: `${description} Whole micro-dollars as text, because sums can exceed 2^53.` })
 
 const sums = {
   openingMicros: micros(
-    'The balance before the range, 0 without one: a debit is above zero, a credit below.',
+    'The balance before the range; 0 without a range. A debit balance is above zero, a credit balance below zero.',
   ),
-  debitMicros: micros('Debits in the range, from zero on.'),
-  creditMicros: micros('Credits in the range, from zero on.'),
-  balanceMicros: micros('The balance at the end.'),
+  debitMicros: micros('The sum of the debits in the range, never negative.'),
+  creditMicros: micros('The sum of the credits in the range, never negative.'),
+  balanceMicros: micros(
+    'The balance at the end of the range. A debit balance is above zero, a credit balance below zero.',
+  ),
 } as const
 
 const span = {
-  after: positionField('The range starts after this position; without a range that is the start of the log.'),
-  position: positionField('The position of the log that it ends with.'),
+  after: positionField('The range starts after this position. Without a range: the start of the log.'),
+  position: positionField('The range ends with this position of the log.'),
   at: z.iso
     .datetime()
     .nullable()
-    .meta({ description: 'Accounting time as of there; null before the first event.' }),
+    .meta({ description: 'The accounting time of the last position. Null: before the first event.' }),
   currency: z.literal('USD'),
 } as const
 
-const book = z.string().meta({ description: '`service`, or `reseller:` and the id of a reseller.' })
-const account = z
+const book = z
   .string()
-  .meta({ description: 'A name of the chart of accounts, e.g. `revenue:orders:isp`.' })
+  .meta({ description: 'The name of the book: `service`, or `reseller:` with the id of a reseller.' })
+const account = z.string().meta({ description: 'The name of a ledger account, e.g. `revenue:orders:isp`.' })
 
 const gateway = z.string().nullable().meta({
   description:
-    "Of an account of a reseller's own gateway, `assets:gateway:crd_…`: its provider and rail, e.g. `stripe card`. Null for any other account.",
+    "The provider and the rail of an account of a reseller's own gateway (`assets:gateway:crd_…`), e.g. `stripe card`. Null: any other account.",
 })
 
 const AccountSums = z.object({ book, account, gateway, ...sums }).meta({ id: 'AccountSums' })
@@ -75,11 +77,12 @@ export const TrialBalance = z
     ...span,
     totals: z.array(z.object({ book, ...sums }).meta({ id: 'BookTotals' })).meta({
       description:
-        'Of each book, over all of its accounts that moved or held anything, on any page and at any depth: `balanceMicros` is 0.',
+        'The totals of each book over all of its accounts, the same on every page and at every depth. `balanceMicros` is 0.',
     }),
-    accounts: z
-      .array(AccountSums)
-      .meta({ description: 'Also those that are at zero again: all pages add up to the totals.' }),
+    accounts: z.array(AccountSums).meta({
+      description:
+        'The accounts, including those with a balance of zero after movements. All pages add up to the totals.',
+    }),
     ...pageShape,
   })
   .meta({ id: 'TrialBalance' })
@@ -90,29 +93,29 @@ export const AccountBalance = z
     book,
     account,
     ...sums,
-    accounts: z.array(AccountSums).meta({ description: 'The account itself and those below it.' }),
+    accounts: z.array(AccountSums).meta({ description: 'The account itself and its subaccounts.' }),
     ...pageShape,
   })
   .meta({ id: 'AccountBalance' })
 
 const entry = {
-  position: positionField("The event's position in the log: the name of the entry."),
-  at: z.iso.datetime().meta({ description: 'Accounting time.' }),
+  position: positionField('The position of the event in the log. It identifies the entry.'),
+  at: z.iso.datetime().meta({ description: 'The accounting time of the entry.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
   accountId: z.string().nullable().meta({
-    description: "In whose ledger the event stands; null for a line of a provider's statement.",
+    description: "The account whose ledger has the event. Null: a line of a provider's statement.",
   }),
   orderId: z.string().nullable(),
   customerId: z.string().nullable(),
   depositId: z
     .string()
     .nullable()
-    .meta({ description: 'The deposit that was paid, or that a chargeback takes back.' }),
+    .meta({ description: 'The id of the deposit that was paid, or that a chargeback reversed.' }),
   reference: z.string().nullable(),
-  actor: z
-    .string()
-    .meta({ description: 'Who caused it: `key:`, `session:`, `operator:` or `system:` and a name.' }),
-  correlationId: z.string().meta({ description: 'The request or run that caused it.' }),
+  actor: z.string().meta({
+    description: 'The actor that caused the entry: `key:`, `session:`, `operator:` or `system:` and a name.',
+  }),
+  correlationId: z.string().meta({ description: 'The id of the request or run that caused the entry.' }),
 } as const
 
 export const AccountStatement = z
@@ -127,8 +130,8 @@ export const AccountStatement = z
         .object({
           ...entry,
           account,
-          amountMicros: micros('A debit is above zero, a credit below.'),
-          balanceMicros: micros('The balance right after.'),
+          amountMicros: micros('The amount of the line. A debit is above zero, a credit below zero.'),
+          balanceMicros: micros('The balance of the account directly after the line.'),
           against: z.array(z.string()).meta({ description: 'The other accounts of the entry in this book.' }),
         })
         .meta({ id: 'AccountStatementLine' }),
@@ -146,7 +149,11 @@ export const OrderEntries = z
           ...entry,
           postings: z.array(
             z
-              .object({ book, account, amountMicros: micros('A debit is above zero, a credit below.') })
+              .object({
+                book,
+                account,
+                amountMicros: micros('The amount of the line. A debit is above zero, a credit below zero.'),
+              })
               .meta({ id: 'JournalPosting' }),
           ),
         })

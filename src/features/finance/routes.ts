@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -45,6 +46,7 @@ export type FinanceRoutesDependencies = {
   readonly db: Db
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
+  readonly calendar: Calendar
   readonly progress: Pick<Progress, 'reached'>
   /** The longest wait of a request for the journal, milliseconds; default 2,000. */
   readonly timeoutMs?: number
@@ -54,7 +56,7 @@ const common = { tag: 'Finance', access: 'finance', writes: false } as const
 const accountParams = z.object({
   account: z.string().max(300).meta({
     description:
-      'Its name in the books; `acc_…` stands for its wallet, `cus_…` for a customer’s credit, `crd_…` for a reseller’s own gateway.',
+      'The name of the account in the books. `acc_…` selects the wallet of an account, `cus_…` the credit of a customer, and `crd_…` the gateway of a reseller.',
   }),
 })
 
@@ -63,10 +65,16 @@ export const financeRoutes = ({
   db,
   log,
   clock,
+  calendar,
   progress,
   timeoutMs,
 }: FinanceRoutesDependencies): readonly Route[] => {
-  const reader = createFinanceReader({ db, log, moments: createMoments({ db, log, clock }) })
+  const reader = createFinanceReader({
+    db,
+    log,
+    calendar,
+    moments: createMoments({ db, log, clock, calendar }),
+  })
 
   const head = createJournalHead({ log, progress, timeoutMs })
 
@@ -112,11 +120,17 @@ export const financeRoutes = ({
       method: 'GET',
       path: '/finance/v1/orders/{id}/entries',
       operationId: 'listOrderEntries',
-      summary: 'List what an order booked',
-      description: 'Every entry of an order, in every book, oldest first: its payment and its refunds.',
+      summary: 'List the entries of an order',
+      description: 'Every ledger entry of an order in every book, oldest first: the payment and the refunds.',
       params: z.object({ id: z.string() }),
       examples: { params: { id: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f' } },
-      responses: { 200: { description: 'The entries.', body: OrderEntries, example: examples.entries } },
+      responses: {
+        200: {
+          description: 'The ledger entries of the order.',
+          body: OrderEntries,
+          example: examples.entries,
+        },
+      },
       errors: [],
       handler: async ({ params: { id } }) => {
         const position = await head()

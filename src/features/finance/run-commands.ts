@@ -23,6 +23,7 @@ import { accountName } from './book-accounts.ts'
 import { momentWork, names, openReader } from './command-input.ts'
 import type { createTokenInput, replayInput, reportInput } from './commands.ts'
 import { withGateways } from './gateway-names.ts'
+import { momentOf } from './input-forms.ts'
 import { refuseMomentPastHead } from './moment.ts'
 import { type PeriodReport, reportCsv } from './period-report.ts'
 import {
@@ -71,9 +72,10 @@ const accountMatcher = ({ account, book }: ReplayInput): ((book: string, account
     (book === undefined || inBook === book) && (name === null || of === name || of.startsWith(`${name}:`))
 }
 
-export const replayLog = momentWork(async ({ log, clock }: CliContext, input: ReplayInput) => {
+export const replayLog = momentWork(async ({ log, clock, calendar }: CliContext, input: ReplayInput) => {
   const head = await log.head()
-  const { until = null, account, book, format } = input
+  const { account, book, format } = input
+  const until = input.until ? momentOf(input.until, calendar) : null
   if (until) refuseMomentPastHead(until, head, clock())
   const total = until?.kind === 'position' ? until.position : head
   const { decode } = createCodec()
@@ -184,7 +186,11 @@ export const showPeriods = async (
   if (month === undefined) {
     if (format === 'csv') throw new CliMisuse('--format csv prints one report: name its month')
     const statuses = await periods.list(nowMs)
-    const rows = statuses.map(({ closed, ...each }) => ({ ...each, closed: closed && closedJson(closed) }))
+    const rows = statuses.map(({ closed, endMs, ...each }) => ({
+      ...each,
+      endsAt: isoTime(endMs),
+      closed: closed && closedJson(closed),
+    }))
     return inFormat(format, {
       json: () => ({ periods: rows }),
       csv: () => '',
@@ -194,6 +200,7 @@ export const showPeriods = async (
           {
             period: 'period',
             status: 'status',
+            ends: 'endsAt',
             'closed at': ({ closed }) => closed?.closedAt,
             entries: ({ closed }) => closed?.entries,
             'through event': ({ closed }) => closed?.throughOrdinal,

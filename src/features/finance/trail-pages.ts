@@ -8,7 +8,7 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, type Role } from '../../platform/ui/page.ts'
-import { idText, timeText } from '../../platform/ui/text.ts'
+import { eventName, idText, timeText } from '../../platform/ui/text.ts'
 import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
 import { momentForms, parseMoment, resourceIds, resourceKind } from './input-forms.ts'
@@ -33,8 +33,9 @@ export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
 
 const pathOf = (id: string, roles: Roles, asOf: AsOf): string | null => {
   if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
-  // The operator's page of an order shows the current state only.
+  // The operator's pages of an order and a deposit show the current state only.
   if (id.startsWith('ord_') && roles.has('operator') && asOf === '') return `/console/operator/orders/${id}`
+  if (id.startsWith('dep_') && roles.has('operator') && asOf === '') return `/console/operator/deposits/${id}`
   return `/console/trail/${id}${asOf === '' ? '' : `?${new URLSearchParams({ to: asOf })}`}`
 }
 
@@ -68,7 +69,7 @@ const linkOf = (link: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
   const { actor, correlationId, recordedAt } = event.metadata
   const order = orderIn(event)
   const facts = [order && orderText(order), factsText(event)].filter((text) => text).join('; ')
-  return html`<li><strong>${event.type}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
+  return html`<li><strong title="${event.type}">${eventName(event.type)}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
 ${facts === '' ? nothing : html`<br>${linkedText(facts, roles, asOf)}`}
 ${legsOf(link, roles, asOf)}
 <p class="soft"><small>${timeText(recordedAt)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
@@ -91,7 +92,7 @@ ${
     : html`<h2>Terms</h2>
 <ul>${terms.map(
         ({ what, event }) =>
-          html`<li>${what}: ${event.type} at ${linkedText(positionToken(event.position), roles, asOf)}, <small>${timeText(event.metadata.recordedAt)} by ${actorText(event.metadata.actor)}</small></li>\n`,
+          html`<li>${what}: ${eventName(event.type)} at ${linkedText(positionToken(event.position), roles, asOf)}, <small>${timeText(event.metadata.recordedAt)} by ${actorText(event.metadata.actor)}</small></li>\n`,
       )}</ul>`
 }`
 

@@ -1,11 +1,12 @@
 import { type Anonymity, anonymities, protocols } from '../../domain/free-list/endpoint.ts'
 import { alpha2Of, countryOfAlpha2 } from '../../kernel/countries.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
+import { labelled, listOf } from '../../platform/ui/list.ts'
 import { type ConsolePage, openPage } from '../../platform/ui/page.ts'
-import { type Column, type Filter, filterQuery, listOf } from '../../platform/ui/table.ts'
+import { type Column, countColumn, textColumn, timeColumn } from '../../platform/ui/table.ts'
 import { buttonLink, countText, oneOf, queryText, timeText } from '../../platform/ui/text.ts'
 import { attribution } from './ip-tables.ts'
-import { compareByRank, type ListEntry, type RankFields } from './list-entry.ts'
+import type { ListEntry } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
 /** The country name for a two-letter code. */
@@ -41,13 +42,14 @@ export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[]
     head: true,
     cell: ({ ip, port }) => html`<code class="id">${ip.includes(':') ? `[${ip}]` : ip}:${port}</code>`,
   },
-  { title: 'Protocols', cell: ({ protocols }) => protocols.join(', ') },
-  { title: 'Anonymity', cell: ({ anonymity }) => anonymity ?? 'unknown' },
-  {
-    title: 'Location',
-    cell: ({ city, country_code }) =>
+  textColumn('Protocols', ({ protocols }) => protocols.join(', '), { place: 'plain' }),
+  textColumn('Anonymity', ({ anonymity }) => anonymity ?? 'unknown', { place: 'plain' }),
+  textColumn(
+    'Location',
+    ({ city, country_code }) =>
       city === null ? countryText(country_code) : `${city}, ${countryText(country_code)}`,
-  },
+    { place: 'plain' },
+  ),
   ...(withNetwork
     ? [
         {
@@ -59,41 +61,25 @@ export const proxyColumns = (withNetwork: boolean): readonly Column<ListEntry>[]
         },
       ]
     : []),
-  {
-    title: 'Latency, ms',
-    number: true,
-    cell: ({ latency_ms }) => latency_ms,
-  },
-  { title: 'Uptime, %', number: true, cell: ({ uptime_24h }) => uptime_24h },
-  { title: 'Checked', cell: ({ last_checked }) => timeText(last_checked) },
+  countColumn('Latency, ms', ({ latency_ms }) => latency_ms),
+  countColumn('Uptime, %', ({ uptime_24h }) => uptime_24h),
+  timeColumn('Checked', ({ last_checked }) => last_checked, { place: 'minor' }),
 ]
 
 const root = '/free-proxies'
 const pageRows = 100
 
-/** The rank of a proxy as a link parameter. */
-const rankText = ({ uptime_24h, latency_ms, ip, port }: ListEntry): string =>
-  `${uptime_24h ?? ''}_${latency_ms ?? ''}_${ip}_${port}`
+export const countryField = { label: 'Country', hint: 'such as us' } as const
 
-/** Parses the text of `rankText`; null for anything else, which starts the list at its beginning. */
-const parseRank = (text: string | null): RankFields | null => {
-  const [whole, uptime = '', latency = '', ip = '', port = ''] =
-    /^(\d{0,3}(?:\.\d)?)_(\d{0,7})_([0-9a-f.:]{2,45})_(\d{1,5})$/.exec(text ?? '') ?? []
-  if (whole === undefined) return null
-  const numberOr = (digits: string) => (digits === '' ? null : Number(digits))
-  return { uptime_24h: numberOr(uptime), latency_ms: numberOr(latency), ip, port: Number(port) }
-}
-
-/** The filter by country, and its message for an unknown code. */
+/** The country of a filter, and a message for an unknown code. */
 export const countryFilter = (query: URLSearchParams) => {
   const typed = (query.get('country') ?? '').trim()
   const country = alpha2Of(typed) ?? undefined
-  const field = { name: 'country', label: 'Country', value: country, hint: 'such as us' }
   const message =
     country === undefined && typed !== ''
       ? html`<p class="message warn" role="status">No country has that code. Type two or three letters, such as us.</p>`
       : null
-  return { country, field, message }
+  return { country, message }
 }
 
 /** The live public proxies. Public pages. */
@@ -109,23 +95,16 @@ export const freeProxyPages = ({
     path: '/free-proxies',
     name: 'showFreeProxies',
     summary: 'The live free proxies',
-    nav: { label: 'Free proxies', group: 'Public' },
     show: async (visit) => {
       const { query } = visit
-      const { country, field, message } = countryFilter(query)
+      const { country, message } = countryFilter(query)
       const protocol = oneOf(protocols, query.get('protocol'))
       const anonymity = oneOf(anonymities, query.get('anonymity'))
-      const filters: readonly Filter[] = [
-        field,
-        { name: 'protocol', label: 'Protocol', value: protocol, choices: protocols },
-        {
-          name: 'anonymity',
-          label: 'Anonymity',
-          value: anonymity,
-          choices: anonymities.map((value) => ({ value, label: anonymityText(value) })),
-        },
-      ]
-      const values = filterQuery(filters)
+      const values = Object.fromEntries(
+        Object.entries({ country, protocol, anonymity }).filter(
+          (entry): entry is [string, string] => !!entry[1],
+        ),
+      )
       const snapshot = await liveList.current()
       const { entries, total, updatedAt } = snapshot.page(
         { country, protocol, anonymity },
@@ -135,6 +114,18 @@ export const freeProxyPages = ({
       const title = `Free ${kind === '' ? '' : `${kind} `}proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
       const textPath = `/api/proxy-list${queryText({ format: 'txt', ...values })}`
       const description = `${countText(total, 'public proxy', 'public proxies')} that passed the last check of this service, with protocol, anonymity, location, speed and uptime. Checked around the clock, free and without a key.`
+      const list = await listOf(visit, {
+        caption: 'Live proxies, highest uptime first',
+        filters: {
+          country: countryField,
+          protocol: { label: 'Protocol', choices: labelled(protocols) },
+          anonymity: { label: 'Anonymity', choices: anonymityWords },
+        },
+        rows: () => entries,
+        limit: pageRows,
+        empty: 'No public proxy is live now. Known ones are checked regularly.',
+        columns: (_) => proxyColumns(true),
+      })
       return {
         title,
         actions: buttonLink(textPath, 'Plain text'),
@@ -151,18 +142,7 @@ export const freeProxyPages = ({
         },
         body: html`<p>${countText(total, 'proxy', 'proxies')} passed the last check${updatedAt === null ? '' : html`, the latest at ${timeText(updatedAt)}`}.</p>
 ${message}
-${await listOf<ListEntry, RankFields>(visit, {
-  caption: 'Live proxies, highest uptime first',
-  filters,
-  load: async ({ after, limit }) =>
-    (after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)).slice(0, limit),
-  parseKey: parseRank,
-  keyOf: rankText,
-  limit: pageRows,
-  empty: 'No public proxy is live now. Known ones are checked regularly.',
-  labels: { first: 'First', next: 'More' },
-  columns: proxyColumns(true),
-})}
+${list.body}
 <p><a href="/networks">Networks of these proxies</a></p>
 ${warning}
 ${note === null ? null : html`<p class="soft">${note}.</p>`}

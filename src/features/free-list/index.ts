@@ -8,6 +8,7 @@ export {
 export {
   anonymityText,
   attributionLine,
+  countryField,
   countryFilter,
   countryText,
   networkPath,

@@ -13,20 +13,25 @@ export const ListEntry = z
   .object({
     ip: z.string(),
     port: z.int(),
-    protocols: z.array(z.enum(protocols)).meta({ description: 'All that its last check got through.' }),
+    protocols: z
+      .array(z.enum(protocols))
+      .meta({ description: 'The protocols that worked in the last check.' }),
     anonymity: z.enum(anonymities).nullable(),
-    country_code: z.string().nullable().meta({ description: 'ISO 3166-1 alpha-2, lower case.' }),
+    country_code: z
+      .string()
+      .nullable()
+      .meta({ description: 'The ISO 3166-1 alpha-2 code of the country in lower case. Null: unknown.' }),
     city: z.string().nullable(),
     asn: z.int().nullable(),
     asn_org: z.string().nullable(),
     latency_ms: z
       .int()
       .nullable()
-      .meta({ description: 'The median of the last ten checks that it answered.' }),
+      .meta({ description: 'The median response time in milliseconds of the last ten successful checks.' }),
     uptime_24h: z
       .number()
       .nullable()
-      .meta({ description: 'Percent of the checks of the last 24 hours that it answered.' }),
+      .meta({ description: 'The percentage of successful checks in the last 24 hours.' }),
     last_checked: z.string().nullable().meta({ format: 'date-time' }),
   })
   .meta({ id: 'FreeProxy' })
@@ -83,11 +88,11 @@ export const filterFields = {
     .string()
     .refine((code) => alpha2Of(code) !== null, `must be ${countryForm}`)
     .transform((code) => alpha2Of(code) as string)
-    .meta({ description: 'Only those in this country.', words: countryForm, override: { type: 'string' } }),
-  protocol: wordQuery(protocols, 'Only those that speak this protocol.'),
+    .meta({ description: 'Only proxies in this country.', words: countryForm, override: { type: 'string' } }),
+  protocol: wordQuery(protocols, 'Only proxies with this protocol.'),
   anonymity: wordQuery(
     anonymities,
-    'Only those that hide this much: elite hides you and that it is a proxy, anonymous hides you, transparent shows your address.',
+    'Only proxies with this anonymity. `elite`: hides your address and the use of a proxy. `anonymous`: hides your address. `transparent`: shows your address.',
   ),
 } as const
 
@@ -100,7 +105,7 @@ export const listQuery = z.object({
   anonymity: filterFields.anonymity.optional(),
   limit: integerQuery({
     min: 1,
-    description: `How many at most; more than ${maxLimit} are read as ${maxLimit}.`,
+    description: `The maximum number of proxies in the answer. A value above ${maxLimit} has the effect of ${maxLimit}.`,
   })
     .transform((limit) => Math.min(limit, maxLimit))
     .prefault(String(defaultLimit)),

@@ -5,19 +5,18 @@ import { type Route, route } from '../../platform/http/route.ts'
 import { createQueryReader, entryExample, ListEntry, listCodes, listQuery } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
-const noteField = z
-  .string()
-  .nullable()
-  .meta({ description: 'What entries lack because the service has no data for it; null: nothing.' })
+const noteField = z.string().nullable().meta({
+  description: 'The fields that are null because the service has no data for them. Null: no data is missing.',
+})
 
 const ProxyList = z
   .object({
-    updated_at: z
-      .string()
-      .nullable()
-      .meta({ format: 'date-time', description: 'When the newest check of all was made.' }),
-    total: z.int().meta({ description: 'How many the filters leave.' }),
-    count: z.int().meta({ description: 'How many are in this answer.' }),
+    updated_at: z.string().nullable().meta({
+      format: 'date-time',
+      description: 'The time of the newest check of any proxy. Null: before the first check.',
+    }),
+    total: z.int().meta({ description: 'The number of proxies that match the filters.' }),
+    count: z.int().meta({ description: 'The number of proxies in this answer.' }),
     note: noteField,
     proxies: z.array(ListEntry),
   })
@@ -45,7 +44,7 @@ export const proxyListRoutes = (dependencies: {
       operationId: 'listFreeProxies',
       summary: 'The live free proxies',
       description:
-        'Public proxies that answered their last check, made by this service itself; the ones that were up most come first. They are checked around the clock and this answer is at most three seconds old, so request it again instead of caching it. Needs no key. These proxies are not trustworthy: their operators see your traffic.',
+        'Public proxies that answered their last check. This service makes the checks. Proxies with the highest uptime come first. The checks run continuously, and this answer is at most three seconds old, so request the list again instead of caching it. No key is required. Do not trust these proxies: their operators can read your traffic.',
       tag: 'Free tools',
       access: 'public',
       writes: false,
@@ -56,13 +55,15 @@ export const proxyListRoutes = (dependencies: {
       ...(limit === null ? {} : { limit }),
       responses: {
         200: {
-          description: 'The proxies: JSON, or lines of `ip:port` where `format` is `txt`.',
+          description: 'The proxies as JSON. With `format=txt`: one line of `ip:port` for each proxy.',
           body: ProxyList,
           example,
           text: { mediaType: 'text/plain', example: '203.0.113.7:8080\n' },
-          headers: { ETag: 'Names this answer.' },
+          headers: {
+            ETag: 'The identifier of this answer. Send it as `If-None-Match` to get the list only after a change.',
+          },
         },
-        304: { description: 'Nothing changed since the answer that If-None-Match names.' },
+        304: { description: 'The list is the same as the one that `If-None-Match` names.' },
       },
       errors: [],
       ready: (raw) => {

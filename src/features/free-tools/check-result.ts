@@ -7,23 +7,40 @@ export const publicErrors = [...checkErrors, 'host_not_found'] as const
 
 export const ProxyCheckResult = z
   .object({
-    proxy: z.string().meta({ description: 'As host:port, never with its password.' }),
+    proxy: z.string().meta({ description: 'The proxy as `host:port`, without a password.' }),
     alive: z.boolean(),
-    protocols: z.array(z.enum(protocols)).meta({ description: 'Those that it got through.' }),
+    protocols: z
+      .array(z.enum(protocols))
+      .meta({ description: 'The protocols that worked through the proxy.' }),
     anonymity: z.enum(anonymities).nullable(),
-    exit_ip: z.string().nullable().meta({ description: 'Where its requests come out.' }),
-    country_code: z.string().nullable().meta({ description: 'Of that address.' }),
+    exit_ip: z
+      .string()
+      .nullable()
+      .meta({ description: 'The exit address: the address that targets see. Null: unknown.' }),
+    country_code: z.string().nullable().meta({
+      description:
+        'The country of the exit address, as an ISO 3166-1 alpha-2 code in lower case. Null: unknown.',
+    }),
     city: z.string().nullable(),
     asn: z.int().nullable(),
     asn_org: z.string().nullable(),
-    intercepts_tls: z
-      .boolean()
+    intercepts_tls: z.boolean().nullable().meta({
+      description:
+        'True: the proxy replaces the TLS certificates of targets with its own certificate. Null: unknown.',
+    }),
+    latency_ms: z
+      .int()
       .nullable()
-      .meta({ description: 'It put a certificate of its own in place of the true one.' }),
-    latency_ms: z.int().nullable().meta({ description: 'Of a whole request by its quickest protocol.' }),
+      .meta({ description: 'The time of a complete request through the fastest protocol, in milliseconds.' }),
     connect_ms: z.int().nullable(),
-    error: z.enum(publicErrors).nullable().meta({ description: 'Null when it is alive.' }),
-    detail: z.string().nullable().meta({ description: 'The same for people.' }),
+    error: z
+      .enum(publicErrors)
+      .nullable()
+      .meta({ description: 'The code of the error. Null: the proxy works.' }),
+    detail: z
+      .string()
+      .nullable()
+      .meta({ description: 'A description of the error for people. Null: the proxy works.' }),
     checked_at: z.string().meta({ format: 'date-time' }),
   })
   .meta({ id: 'FreeProxyCheck' })
@@ -96,9 +113,12 @@ export const CheckSummary = z
   .object({
     checked: z.int(),
     alive: z.int(),
-    countries: Counts.meta({ description: 'Of those alive, how many come out in each country.' }),
+    countries: Counts.meta({ description: 'The number of working proxies by exit country.' }),
     anonymity: Counts,
-    networks: Counts.meta({ description: 'The five networks that most of them come out of.' }),
+    networks: Counts.meta({
+      description:
+        'The five networks with the most exit addresses, and the number of working proxies in each.',
+    }),
   })
   .meta({ id: 'FreeProxyCheckSummary' })
 

@@ -24,22 +24,20 @@ const proxyField = z
   .max(maxProxyText)
   .meta({ description: `The proxy as ${proxyForms}.` })
 
-const timeoutText = `For the whole check of a proxy, milliseconds; ${defaultTimeoutMs} when left out.`
+const timeoutText = `The time limit in milliseconds for the complete check of a proxy. Default: ${defaultTimeoutMs}.`
 
 const checkQuery = z.object({
   proxy: proxyField,
-  protocol: wordQuery(protocols, 'Only this protocol is tried; left out: all four.').optional(),
+  protocol: wordQuery(protocols, 'The only protocol to check. Left out: all four protocols.').optional(),
   timeout_ms: integerQuery({ ...timeoutBounds, description: timeoutText }).optional(),
 })
 
 const checkBody = z.strictObject({
   proxies: z.array(proxyField).min(1).max(maxProxies),
-  protocols: z
-    .array(z.enum(protocols))
-    .min(1)
-    .max(protocols.length)
-    .optional()
-    .meta({ description: 'Those that are tried; left out: all four, or the one of its scheme.' }),
+  protocols: z.array(z.enum(protocols)).min(1).max(protocols.length).optional().meta({
+    description:
+      "The protocols to check. Left out: the protocol of the proxy's scheme, or all four protocols without a scheme.",
+  }),
   timeout_ms: z
     .int()
     .min(timeoutBounds.min)
@@ -55,7 +53,7 @@ const CheckedProxies = z
 const summaryExample = summaryOf([resultExample])
 
 const description =
-  'Sends requests through the proxy to the judge of this service, which cannot be chosen or forged, and returns the result: the protocols that work, how much it hides, where it comes out. Private and reserved addresses and those of this service are refused, and then nothing is dialled.'
+  'Sends requests through the proxy to the test endpoint (judge) of this service and returns the result: the working protocols, the anonymity and the exit address. The test endpoint cannot be chosen or forged. Private and reserved addresses and the addresses of this service are rejected without a connection.'
 
 const inOrder = (findings: readonly Finding[]) =>
   findings.toSorted((a, b) => a.index - b.index).map(({ result }) => result)
@@ -102,14 +100,16 @@ export const freeProxyCheckRoutes = ({
       path: '/api/proxy-check',
       operationId: 'checkFreeProxy',
       summary: 'Check a proxy',
-      description: `${description} Needs no key.`,
+      description: `${description} No key is required.`,
       tag: 'Free tools',
       access: 'public',
       writes: false,
       cors: true,
       query: checkQuery,
       examples: { query: { proxy: resultExample.proxy } },
-      responses: { 200: { description: 'What came of it.', body: ProxyCheckResult, example: resultExample } },
+      responses: {
+        200: { description: 'The result of the check.', body: ProxyCheckResult, example: resultExample },
+      },
       errors: [],
       handler: async ({ query: { proxy, protocol, timeout_ms }, address, clientGone }) => {
         const [finding] = await collectFindings({
@@ -127,7 +127,7 @@ export const freeProxyCheckRoutes = ({
       path: '/api/proxy-check',
       operationId: 'checkFreeProxies',
       summary: `Check up to ${maxProxies} proxies`,
-      description: `${description} With \`Accept: text/event-stream\` each result is sent as it is found, as an event \`result\` with the place of its proxy in \`index\`, and at the end an event \`summary\`; otherwise all of them are one answer. Who hangs up ends the checks. Needs no key.`,
+      description: `${description} With \`Accept: text/event-stream\`, each result is sent when it is available, as an event \`result\` with the index of its proxy in \`index\`. The last event is \`summary\`. Otherwise one answer has all results. The checks stop when the client disconnects. No key is required.`,
       tag: 'Free tools',
       access: 'public',
       writes: false,
@@ -143,7 +143,7 @@ export const freeProxyCheckRoutes = ({
       examples: { body: { proxies: [resultExample.proxy] } },
       responses: {
         200: {
-          description: 'What came of each, in the order of the request.',
+          description: 'The result for each proxy, in the order of the request.',
           body: CheckedProxies,
           example: { summary: summaryExample, results: [resultExample] },
           text: {

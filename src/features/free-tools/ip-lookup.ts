@@ -21,31 +21,39 @@ export const ipField = (description: string) =>
 /** The answer of `GET /api/ip-lookup` and of the tool `ip_lookup`. */
 export const IpLookup = z
   .object({
-    ip: z.string().meta({ description: 'In its shortest form; IPv4 in IPv6 form is read as IPv4.' }),
+    ip: z.string().meta({
+      description: 'The address in its shortest form. An IPv4 address in IPv6 form is shown as IPv4.',
+    }),
     version: z.union([z.literal(4), z.literal(6)]),
     reserved: z.boolean().meta({
-      description: 'Private, loopback or reserved: it is not an address on the internet.',
+      description: 'True: the address is private, loopback or reserved, so the internet does not route it.',
     }),
-    country_code: z.string().nullable().meta({ description: 'ISO 3166-1 alpha-2, lower case.' }),
+    country_code: z
+      .string()
+      .nullable()
+      .meta({ description: 'The country as an ISO 3166-1 alpha-2 code in lower case. Null: unknown.' }),
     country: z.string().nullable(),
     state: z.string().nullable(),
     city: z.string().nullable(),
     latitude: z.number().nullable(),
     longitude: z.number().nullable(),
-    timezone: z.string().nullable().meta({ description: 'Of the tz database, by the coordinates.' }),
+    timezone: z.string().nullable().meta({
+      description: 'The time zone at the coordinates, as a name of the tz database. Null: unknown.',
+    }),
     asn: z.int().nullable(),
     asn_org: z.string().nullable(),
     is_proxy: z.boolean().meta({
-      description: 'A public proxy answered at this address in the last 24 hours, or goes out by it now.',
+      description:
+        'True: a public proxy answered at this address in the last 24 hours, or uses it as its exit address now.',
     }),
-    in_live_list: z
-      .boolean()
-      .meta({ description: 'It is in the live list now, as where a proxy listens or goes out.' }),
-    note: z
-      .string()
-      .nullable()
-      .meta({ description: 'What is null because the service has no data for it; null: nothing.' }),
-    attribution: z.string().meta({ description: 'Whom the data is from: show it with the data.' }),
+    in_live_list: z.boolean().meta({
+      description: 'True: a proxy of the live list listens at this address or uses it as its exit address.',
+    }),
+    note: z.string().nullable().meta({
+      description:
+        'The fields that are null because the service has no data for them. Null: no data is missing.',
+    }),
+    attribution: z.string().meta({ description: 'The sources of the data. Show this text with the data.' }),
   })
   .meta({ id: 'IpLookup' })
 
@@ -135,18 +143,20 @@ export const ipLookupRoutes = (dependencies: {
     method: 'GET',
     path: '/api/ip-lookup',
     operationId: 'lookUpIp',
-    summary: 'Where an address is',
+    summary: 'Locate an IP address',
     description:
-      'Country, city, network and time zone of an address, and whether it is a public proxy. Of a private or reserved address everything but that is null. Needs no key. The places are estimates: of a city they may be an hour by car wrong.',
+      "The country, city, network and time zone of an address, and whether the address is a public proxy. For a private or reserved address, all other fields are null. No key is required. Locations are estimates: a city can be wrong by an hour's drive.",
     tag: 'Free tools',
     access: 'public',
     writes: false,
     cors: true,
-    query: z.object({ ip: ipField('The address; left out: the one that you ask from.').optional() }),
+    query: z.object({
+      ip: ipField('The address to locate. Left out: the address of the client.').optional(),
+    }),
     codes: { query: { ip: 'invalid_ip' } },
     examples: { query: { ip: lookupExample.ip } },
     ...(dependencies.limit === null ? {} : { limit: dependencies.limit }),
-    responses: { 200: { description: 'What is known of it.', body: IpLookup, example: lookupExample } },
+    responses: { 200: { description: 'The data for the address.', body: IpLookup, example: lookupExample } },
     errors: [],
     handler: async ({ query, address }) => ({
       status: 200,

@@ -79,7 +79,10 @@ const responses = {
   ...(Object.fromEntries(
     statuses.map((status) => [
       status,
-      { description: 'As the protocol says.', text: { mediaType: answerText, example: '' } },
+      {
+        description: 'An answer that the Model Context Protocol defines for this status.',
+        text: { mediaType: answerText, example: '' },
+      },
     ]),
   ) as Record<
     (typeof statuses)[number],
@@ -127,7 +130,7 @@ export const mcpRoutes = (
       method: 'POST',
       path: mcpPath,
       operationId: 'callTools',
-      summary: 'The free tools, for assistants',
+      summary: 'The free tools for AI assistants',
       description:
         'The Model Context Protocol over streamable HTTP, with the tools ip_lookup, proxy_check and proxy_list.',
       tag: 'Free tools',
@@ -242,14 +245,17 @@ const listInput = declaredInput(
       .min(1)
       .max(maxLimit)
       .optional()
-      .meta({ description: `How many at most; ${toolLimit} when left out.` }),
+      .meta({ description: `The maximum number of proxies. Default: ${toolLimit}.` }),
   }),
 )
 
 const listOutput = declared(
   z.object({
-    updated_at: z.string().nullable().meta({ description: 'When the newest check of all was made.' }),
-    total: z.int().meta({ description: 'How many the filters leave.' }),
+    updated_at: z
+      .string()
+      .nullable()
+      .meta({ description: 'The time of the newest check of any proxy. Null: before the first check.' }),
+    total: z.int().meta({ description: 'The number of proxies that match the filters.' }),
     count: z.int(),
     proxies: z.array(ListEntry),
   }),
@@ -261,19 +267,21 @@ const checkInput = declaredInput(
       .array(z.string().min(1).max(maxProxyText))
       .min(1)
       .max(maxProxies)
-      .meta({ description: `Each as ${proxyForms}.` }),
+      .meta({ description: `The proxies. Accepted forms of each: ${proxyForms}.` }),
     protocols: z
       .array(z.enum(protocols))
       .min(1)
       .max(protocols.length)
       .optional()
-      .meta({ description: 'Those to try; all four when left out.' }),
+      .meta({ description: 'The protocols to check. Default: all four.' }),
     timeout_ms: z
       .int()
       .min(timeoutBounds.min)
       .max(timeoutBounds.max)
       .optional()
-      .meta({ description: `For each proxy; ${defaultTimeoutMs} when left out.` }),
+      .meta({
+        description: `The time limit in milliseconds for the check of each proxy. Default: ${defaultTimeoutMs}.`,
+      }),
   }),
 )
 
@@ -283,7 +291,9 @@ const lookupOutput = declared(IpLookup)
 
 const lookupInput = declaredInput(
   z.strictObject({
-    ip: ipField('The address.').optional().meta({ description: 'Left out: the address that asks.' }),
+    ip: ipField('The address.')
+      .optional()
+      .meta({ description: 'The address to locate. Left out: the address of the client.' }),
   }),
 )
 
@@ -308,7 +318,7 @@ export const toolServer = (
       // The tools do not change while the process runs.
       capabilities: { tools: { listChanged: false } },
       instructions:
-        'Public proxies that are checked around the clock, a check of any proxy, and look-ups of IP addresses. None of it needs a key. Public proxies are not trustworthy: send nothing secret through one.',
+        'A list of public proxies with continuous checks, a check of any proxy, and look-ups of IP addresses. No key is required. Do not trust public proxies: send no secrets through them.',
     },
   )
   server.registerTool(
@@ -316,7 +326,7 @@ export const toolServer = (
     {
       title: 'Look an IP address up',
       description:
-        'Says where an IPv4 or IPv6 address is (country, city, time zone), which network announces it, and whether it is a public proxy. Show the attribution with the data.',
+        'Returns the location of an IPv4 or IPv6 address (country, city, time zone), the network that announces it, and whether it is a public proxy. Show the attribution with the data.',
       inputSchema: lookupInput,
       outputSchema: lookupOutput,
       annotations: { ...reads, openWorldHint: false },
@@ -328,7 +338,7 @@ export const toolServer = (
     'proxy_check',
     {
       title: 'Check proxies',
-      description: `Sends requests through up to ${maxProxies} proxies and says of each whether it works, by which protocols, how much it hides, where it comes out and how quick it is. Takes seconds.`,
+      description: `Sends requests through up to ${maxProxies} proxies. For each proxy, returns whether it works, its protocols, its anonymity, its exit address and its response time. Takes seconds.`,
       inputSchema: checkInput,
       outputSchema: checkOutput,
       annotations: { ...reads, openWorldHint: true },
@@ -351,7 +361,7 @@ export const toolServer = (
     'proxy_list',
     {
       title: 'List live public proxies',
-      description: `Public proxies that answered their last check, the ones that were up most first. Filters by country, protocol and anonymity; ${defaultLimit} and more only where they are needed.`,
+      description: `Public proxies that answered their last check, sorted by uptime. Filters by country, protocol and anonymity. Request more than ${defaultLimit} only if you need them.`,
       inputSchema: listInput,
       outputSchema: listOutput,
       annotations: { ...reads, openWorldHint: false },

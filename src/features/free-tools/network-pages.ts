@@ -1,11 +1,13 @@
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
+import { listOf } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, openPage, type PageOutcome, type Visit } from '../../platform/ui/page.ts'
-import { detailsOf, filterQuery, listOf, tableOf } from '../../platform/ui/table.ts'
+import { countColumn, detailsOf, nameColumn, tableOf } from '../../platform/ui/table.ts'
 import { countText, queryText, timeText } from '../../platform/ui/text.ts'
 import {
   attributionLine,
+  countryField,
   countryFilter,
   countryText,
   networkPath,
@@ -13,23 +15,12 @@ import {
   warning,
 } from '../free-list/index.ts'
 import type { Network, NetworkRecord } from './rank-networks.ts'
-import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
+import { asnOf, maxNetworkRows, type Networks } from './rank-networks.ts'
 
 const root = '/networks'
 const pageRows = 100
 /** Links to other networks on a network's page. */
 const neighbours = 12
-
-const rankText = ({ live, not_answering, never_answered, asn }: Network): string =>
-  `${live}_${not_answering}_${never_answered}_${asn}`
-
-/** Parses the text of `rankText`; null for anything else. */
-const rankOf = (text: string | null): Rank | null => {
-  const match = /^(\d{1,9})_(\d{1,9})_(\d{1,9})_(\d{1,10})$/.exec(text ?? '')
-  if (match === null) return null
-  const [live = 0, not_answering = 0, never_answered = 0, asn = 0] = match.slice(1).map(Number)
-  return { live, not_answering, never_answered, asn }
-}
 
 /** Other networks, of the same country if known, those with most live proxies first. Empty during the first count. */
 const neighboursOf = async (
@@ -139,13 +130,39 @@ export const networkPages = ({
     path: '/networks',
     name: 'showNetworks',
     summary: 'Networks with public proxies',
-    nav: { label: 'Networks', group: 'Public' },
     show: async (visit) => {
-      const { country, field, message } = countryFilter(visit.query)
+      const { country, message } = countryFilter(visit.query)
       const { networks: all, countedAt } = await networks.all(country)
       const title = `Networks with public proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
-      const values = queryText(filterQuery([field]))
+      const values = queryText(country === undefined ? {} : { country })
       const description = `${countText(all.length, 'network')} (autonomous systems) with public proxies: how many are live, do not answer now, or never answered.`
+      const list = await listOf(visit, {
+        caption: 'Networks, most live proxies first',
+        filters: { country: countryField },
+        search: 'Name or number',
+        rows: () => all,
+        limit: pageRows,
+        empty: 'There are no known endpoints yet.',
+        columns: (_) => [
+          nameColumn('Network', ({ asn, name }) => ({
+            text: `AS${asn}`,
+            href: networkPath(asn),
+            note: name,
+          })),
+          {
+            title: 'Location',
+            place: 'plain',
+            value: ({ country_code }) => countryText(country_code),
+            cell: ({ country_code }) =>
+              country_code === null
+                ? 'unknown'
+                : html`<a href="${root}?country=${country_code}">${countryText(country_code)}</a>`,
+          },
+          countColumn('Live', ({ live }) => live),
+          countColumn('Not answering now', ({ not_answering }) => not_answering),
+          countColumn('Never answered', ({ never_answered }) => never_answered),
+        ],
+      })
       return {
         title,
         indexed: {
@@ -160,37 +177,7 @@ export const networkPages = ({
           },
         },
         body: html`${message}
-${await listOf<Network, Rank>(visit, {
-  caption: 'Networks, most live proxies first',
-  filters: [field],
-  load: async ({ after, limit }) =>
-    (after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)).slice(
-      0,
-      limit,
-    ),
-  parseKey: rankOf,
-  keyOf: rankText,
-  limit: pageRows,
-  empty: 'There are no known endpoints yet.',
-  labels: { first: 'First', next: 'More' },
-  columns: [
-    {
-      title: 'Network',
-      head: true,
-      cell: ({ asn, name }) => html`<a href="${networkPath(asn)}">AS${asn}</a> ${name}`,
-    },
-    {
-      title: 'Location',
-      cell: ({ country_code }) =>
-        country_code === null
-          ? 'unknown'
-          : html`<a href="${root}?country=${country_code}">${countryText(country_code)}</a>`,
-    },
-    { title: 'Live', number: true, cell: ({ live }) => live },
-    { title: 'Not answering now', number: true, cell: ({ not_answering }) => not_answering },
-    { title: 'Never answered', number: true, cell: ({ never_answered }) => never_answered },
-  ],
-})}
+${list.body}
 <p class="soft">Live proxies are counted now, the others at ${timeText(countedAt)}.</p>
 <p><a href="/free-proxies">All live proxies</a></p>
 ${note === null ? null : html`<p class="soft">${note}.</p>`}

@@ -18,7 +18,7 @@ const asnParam = z
   .string()
   .refine((text) => asnOf(text) !== null)
   .transform((text) => asnOf(text) ?? 0)
-  .meta({ description: 'The AS number, with or without AS before it.', override: { type: 'string' } })
+  .meta({ description: 'The AS number, with or without the prefix AS.', override: { type: 'string' } })
 
 /** `GET /api/networks` and one network: its live and former proxies. Public. */
 export const networkRoutes = (dependencies: {
@@ -35,7 +35,7 @@ export const networkRoutes = (dependencies: {
       operationId: 'listFreeNetworks',
       summary: 'Networks with public proxies',
       description:
-        'Every network (autonomous system) that an endpoint on record belongs to, with how many of its proxies are live, do not answer now, or never answered. The ones with most live proxies come first. Needs no key.',
+        'Every network (autonomous system) with a recorded endpoint, with the number of its live proxies, of its endpoints that do not answer now, and of those that never answered. Networks with the most live proxies come first. No key is required.',
       tag: 'Free tools',
       access: 'public',
       writes: false,
@@ -43,7 +43,7 @@ export const networkRoutes = (dependencies: {
       query: z.object({ ...pagingQuery, country: filterFields.country.optional() }),
       codes: { query: pagingCodes },
       ...limit,
-      responses: { 200: { description: 'A page of them.', body: NetworkPage, example: pageExample } },
+      responses: { 200: { description: 'A page of networks.', body: NetworkPage, example: pageExample } },
       errors: [],
       handler: async ({ query: { limit, offset, country } }) => {
         const { networks: all, countedAt } = await networks.all(country)
@@ -59,7 +59,7 @@ export const networkRoutes = (dependencies: {
       path: '/api/networks/{asn}',
       operationId: 'getFreeNetwork',
       summary: 'The proxies of a network, live and former',
-      description: `The live proxies of a network, the endpoints that answered once and do not now, and the addresses that never answered. Each list has at most ${maxNetworkRows} rows, the most recently active first; the counts are whole. Nothing leaves this record: all of it is checked again for ever, and an endpoint that answers is listed again by itself. Needs no key.`,
+      description: `The live proxies of a network, the endpoints that answered before but not in their last check, and the addresses that never answered. Each list has at most ${maxNetworkRows} rows, the most recently active first. The counts cover all rows. No endpoint is removed from this record: the checks continue, and an endpoint that answers is listed again. No key is required.`,
       tag: 'Free tools',
       access: 'public',
       writes: false,
@@ -67,7 +67,9 @@ export const networkRoutes = (dependencies: {
       params: z.object({ asn: asnParam }),
       examples: { params: { asn: 'AS7922' } },
       ...limit,
-      responses: { 200: { description: 'The record of it.', body: NetworkRecord, example: recordExample } },
+      responses: {
+        200: { description: 'The record of the network.', body: NetworkRecord, example: recordExample },
+      },
       errors: ['not_found'],
       handler: async ({ params: { asn } }) => {
         const found = await networks.one(asn)

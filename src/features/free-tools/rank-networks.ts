@@ -60,7 +60,7 @@ const noteOf = (asn: number, live: number, notAnswering: number): string | null 
 export type Rank = Pick<Network, 'live' | 'not_answering' | 'never_answered' | 'asn'>
 
 /** Networks with most live proxies first. */
-export const compareByLiveProxies = (a: Rank, b: Rank): number =>
+const compareByLiveProxies = (a: Rank, b: Rank): number =>
   b.live - a.live || b.not_answering - a.not_answering || b.never_answered - a.never_answered || a.asn - b.asn
 
 export const createNetworks = (dependencies: {
@@ -182,13 +182,13 @@ const Network = z
   .object({
     asn: z.int(),
     name: z.string(),
-    country_code: z
-      .string()
-      .nullable()
-      .meta({ description: 'Where most of its endpoints are; alpha-2, lower case.' }),
-    live: count('Proxies that answered their last check.'),
-    not_answering: count('Endpoints that answered once and not at their last check.'),
-    never_answered: count('Addresses that never answered a check.'),
+    country_code: z.string().nullable().meta({
+      description:
+        "The country with most of the network's endpoints, as an alpha-2 code in lower case. Null: unknown.",
+    }),
+    live: count('The number of proxies that answered their last check.'),
+    not_answering: count('The number of endpoints that answered before but not in their last check.'),
+    never_answered: count('The number of addresses that never answered a check.'),
   })
   .meta({ id: 'FreeNetwork' })
 
@@ -198,13 +198,13 @@ export const NetworkPage = z
   .object({
     networks: z.array(Network),
     ...pageShape,
-    counted_at: z
-      .string()
-      .meta({ format: 'date-time', description: 'When those that do not answer were counted.' }),
-    note: z
-      .string()
-      .nullable()
-      .meta({ description: 'What is missing, because the service has no data for it.' }),
+    counted_at: z.string().meta({
+      format: 'date-time',
+      description: 'The time when the endpoints without an answer were counted.',
+    }),
+    note: z.string().nullable().meta({
+      description: 'The data that is missing because the service does not have it. Null: no data is missing.',
+    }),
   })
   .meta({ id: 'FreeNetworks' })
 
@@ -215,12 +215,12 @@ export const NetworkRecord = z
     asn: z.int(),
     name: z.string(),
     counts: z.object({
-      live: count('Proxies that answered their last check.'),
-      not_answering: count('Endpoints that answered once and not at their last check.'),
+      live: count('The number of proxies that answered their last check.'),
+      not_answering: count('The number of endpoints that answered before but not in their last check.'),
       retesting: count(
-        'Endpoints that are checked repeatedly. No endpoint is ever removed, so this is all of them.',
+        'The number of endpoints with repeated checks. No endpoint is ever removed, so this is the number of all endpoints.',
       ),
-      never_answered: count('Addresses that never answered a check.'),
+      never_answered: count('The number of addresses that never answered a check.'),
     }),
     live: z.array(ListEntry),
     not_answering: z.array(
@@ -228,13 +228,18 @@ export const NetworkRecord = z
         endpoint: z.string(),
         location: z.string().nullable(),
         last_answered: date,
-        answered: z.string().meta({ description: 'Times answered of times checked, for people.' }),
+        answered: z
+          .string()
+          .meta({ description: 'The number of successful checks and of all checks, as a text for people.' }),
         successes: z.int(),
         checks: z.int(),
       }),
     ),
     never_answered: z.array(z.object({ address: z.string(), tests: z.int(), last_tested: date })),
-    note: z.string().nullable().meta({ description: 'Says so where no proxy of the network is live.' }),
+    note: z
+      .string()
+      .nullable()
+      .meta({ description: 'A message when no proxy of the network is live. Null: live proxies exist.' }),
   })
   .meta({ id: 'FreeNetworkRecord' })
 

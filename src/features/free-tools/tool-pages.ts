@@ -6,8 +6,9 @@ import { refusalOf } from '../../platform/ui/answer-page.ts'
 import { type FormInput, textAreaOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
+import { filterForm } from '../../platform/ui/list.ts'
 import { type ConsolePage, openPage, refused, type Visit, viewWithStatus } from '../../platform/ui/page.ts'
-import { detailsOf, filtersOf, tableOf } from '../../platform/ui/table.ts'
+import { detailsOf, tableOf } from '../../platform/ui/table.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { anonymityText, attributionLine, countryText, networkPath } from '../free-list/index.ts'
 import { type CheckProxies, type Finding, maxProxies, maxProxyText, proxyForms } from './check-proxies.ts'
@@ -57,7 +58,7 @@ export const ipLookupPages = ({
         isAccessibleForFree: true,
       },
     },
-    body: html`${filtersOf(lookupPath, [{ name: 'ip', label: 'Address', value: address, hint: 'such as 8.8.8.8' }], 'Look up')}
+    body: html`${filterForm(lookupPath, { ip: { label: 'Address', hint: 'such as 8.8.8.8' } }, { ip: address }, 'Look up')}
 ${body}
 ${attributionLine()}`,
     cliEquivalents: [
@@ -73,7 +74,6 @@ ${attributionLine()}`,
       path: '/ip-lookup',
       name: 'showIpLookup',
       summary: 'Data about an IP address',
-      nav: { label: 'IP lookup', group: 'Public' },
       show: async ({ query, browser }) => {
         const ip = (query.get('ip') ?? '').trim()
         if (ip !== '' && isIP(ip) === 0)
@@ -194,7 +194,6 @@ ${attributionLine()}`,
       path: '/proxy-checker',
       name: 'showProxyChecker',
       summary: 'Checks whether proxies work',
-      nav: { label: 'Proxy checker', group: 'Public' },
       show: async (visit) => view(visit, null),
       act: { run: check },
     }),

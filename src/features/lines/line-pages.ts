@@ -26,7 +26,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { countText, oneOf, timeText } from '../../platform/ui/text.ts'
+import { copyButton, countText, oneOf, timeText } from '../../platform/ui/text.ts'
 import type { CurrentLocations } from '../exits/index.ts'
 import {
   backToPlan,
@@ -136,7 +136,9 @@ const locationPickers = async (
 
 /** More lines than this are sent as a file, because the page would be too long. */
 const maxShown = 1_000
-const defaultCount = '10'
+const defaultCount = '20'
+/** More lines than this are shown after "Generate" only, because each change of the form shows its lines. */
+const maxLive = 100
 
 /** Digits as a number; undefined for anything else. */
 const parseInteger = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
@@ -192,13 +194,45 @@ export const linePages = ({
 }): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = planFinder
 
-  /** An example line in a command to try it. */
-  const preview = async (visit: AccountVisit, plan: VerifiedPlan, lineInput: LineInput): Promise<Html> => {
+  /** Lines, and a command and programs that use one of them. `given`: lines that were generated before. */
+  const preview = async (
+    visit: AccountVisit,
+    plan: VerifiedPlan,
+    input: LineInput,
+    given: string | null,
+  ): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines contain the password of the plan, so staff cannot see them.</p>`
+    const { count = 1, stickyMinutes = 0, protocol = 'http' } = input
     try {
-      const generated = await generateLines(plan, { ...lineInput, count: 1, format: 'url' })
-      return html`<pre class="result" tabindex="0">curl -x '${linesText(generated)}' ${tryUrl}</pre>`
+      const url = linesText(await generateLines(plan, { ...input, count: 1, format: 'url' }))
+      const lines = given ?? (count <= maxLive ? linesText(await generateLines(plan, input)) : null)
+      const programs: readonly (readonly [name: string, text: string])[] = [
+        ['curl', `curl -x '${url}' ${tryUrl}`],
+        [
+          'Python',
+          `import requests\n\nproxy = '${url}'\nprint(requests.get('${tryUrl}', proxies={'http': proxy, 'https': proxy}).text)`,
+        ],
+        ...(protocol === 'socks5'
+          ? []
+          : [
+              [
+                'Node.js',
+                `import { fetch, ProxyAgent } from 'undici'\n\nconst dispatcher = new ProxyAgent('${url}')\nconst response = await fetch('${tryUrl}', { dispatcher })\nconsole.log(await response.text())`,
+              ] as const,
+            ]),
+      ]
+      return html`${
+        lines === null
+          ? html`<p>More than ${maxLive} lines are shown after "Generate".</p>`
+          : html`<copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> ${copyButton('Copy the lines')}
+<textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text>`
+      }
+${count > 1 && stickyMinutes === 0 ? html`<p class="soft">All lines are equal: each connection gets a new address. For ${count} different addresses, type a session length.</p>` : null}
+${programs.map(
+  ([name, text]) =>
+    html`<copy-text><strong>${name}</strong> ${copyButton(`Copy the ${name} example`)}<pre class="result" tabindex="0">${text}</pre></copy-text>`,
+)}`
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error
       return html`<p class="soft">${refusalOf(error).text}</p>`
@@ -220,23 +254,18 @@ export const linePages = ({
     return {
       title: `Lines of ${nameOf(plan)}`,
       actions: backToPlan(plan),
-      body: html`${status === 'active' ? nothing : html`<p class="message warn">The plan is ${status}. Its lines do not work until you top it up or buy it again.</p>`}${
-        lines === null
-          ? nothing
-          : html`<section aria-label="Lines"><copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> <button type="button" hidden>Copy</button>
-<textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
-      }
+      body: html`${status === 'active' ? nothing : html`<p class="message warn">The plan is ${status}. Its lines do not work until you top it up or buy it again.</p>`}
 <live-parts><form method="post" action="${planPath(plan.planId, '/lines')}" class="stack" data-quotes novalidate>
 ${fields}
 ${fieldOf({ name: 'sticky', label: 'Session length, minutes', hint: `How long a line keeps its address, at most ${maxStickyMinutes}. 0: a new address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') || '0' }, form)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, form)}
 ${fieldOf({ name: 'count', label: 'Number of lines', hint: `1 to ${countLimit}. More than ${maxShown} are sent as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') || defaultCount }, form)}
 ${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, form)}
-<section id="live-preview" data-live aria-live="polite" aria-label="Example"><h2>Example</h2>
-${inputProblems ? html`<p class="soft">Correct the fields above.</p>` : await preview(visit, plan, { ...input, count, stickyMinutes })}</section>
 <div class="actions"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
+<section id="live-preview" class="group" data-live aria-label="Lines">
+${inputProblems ? html`<p class="soft">Correct the fields above.</p>` : await preview(visit, plan, { ...input, count, stickyMinutes, format }, lines)}</section>
 </form></live-parts>`,
-      islands: ['live-parts', 'copy-text'],
+      islands: ['live-parts'],
       cliEquivalents: [
         `curl ${planCall(plan, '/generate')} -H "X-API-Key: $KEY" -H "Accept: text/plain" --json '${JSON.stringify(body)}'`,
       ],

@@ -46,7 +46,7 @@ const Generated = z
     count: z.int(),
     protocol: z.enum(lineProtocols),
     format: z.enum(lineFormats),
-    stickyMinutes: z.int().meta({ description: 'As requested.' }),
+    stickyMinutes: z.int().meta({ description: 'The targeting from the request.' }),
     lines: z.array(z.union([z.string(), Line])),
   })
   .meta({ id: 'GeneratedLines' })
@@ -75,38 +75,46 @@ export const lineRoutes = (
       method: 'POST',
       path: '/api/v1/plans/{id}/generate',
       operationId: 'generateLines',
-      summary: 'Generate lines of a plan',
+      summary: 'Generate the proxy lines of a plan',
       description:
-        'Proxy lines to paste into a client. Nothing is charged or stored: lines work at once, as long as the plan and its password do. Where they go out is said in the username, which may be written by hand too (docs/guides/proxy-lines.md). With `Accept: text/plain`, one line each.',
+        'Proxy lines to paste into a client. The request charges and stores nothing. Lines work at once, as long as the plan is active and its password does not change. The username contains the targeting; you can also write usernames by hand (docs/guides/proxy-lines.md). With `Accept: text/plain`, the answer has one line of text for each proxy line.',
       tag: 'Plans',
       access: 'buy',
       writes: true,
       customer: 'limits',
       params,
       body: z.strictObject({
-        count: z.int().min(1).max(maxLines).optional().meta({ description: 'How many; default 1.' }),
+        count: z
+          .int()
+          .min(1)
+          .max(maxLines)
+          .optional()
+          .meta({ description: 'The number of lines. Default: 1.' }),
         stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
           description:
-            'Each line uses the same exit for this many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
+            'The session length in minutes, at most 1,440. Each line uses the same exit for this time from its first use. Default: 0, a new exit for each connection.',
         }),
         ...targetingFields,
         protocol: z.enum(lineProtocols).optional().meta({
           description:
-            'Default http, of lines with `udp` socks5. One port takes http and socks5; https is the port that speaks TLS (`connection.ports.https`), or the same port without TLS where there is none.',
+            'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
         }),
-        format: z.enum(lineFormats).optional().meta({ description: 'Default `host:port:user:pass`.' }),
+        format: z
+          .enum(lineFormats)
+          .optional()
+          .meta({ description: 'The format of each line. Default: `host:port:user:pass`.' }),
         template: z
           .string()
           .min(1)
           .max(maxTemplate)
           .optional()
-          .meta({ description: `With the format \`custom\`: a text with ${templateMarks}.` }),
+          .meta({ description: `The template for the format \`custom\`: a text with ${templateMarks}.` }),
       }),
       codes: { body: { count: 'invalid_count', stickyMinutes: 'invalid_sticky', ...targetingCodes } },
       examples: { ...examples, body: { count: 1, country: 'us', stickyMinutes: 30 } },
       responses: {
         200: {
-          description: 'The lines.',
+          description: 'The generated lines.',
           body: Generated,
           example: {
             planId: planExample.planId,
@@ -141,7 +149,7 @@ export const lineRoutes = (
       operationId: 'rotatePlanPassword',
       summary: "Change a plan's password",
       description:
-        'Gives the plan another password. The former one works for two more minutes; lines that have it answer 407 then, and connections that were opened with it end.',
+        'Creates a new password for the plan. The former password works for two more minutes. After that, lines with the former password get status 407, and connections with it are closed.',
       tag: 'Plans',
       access: 'buy',
       writes: true,
@@ -150,7 +158,7 @@ export const lineRoutes = (
       examples,
       responses: {
         200: {
-          description: 'The new connection.',
+          description: 'The connection data with the new password.',
           body: z
             .object({
               planId: z.string(),
@@ -191,7 +199,7 @@ export const lineRoutes = (
       operationId: 'releaseSessions',
       summary: 'Release sticky sessions',
       description:
-        'Ends sticky sessions before their time: the next connection of each goes out of another exit, also after a 568. Connections that run go on. Gateways know within a second.',
+        'Ends sticky sessions early: the next connection of each session uses another exit, also after error 568. Open connections continue. Gateways apply the change within a second.',
       tag: 'Plans',
       access: 'buy',
       writes: true,
@@ -203,12 +211,14 @@ export const lineRoutes = (
           .min(1)
           .max(maxReleased)
           .optional()
-          .meta({ description: 'Ids of sessions, as usernames have them; left out: all of the plan.' }),
+          .meta({
+            description: 'The ids of the sessions, as in usernames. Left out: all sessions of the plan.',
+          }),
       }),
       examples: { ...examples, body: { sessions: ['k3v9q2xw'] } },
       responses: {
         200: {
-          description: 'How many were running.',
+          description: 'The number of sessions that ended.',
           body: z.object({ planId: z.string(), released: z.int() }).meta({ id: 'ReleasedSessions' }),
           example: { planId: planExample.planId, released: 1 },
         },

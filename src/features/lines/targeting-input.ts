@@ -25,31 +25,34 @@ const locationField = (label: string, path: string) =>
     .min(1)
     .max(80)
     .optional()
-    .meta({ description: `A ${label} of \`GET /api/v1/geo/${path}\`, by its code.` })
+    .meta({ description: `The code of a ${label}, from \`GET /api/v1/geo/${path}\`.` })
 const excluded = <Entry extends z.ZodType>(entry: Entry, label: string) =>
   z
     .array(entry)
     .max(maxExcluded)
     .optional()
-    .meta({ description: `${label} whose exits are not used; up to 20.` })
+    .meta({ description: `${label} to exclude, at most 20. Their exits are not used.` })
 const asnValue = z.int().min(1).max(maxAsn)
 
 /** The targeting fields of a request. */
 export const targetingFields = {
-  country: z
-    .string()
-    .optional()
-    .meta({ description: 'Alpha-2 or alpha-3, in any case; one of `GET /api/v1/geo/countries`.' }),
+  country: z.string().optional().meta({
+    description:
+      'An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case. `GET /api/v1/geo/countries` lists the countries.',
+  }),
   state: locationField('state', 'states'),
   city: locationField('city', 'cities'),
   isp: locationField('provider', 'isps'),
-  asn: asnValue.optional().meta({ description: 'A whole AS number.' }),
-  os: z.enum(systems).optional().meta({ description: 'The system of the device behind the address.' }),
-  strict: z
+  asn: asnValue.optional().meta({ description: 'An AS number as an integer.' }),
+  os: z.enum(systems).optional().meta({ description: 'The operating system of the exit device.' }),
+  strict: z.boolean().optional().meta({
+    description:
+      'Default true: without a matching exit, connections fail. False: without a matching exit, any exit of the country is used.',
+  }),
+  udp: z
     .boolean()
     .optional()
-    .meta({ description: 'false: if no exit matches, any exit of the country is used. Default true.' }),
-  udp: z.boolean().optional().meta({ description: 'Exits that pass UDP on; lines of SOCKS5 only.' }),
+    .meta({ description: 'True: only exits that forward UDP. For SOCKS5 lines only.' }),
   excludeCountries: excluded(z.string(), 'Countries'),
   excludeStates: excluded(z.string(), 'States'),
   excludeCities: excluded(z.string(), 'Cities'),

@@ -25,10 +25,12 @@ const WhitelistEntry = z
     cidr: z.string(),
     label: z.string(),
     targeting: z.strictObject(targetingFields).nullable().meta({
-      description: 'The targeting of its connections without credentials; null: any exit.',
+      description: 'The targeting for connections without credentials. Null: any exit.',
     }),
     createdAt: instant,
-    lastUsedAt: instant.nullable().meta({ description: 'To the minute; null before the first use.' }),
+    lastUsedAt: instant
+      .nullable()
+      .meta({ description: 'The time of the last use, rounded to the minute. Null: never used.' }),
   })
   .meta({ id: 'WhitelistEntry' })
 const entryExample = {
@@ -66,8 +68,8 @@ export const whitelistRoutes = (
       method: 'GET',
       path: '/api/v1/plans/{id}/whitelist',
       operationId: 'listWhitelist',
-      summary: 'List addresses that need no credentials',
-      description: "The plan's whitelist, newest first.",
+      summary: 'List the whitelist of a plan',
+      description: "The addresses on the plan's whitelist, newest first.",
       tag: 'Plans',
       access: 'buy',
       writes: false,
@@ -95,8 +97,8 @@ export const whitelistRoutes = (
       method: 'POST',
       path: '/api/v1/plans/{id}/whitelist',
       operationId: 'addToWhitelist',
-      summary: 'Let addresses connect without credentials',
-      description: `Connections from these addresses use this plan when they send no credentials, and go out where \`targeting\` says; credentials that are sent win. An address that is on the whitelist already gets what is sent, in place of what it had. An address is on the whitelist of one plan; an account has up to ${maxWhitelist}. All entries are added or none.`,
+      summary: 'Add addresses to the whitelist',
+      description: `Connections from these addresses use this plan and \`targeting\` when they have no credentials. Credentials in a connection have precedence. For an address that is already on the whitelist, the new entry replaces the former entry. An address can be on the whitelist of one plan. An account can have up to ${maxWhitelist} addresses. The request adds all entries or none.`,
       tag: 'Plans',
       access: 'buy',
       writes: true,
@@ -109,10 +111,10 @@ export const whitelistRoutes = (
               cidr: z
                 .string()
                 .max(64)
-                .meta({ description: `It is ${networkForm}.` }),
+                .meta({ description: `The address or network: ${networkForm}.` }),
               label: z.string().max(64).optional(),
               targeting: z.strictObject(targetingFields).optional().meta({
-                description: 'The targeting of its connections, as for line generation; default: any exit.',
+                description: 'The targeting of connections, as for line generation. Default: any exit.',
               }),
             }),
           )
@@ -121,7 +123,7 @@ export const whitelistRoutes = (
         move: z
           .boolean()
           .optional()
-          .meta({ description: 'true takes entries from other plans of the account.' }),
+          .meta({ description: 'True: moves the entries from other plans of the account to this plan.' }),
       }),
       codes: { body: entryCodes },
       examples: {
@@ -130,7 +132,7 @@ export const whitelistRoutes = (
       },
       responses: {
         201: {
-          description: 'The entries, as they are now.',
+          description: 'The added entries.',
           body: z.object({ whitelist: z.array(WhitelistEntry) }).meta({ id: 'WhitelistAdded' }),
           example: { whitelist: [entryExample] },
         },
@@ -160,16 +162,16 @@ export const whitelistRoutes = (
       method: 'DELETE',
       path: '/api/v1/plans/{id}/whitelist/{entryId}',
       operationId: 'removeFromWhitelist',
-      summary: 'Take an address off the whitelist',
+      summary: 'Remove an address from the whitelist',
       description:
-        'Its next connection without credentials is refused, within a second. Open connections continue.',
+        'The next connection from this address without credentials is rejected, at most one second later. Open connections continue.',
       tag: 'Plans',
       access: 'buy',
       writes: true,
       customer: 'limits',
       params: z.object({ id: z.string(), entryId: z.string() }),
       examples: { params: { id: planExample.planId, entryId: entryExample.id } },
-      responses: { 204: { description: 'It is off.' } },
+      responses: { 204: { description: 'The address is no longer on the whitelist.' } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id, entryId }, after, requestId }) => {
         const { planId } = await planOf(scope, id, after)

@@ -27,6 +27,7 @@ import {
 } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { listPage } from '../../platform/ui/list.ts'
 import {
   accountPage,
   type ConsolePage,
@@ -36,8 +37,16 @@ import {
   refused,
   type ShownAccount,
 } from '../../platform/ui/page.ts'
-import { listOf } from '../../platform/ui/table.ts'
-import { afterText, buttonLink, countText, oneOf, stateText, timeText } from '../../platform/ui/text.ts'
+import { nameColumn, textColumn, timeColumn } from '../../platform/ui/table.ts'
+import {
+  afterText,
+  buttonLink,
+  countText,
+  idText,
+  oneOf,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import { markNoticeRead, type Notices } from './notice-service.ts'
 
 /** The current notices of an account, as `GET /announcements` returns them. */
@@ -77,7 +86,6 @@ export const noticePages = ({
     path: '/console/notices',
     name: 'showNotices',
     summary: 'Messages from the service to the account',
-    nav: { label: 'Notices' },
     show: async ({ account, nowMs, form }) => {
       await reads.settledHere(account.accountId)
       const notices = await noticesOf(db, account, nowMs)
@@ -184,56 +192,50 @@ ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
   }
 
   return [
-    operatorPage({
+    listPage(operatorPage, {
       path: root,
       name: 'listNotices',
       summary: 'Every notice, newest first',
-      nav: { label: 'All notices', group: 'Operator' },
-      show: async (visit) => {
-        const { nowMs } = visit
+      title: 'All notices',
+      actions: buttonLink(`${root}/new`, 'New notice', 'first'),
+      caption: 'Notices',
+      orderedBy: 'Published',
+      file: 'notices',
+      load: async (_, page) => {
         await caughtUp()
-        return {
-          title: 'All notices',
-          actions: buttonLink(`${root}/new`, 'New notice', 'first'),
-          body: await listOf<NoticeRow>(visit, {
-            caption: 'Notices, newest first',
-            load: (page) => noticesAfter(db, page),
-            keyOf: ({ publishedAt, noticeId }) => afterText(publishedAt, noticeId),
-            empty: 'There are no notices yet.',
-            columns: [
-              {
-                title: 'Title',
-                head: true,
-                cell: ({ noticeId, title }) => html`<a href="/console/trail/${noticeId}">${title}</a>`,
-              },
-              { title: 'Kind', cell: ({ kind }) => kind },
-              {
-                title: 'Audience',
-                cell: ({ accountId, audience }) =>
-                  accountId === null
-                    ? audience
-                    : html`<a href="/console/operator/accounts/${accountId}">${accountId}</a>`,
-              },
-              { title: 'Published', cell: ({ publishedAt }) => timeText(publishedAt) },
-              {
-                title: 'State',
-                cell: (notice) =>
-                  isActive(notice, nowMs)
-                    ? html`${stateText('live', 'good')}${notice.expiresAt === null ? nothing : html` <small>until ${timeText(notice.expiresAt)}</small>`}`
-                    : html`${stateText('expired', 'off')} <small>since ${timeText(notice.expiresAt)}</small>`,
-              },
-              {
-                title: 'Action',
-                cell: (notice) =>
-                  isActive(notice, nowMs)
-                    ? html`<a href="${root}/${notice.noticeId}/expire">Take down <span class="skip">${notice.title}</span></a>`
-                    : '',
-              },
-            ],
-          }),
-          cliEquivalents: ['npx farebox notices list --all', 'npx farebox notices expire NOTICE'],
-        }
+        return noticesAfter(db, page)
       },
+      keyOf: ({ publishedAt, noticeId }) => afterText(publishedAt, noticeId),
+      columns: ({ nowMs }) => [
+        nameColumn('Title', ({ noticeId, title }) => ({ text: title, href: `/console/trail/${noticeId}` })),
+        textColumn('Kind', ({ kind }) => kindText(kind), { place: 'plain' }),
+        {
+          title: 'Audience',
+          value: ({ accountId, audience }) => accountId ?? audience,
+          cell: ({ accountId, audience }) =>
+            accountId === null ? audience : idText(accountId, `/console/operator/accounts/${accountId}`),
+        },
+        timeColumn('Published', ({ publishedAt }) => publishedAt),
+        {
+          title: 'State',
+          place: 'plain',
+          value: (notice) => (isActive(notice, nowMs) ? 'live' : 'expired'),
+          cell: (notice) =>
+            isActive(notice, nowMs)
+              ? html`${stateText('live', 'good')}${notice.expiresAt === null ? nothing : html` <small>until ${timeText(notice.expiresAt)}</small>`}`
+              : html`${stateText('expired', 'off')} <small>since ${timeText(notice.expiresAt)}</small>`,
+        },
+        {
+          title: 'Action',
+          place: 'plain',
+          cell: (notice) =>
+            isActive(notice, nowMs)
+              ? html`<a href="${root}/${notice.noticeId}/expire">Take down <span class="skip">${notice.title}</span></a>`
+              : '',
+        },
+      ],
+      empty: html`<p>No notice was published yet.</p><p>${buttonLink(`${root}/new`, 'New notice', 'first')}</p>`,
+      cliEquivalents: () => ['npx farebox notices list --all', 'npx farebox notices expire NOTICE'],
     }),
     operatorPage({
       path: '/console/operator/notices/new',

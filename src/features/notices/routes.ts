@@ -17,19 +17,23 @@ export const Announcement = z
     title: z.string(),
     body: z.string(),
     kind: z.enum(noticeKinds).meta({
-      description: '`ACTION_REQUIRED`: an integration has something to change, by the date in the body.',
+      description:
+        'The kind of the notice. `ACTION_REQUIRED`: the account must change its integration by the date in the body.',
     }),
     audience: z.enum(audiences),
     publishedAt: instant,
     expiresAt: instant.nullable().meta({
       description:
-        'Null while the notice stands, also when its end is planned: an expired notice drops out of the feed.',
+        'The time when the notice ended. Null: the notice is active, also if its end is planned. Expired notices are not in the feed.',
     }),
-    linkHref: z.string().nullable().meta({ description: "Relative to the service's site, or absolute." }),
+    linkHref: z
+      .string()
+      .nullable()
+      .meta({ description: "A link, relative to the service's site or absolute." }),
     linkLabel: z.string().nullable(),
     unread: z.boolean().meta({
       description:
-        'True until the notice is opened in the console of the account; this request does not change it.',
+        'True: the notice was not opened in the console of the account. This request does not change the value.',
     }),
   })
   .meta({ id: 'Announcement' })
@@ -74,8 +78,8 @@ export const noticeRoutes = ({
     method: 'GET',
     path: '/api/v1/announcements',
     operationId: 'listAnnouncements',
-    summary: 'List notices of the service',
-    description: `What the service has to say to the account, newest first, at most ${maxAnnouncements}. Each account sees the notices for \`ALL\` and for its own audiences: \`DEVELOPERS\` has an API key, \`PARTNERS\` is a reseller, \`CUSTOMERS\` is not one. A notice for one account, such as that its webhook endpoint was disabled, is seen by that account only. Expired notices are left out. The feed is not a queue: poll at most once an hour, or register a webhook for \`announcement.published\`.`,
+    summary: 'List the notices of the service',
+    description: `The notices of the service for the account, newest first, at most ${maxAnnouncements}. Each account gets the notices for \`ALL\` and for its own audiences: \`DEVELOPERS\` are accounts with an API key, \`PARTNERS\` are resellers, \`CUSTOMERS\` are all other accounts. A notice for one account, e.g. about its disabled webhook endpoint, is visible to that account only. Expired notices are left out. The feed is not a queue: poll it at most once an hour, or register a webhook for \`announcement.published\`.`,
     tag: 'Account',
     access: 'any-key',
     writes: false,
@@ -84,12 +88,12 @@ export const noticeRoutes = ({
       kind: wordQuery(noticeKinds, 'Only notices of this kind.').optional(),
       audience: wordQuery(
         audiences,
-        'Only notices for this audience; none for one that the account does not belong to.',
+        'Only notices for this audience. The list is empty if the account is not part of the audience.',
       ).optional(),
     }),
     responses: {
       200: {
-        description: 'The notices that stand.',
+        description: 'The active notices.',
         body: z.object({ announcements: z.array(Announcement) }).meta({ id: 'Announcements' }),
         example: { announcements: [announcementExample] },
       },

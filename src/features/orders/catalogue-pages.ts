@@ -48,7 +48,7 @@ import {
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { productView as catalogView, type Quotes, quoteView } from '../catalog/index.ts'
+import { productView as catalogView, type Quotes, quoteView, tiersTable } from '../catalog/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import {
   chargeOf,
@@ -296,7 +296,8 @@ ${quoteForm({
   action: `/console/catalogue/${product.id}`,
   fields: fieldsOf(product, counts, values, problems),
   quote: figures === null ? noQuote(problems) : await quoteCard(visit, product, figures, counts),
-})}`,
+})}
+${isDedicated(product) ? null : html`<h2>List prices</h2>${tiersTable(catalogView(product, counts))}`}`,
       islands: ['live-parts'],
       cliEquivalents: [
         `curl "$API/products/${product.id}/price${query}" -H "X-API-Key: $KEY"`,
@@ -339,7 +340,6 @@ ${quoteForm({
       path: '/console/catalogue',
       name: 'showCatalogue',
       summary: 'All products and their lowest prices',
-      nav: { label: 'Catalogue' },
       show: async ({ account }) => {
         await reads.settledHere(account.accountId, 0)
         const counts = await stock.all()

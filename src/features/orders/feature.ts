@@ -45,7 +45,7 @@ export const open = (
   },
 ): Feature & { readonly placeOrder: PlaceOrder } => {
   const { pool, db, log, clock, reads, runner } = core
-  const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = dependencies
+  const { catalog, stock, quotes, readBalance, settleTraffic } = dependencies
   const complete = createCompletion(core)
   const appendOrder = createAppendOrder(core)
   const customerInvoices = createCustomerInvoices({ ...core, ...dependencies })
@@ -63,8 +63,8 @@ export const open = (
     routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads, quotes, placeOrder, readBalance }),
-      ...orderPages({ db, reads, log, catalog, payUrlOf }),
-      ...orderAdminPages({ db, log, journalHead, refundOrder: refund }),
+      ...orderPages({ db, pool, reads, log, catalog, payUrlOf }),
+      ...orderAdminPages({ ...core, ...dependencies, refundOrder: refund }),
     ],
     workers: [
       () => startCompletionReactor({ ...core, complete }),

@@ -9,7 +9,7 @@ export {
   refusedPurchase,
 } from './buy-form.ts'
 export { operatorOrderColumns } from './order-admin-pages.ts'
-export { orderColumns } from './order-pages.ts'
+export { orderColumns, ordersWithCustomers, productSearch } from './order-pages.ts'
 export {
   type CompanionAppend,
   createAppendOrder,

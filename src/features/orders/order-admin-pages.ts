@@ -1,41 +1,48 @@
-import type { FoundOrder } from '../../../projections/orders.ts'
-import { decidedRefundCents, type Order } from '../../domain/orders/fold.ts'
+import type pg from 'pg'
+import { type FoundOrder, ordersAfter } from '../../../projections/orders.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { decidedRefundCents, type Order, orderStatuses } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
+import { allAccounts } from '../../kernel/scopes.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
-import { choicesOf, type FormInput, fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
+import { checkboxField, formPage, pageForm, textField } from '../../platform/ui/form-page.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
+import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
 import {
-  type ConsolePage,
-  type FormRefusal,
-  goTo,
-  operatorPage,
-  type PageOutcome,
-  type PersonVisit,
-  type Role,
-  refused,
-} from '../../platform/ui/page.ts'
-import { type Column, detailsOf } from '../../platform/ui/table.ts'
-import { amountText, buttonLink, dollarText, idText, parseCents, timeText } from '../../platform/ui/text.ts'
+  amountColumn,
+  type Column,
+  detailsOf,
+  nameColumn,
+  stateColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
+import { afterText, buttonLink, dollarText, idText, parseCents, timeText } from '../../platform/ui/text.ts'
+import { emailsOf } from '../accounts/index.ts'
+import { productName } from '../catalog/index.ts'
 import { chainOf, explainResource, type JournalHead, linkedText } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
-import { orderState } from './order-state.ts'
+import { productSearch } from './order-pages.ts'
+import { orderBadges, orderState } from './order-state.ts'
 import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
 
-/** The columns of an order table for operators. Each order links to its page for operators. */
-export const operatorOrderColumns = (roles: ReadonlySet<Role>): readonly Column<FoundOrder>[] => [
-  {
-    title: 'Order',
-    head: true,
-    cell: ({ details }) =>
-      html`${linkedText(details.orderId, roles)}<br><small>${details.quantity} ${details.unit} ${details.productId}</small>`,
-  },
-  { title: 'State', cell: ({ status }) => orderState(status) },
-  { title: 'Amount, USD', number: true, cell: ({ details }) => amountText(details.amountCents) },
-  { title: 'Refunded, USD', number: true, cell: ({ refundedCents }) => amountText(refundedCents) },
-  { title: 'Ordered', cell: ({ details }) => timeText(details.createdAt) },
+type Products = { current(): Pick<Catalog, 'products' | 'resolve'> }
+
+/** The columns of an order table for operators. */
+export const operatorOrderColumns = (catalog: Products): readonly Column<FoundOrder>[] => [
+  nameColumn('Order', ({ details }) => ({
+    text: productName(catalog, details.productId),
+    href: pathOf(details.orderId),
+    note: `${details.quantity} ${details.unit}`,
+  })),
+  stateColumn('State', ({ status }) => orderBadges[status]),
+  amountColumn('Amount', ({ details }) => details.amountCents, { place: 'lead' }),
+  amountColumn('Refunded', ({ refundedCents }) => refundedCents, { place: 'minor' }),
+  timeColumn('Ordered', ({ details }) => details.createdAt, { place: 'plain' }),
 ]
 
 const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}`
@@ -55,15 +62,21 @@ const maxListed = 20
 /** The largest number of rentals in a form. The command accepts more. */
 const maxRentals = 100
 
-/** The operators' page of an order, and its refund. */
+/** The operators' list of orders, the page of an order, and its refund. */
 export const orderAdminPages = ({
   db,
+  pool,
   log,
+  catalog,
+  caughtUp,
   journalHead,
   refundOrder,
 }: {
   readonly db: Db
+  readonly pool: pg.Pool
   readonly log: EventLog
+  readonly catalog: Products
+  readonly caughtUp: CaughtUp
   readonly journalHead: JournalHead
   readonly refundOrder: RefundOrder
 }): readonly ConsolePage[] => {
@@ -75,32 +88,12 @@ export const orderAdminPages = ({
     return order
   }
 
-  const refund = async (visit: PersonVisit, typed: FormInput): Promise<PageOutcome | FormRefusal> => {
-    const order = await orderOf(visit)
-    const { orderId } = order.details
-    const amount = typed.text('amount')
-    const cents = amount === '' ? null : parseCents(amount, order.details.amountCents)
-    const selected = [...new Set(typed.all('rentals'))]
-    const reference = typed.text('reference')
-    const currentRentals: readonly string[] = continuingRentals(order)
-    const isAmountInvalid = cents === undefined || (cents !== null && (cents === 0 || cents > leftOf(order)))
-    const problems = problemsIn({
-      amount: isAmountInvalid
-        ? `Type dollars such as 2.50, at most the ${dollarText(leftOf(order))} that are left.`
-        : cents !== null && selected.length > 0 && 'Type an amount or tick rentals, not both.',
-      rentals:
-        selected.some((id) => !currentRentals.includes(id)) &&
-        'Tick rentals of this order that are not refunded.',
-      reference: !isReference(reference) && 'Give a reason of at most 200 characters.',
-    })
-    if (problems || cents === undefined) return refused(problems ?? {})
-    const request: RefundRequest =
-      cents !== null
-        ? { kind: 'cents', cents, reference }
-        : selected.length > 0
-          ? { kind: 'proxies', proxyIds: selected as ProxyId[], reference }
-          : { kind: 'whole', reference }
-    const refundId = refundIdOf(orderId, reference)
+  const refund = async (
+    visit: PersonVisit,
+    orderId: OrderId,
+    request: RefundRequest & { readonly reference: string },
+  ) => {
+    const refundId = refundIdOf(orderId, request.reference)
     const answer = await refundOrder({ orderId, refundId, request, ...visit.cause })
     if (answer === null) throw refuse('not_found', 'no order has this id')
     switch (answer.kind) {
@@ -134,9 +127,37 @@ export const orderAdminPages = ({
   }
 
   return [
+    listPage(operatorPage, {
+      path: '/console/operator/orders',
+      name: 'listAllOrders',
+      summary: 'The orders of all accounts, newest first',
+      title: 'Orders',
+      filters: { status: { label: 'State', choices: labelled(orderStatuses) } },
+      caption: 'Orders of all accounts',
+      search: 'Product, id or customer',
+      orderedBy: 'Ordered',
+      file: 'orders',
+      load: async ({ nowMs }, { search, ...page }) => {
+        await caughtUp()
+        const query = { ...page, search: productSearch(catalog, search) }
+        const orders = await ordersAfter(db, allAccounts, query, nowMs)
+        const emails = await emailsOf(pool, [...new Set(orders.map(({ details }) => details.accountId))])
+        return orders.map((order) => ({ ...order, email: emails.get(order.details.accountId) ?? null }))
+      },
+      keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
+      columns: (_) => [
+        ...operatorOrderColumns(catalog),
+        nameColumn('Account', ({ email, details: { accountId } }) => ({
+          text: email ?? 'erased',
+          href: `/console/operator/accounts/${accountId}`,
+        })),
+      ],
+      empty: 'There are no orders yet.',
+    }),
     operatorPage({
       path: '/console/operator/orders/{id}',
       name: 'showAnyOrder',
+      crumb: 'Order',
       summary: 'Any order with its history and postings',
       show: async (visit) => {
         const order = await orderOf(visit)
@@ -177,67 +198,74 @@ ${explanation && chainOf(explanation, roles)}`,
         }
       },
     }),
-    operatorPage({
+    formPage(operatorPage, {
       path: '/console/operator/orders/{id}/refund',
       name: 'refundOrder',
       summary: 'Refunds an order, an amount of it, or some of its rentals',
       confirmed: true,
-      show: async (visit) => {
-        const { form } = visit
+      act: { once: true },
+      form: async (visit) => {
         const order = await orderOf(visit)
         const { orderId, accountId, amountCents, kind } = order.details
-        const rentals = kind === 'extension' ? [] : continuingRentals(order)
-        return {
+        const currentRentals = continuingRentals(order)
+        const rentals = kind === 'extension' ? [] : currentRentals
+        const leftText = dollarText(leftOf(order))
+        return pageForm({
           title: 'Refund an order',
-          body: html`<p>${idText(orderId)} of ${linkedText(accountId, visit.visitor.roles)}: ${dollarText(amountCents)} paid, ${dollarText(leftOf(order))} left to refund.</p>
+          intro: html`<p>${idText(orderId)} of ${linkedText(accountId, visit.visitor.roles)}: ${dollarText(amountCents)} paid, ${leftText} left to refund.</p>
 <p class="soft">Refunded to the original payment method. A full refund cancels the plan or rental, and so does a refund of rentals; a refund of an amount keeps it.</p>
-${formOf(form, {
-  fields: [
-    fieldOf(
-      {
-        name: 'amount',
-        label: 'Amount, USD',
-        inputmode: 'decimal',
-        hint: 'Empty: all that is left, or the price of the ticked rentals.',
-      },
-      form,
-    ),
-    rentals.length === 0
-      ? null
-      : choicesOf(
-          {
-            name: 'rentals',
-            legend: 'Only these rentals',
-            choices: rentals.slice(0, maxRentals).map((id) => ({ value: id, label: id })),
-            chosen: [],
+${rentals.length > maxRentals ? html`<p class="hint">The first ${maxRentals} of ${rentals.length} rentals are listed. The command accepts all.</p>` : null}`,
+          fields: {
+            amount: textField({
+              label: 'Amount, USD',
+              inputmode: 'decimal',
+              hint: 'Empty: all that is left, or the price of the ticked rentals.',
+              parse: (text) =>
+                text === ''
+                  ? null
+                  : parseCents(text, leftOf(order)) || {
+                      problem: `Type dollars such as 2.50, at most the ${leftText} that are left.`,
+                    },
+            }),
+            rentals: checkboxField({
+              label: 'Only these rentals',
+              choices: rentals.slice(0, maxRentals).map((id) => ({ value: id, label: id })),
+              ticked: [],
+              parse: (texts) => {
+                const ticked = currentRentals.filter((id) => texts.includes(id))
+                return ticked.length === new Set(texts).size
+                  ? ticked
+                  : { problem: 'Tick rentals of this order that are not refunded.' }
+              },
+            }),
+            reference: textField({
+              label: 'Reason',
+              hint: 'It stays in the log: do not include personal data. The same reason refunds this order only once.',
+              required: true,
+              maxlength: 200,
+              parse: (text) =>
+                isReference(text) ? text : { problem: 'Give a reason of at most 200 characters.' },
+            }),
           },
-          form,
-        ),
-    rentals.length > maxRentals
-      ? html`<p class="hint">The first ${maxRentals} of ${rentals.length}. The command accepts all.</p>`
-      : null,
-    fieldOf(
-      {
-        name: 'reference',
-        label: 'Reason',
-        hint: 'It stays in the log: do not include personal data. The same reason refunds this order only once.',
-        required: true,
-        maxlength: 200,
-      },
-      form,
-    ),
-  ],
-  submit: 'Refund order',
-  danger: true,
-  back: pathOf(orderId),
-})}`,
+          submit: 'Refund order',
+          danger: true,
+          back: pathOf(orderId),
           cliEquivalents: [
             `npx farebox orders refund --order ${orderId} --reference WHY`,
             `npx farebox orders refund --order ${orderId} --cents CENTS --reference WHY`,
           ],
-        }
+          run: async ({ amount, rentals: proxyIds, reference }) => {
+            if (amount !== null && proxyIds.length > 0)
+              return refused({ amount: 'Type an amount or tick rentals, not both.' })
+            if (amount !== null) return refund(visit, orderId, { kind: 'cents', cents: amount, reference })
+            return refund(
+              visit,
+              orderId,
+              proxyIds.length > 0 ? { kind: 'proxies', proxyIds, reference } : { kind: 'whole', reference },
+            )
+          },
+        })
       },
-      act: { once: true, run: refund },
     }),
   ]
 }

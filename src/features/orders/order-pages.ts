@@ -1,10 +1,11 @@
+import type pg from 'pg'
 import type { PayUrlOf } from '../../../projections/deposits.ts'
 import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import type { OrderId } from '../../kernel/ids.ts'
+import type { AccountId, OrderId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
@@ -13,11 +14,23 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
 import { accountPage, type ConsolePage, type ShownAccount } from '../../platform/ui/page.ts'
-import { type Column, detailsOf, listOf, timelineOf } from '../../platform/ui/table.ts'
+import {
+  amountColumn,
+  type Column,
+  detailsOf,
+  idColumn,
+  nameColumn,
+  stateColumn,
+  textColumn,
+  timeColumn,
+  timelineOf,
+} from '../../platform/ui/table.ts'
 import {
   afterText,
   amountText,
+  buttonLink,
   countText,
   dollarText,
   idText,
@@ -25,35 +38,51 @@ import {
   queryText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { orderState } from './order-state.ts'
+import {
+  customerColumn,
+  customerLink,
+  customerRefs,
+  type OfCustomer,
+  withCustomers,
+} from '../accounts/index.ts'
+import { productName } from '../catalog/index.ts'
+import { orderBadges, orderState } from './order-state.ts'
 import { orderRecord } from './routes.ts'
 
-type Products = { current(): Pick<Catalog, 'resolve'> }
+type Products = { current(): Pick<Catalog, 'products' | 'resolve'> }
 
-const productName = (catalog: Products, productId: string): string =>
-  catalog.current().resolve(productId)?.name ?? productId
+/** A search for orders or plans by an id, a label, or the name of a product; null: none. */
+export const productSearch = (catalog: { current(): Pick<Catalog, 'products'> }, text: string) => {
+  const wanted = text.toLowerCase()
+  const productIds = catalog
+    .current()
+    .products.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(wanted))
+    .map(({ id }) => id)
+  return text === '' ? null : { text, productIds }
+}
+
+const customerIdOf = ({ details }: FoundOrder): string | null => details.customerId
+
+/** The orders with the reseller's own ids of their customers. */
+export const ordersWithCustomers = (pool: pg.Pool, reseller: AccountId, orders: readonly FoundOrder[]) =>
+  withCustomers(pool, reseller, orders, customerIdOf)
 
 /** The columns of an order table. For a reseller they include the customer of an order. */
-export const orderColumns = (catalog: Products, account: ShownAccount): readonly Column<FoundOrder>[] => [
-  {
-    title: 'Order',
-    head: true,
-    cell: ({ details }) =>
-      html`<a href="/console/orders/${details.orderId}">${productName(catalog, details.productId)}</a>${details.kind === 'order' ? null : html` <small>${details.kind}</small>`}`,
-  },
-  { title: 'Quantity', number: true, cell: ({ details }) => `${details.quantity} ${details.unit}` },
-  { title: 'State', cell: ({ status }) => orderState(status) },
-  ...(account.reseller
-    ? [
-        {
-          title: 'Customer',
-          cell: ({ details }: FoundOrder) =>
-            details.customerId === null ? 'yourself' : html`<code>${details.customerId}</code>`,
-        },
-      ]
-    : []),
-  { title: 'Amount, USD', number: true, cell: ({ details }) => amountText(details.amountCents) },
-  { title: 'Ordered', cell: ({ details }) => timeText(details.createdAt) },
+export const orderColumns = (
+  catalog: Products,
+  account: ShownAccount,
+): readonly Column<OfCustomer<FoundOrder>>[] => [
+  nameColumn('Order', ({ details }) => ({
+    text: productName(catalog, details.productId),
+    href: `/console/orders/${details.orderId}`,
+    note: details.kind === 'order' ? null : details.kind,
+  })),
+  textColumn('Quantity', ({ details }) => `${details.quantity} ${details.unit}`, { place: 'plain' }),
+  stateColumn('State', ({ status }) => orderBadges[status]),
+  ...(account.reseller ? [customerColumn(customerIdOf)] : []),
+  amountColumn('Amount', ({ details }) => details.amountCents, { place: 'lead' }),
+  timeColumn('Ordered', ({ details }) => details.createdAt, { place: 'plain' }),
+  idColumn('Order id', ({ details }) => details.orderId),
 ]
 
 /** The customer's text for an event of an order: one line, and possibly more. */
@@ -106,12 +135,14 @@ const actorLabel = (event: RecordedEvent): string => {
 /** The orders of an account, and the page of one order with its events. */
 export const orderPages = ({
   db,
+  pool,
   reads,
   log,
   catalog,
   payUrlOf,
 }: {
   readonly db: Db
+  readonly pool: pg.Pool
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
   readonly catalog: Products
@@ -128,32 +159,39 @@ export const orderPages = ({
   }
 
   return [
-    accountPage({
+    listPage(accountPage, {
       path: '/console/orders',
       name: 'showOrders',
       summary: 'The orders of the account',
-      nav: { label: 'Orders' },
-      show: async (visit) => {
-        const { account, query, nowMs } = visit
-        const status = oneOf(orderStatuses, query.get('status'))
+      title: 'Orders',
+      actions: buttonLink('/console/catalogue', 'Buy proxies', 'first'),
+      filters: { status: { label: 'State', choices: labelled(orderStatuses) } },
+      caption: 'Orders',
+      search: 'Product, id or customer',
+      orderedBy: 'Ordered',
+      file: 'orders',
+      load: async ({ account, nowMs }, { search, ...page }) => {
         await reads.settled(account.accountId)
-        return {
-          title: 'Orders',
-          body: await listOf(visit, {
-            caption: 'Orders, newest first',
-            filters: [{ name: 'status', label: 'State', value: status, choices: orderStatuses }],
-            load: (page) => ordersAfter(db, wholeAccount(account.accountId), { status, ...page }, nowMs),
-            keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
-            columns: orderColumns(catalog, account),
-            empty: 'There are no orders yet.',
-          }),
-          cliEquivalents: [`curl "$API/orders${queryText(status ? { status } : {})}" -H "X-API-Key: $KEY"`],
-        }
+        const orders = await ordersAfter(
+          db,
+          wholeAccount(account.accountId),
+          { ...page, search: productSearch(catalog, search) },
+          nowMs,
+        )
+        return ordersWithCustomers(pool, account.accountId, orders)
+      },
+      keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
+      columns: ({ account }) => orderColumns(catalog, account),
+      empty: html`<p>You have not bought anything yet.</p><p>${buttonLink('/console/catalogue', 'See the catalogue', 'first')}</p>`,
+      cliEquivalents: ({ query }) => {
+        const status = oneOf(orderStatuses, query.get('status'))
+        return [`curl "$API/orders${queryText(status ? { status } : {})}" -H "X-API-Key: $KEY"`]
       },
     }),
     accountPage({
       path: '/console/orders/{id}',
       name: 'showOrder',
+      crumb: 'Order',
       summary: 'One order with its history',
       show: async ({ account, params, nowMs }) => {
         const orderId = params.id ?? ''
@@ -162,12 +200,24 @@ export const orderPages = ({
         if (!orderRow) throw refuse('not_found', 'no order has this id')
         const order = orderRecord(orderRow, account.reseller)
         const { planId, customerId, fulfillmentMeta, yourCostCents, marginCents } = order
+        const customers = await customerRefs(pool, account.accountId, [customerId])
+        const refundFields = {
+          customer: customerId ?? '',
+          kind: 'goodwill',
+          amount: amountText(order.amountCents - order.refundedCents),
+          reference: order.orderId,
+        }
         return {
           title: `Order of ${productName(catalog, order.productId)}`,
-          actions:
-            order.payUrl === null
-              ? nothing
-              : html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`,
+          actions: html`${
+            order.payUrl !== null
+              ? html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`
+              : planId !== null
+                ? buttonLink(`/console/plans/${planId}/lines`, 'Get proxy lines', 'first')
+                : order.proxyIds.length > 0
+                  ? buttonLink('/console/addresses', 'See addresses', 'first')
+                  : nothing
+          }${customerId === null ? nothing : buttonLink(`/console/reseller/movement${queryText(refundFields)}`, 'Refund the customer')}`,
           body: html`${detailsOf([
             ['State', orderState(order.status)],
             ['Order', idText(order.orderId)],
@@ -176,7 +226,7 @@ export const orderPages = ({
             ['Refunded', order.refundedCents === 0 ? null : dollarText(order.refundedCents)],
             ['Your cost', yourCostCents === undefined ? null : dollarText(yourCostCents)],
             ['Margin', marginCents === undefined ? null : dollarText(marginCents)],
-            ['Customer', customerId && idText(customerId)],
+            ['Customer', customerId && customerLink(customerId, customers.get(customerId))],
             ['Country', fulfillmentMeta?.country],
             ['Days', fulfillmentMeta ? String(fulfillmentMeta.period_days) : null],
             ['Plan', planId && html`<a href="/console/plans/${planId}">${idText(planId)}</a>`],

@@ -2,7 +2,7 @@ import type { OrderStatus } from '../../domain/orders/fold.ts'
 import type { Html } from '../../platform/ui/html.ts'
 import { type BadgeTone, stateText } from '../../platform/ui/text.ts'
 
-const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTone]>> = {
+export const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTone]>> = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['processing', 'warn'],
   completed: ['completed', 'good'],

@@ -46,33 +46,34 @@ export const OrderRecord = z
     quantity: z.int(),
     unit: z.string(),
     unitPriceCents: cents.meta({
-      description: 'The amount divided by the quantity, rounded; the amount binds.',
+      description:
+        'The amount divided by the quantity, rounded, in whole cents. `amountCents` is the binding price.',
     }),
     amountCents: cents.meta({
       description:
-        "What was charged: the customer's price of an order for a customer. Nothing yet while it awaits its payment, and nothing of one that was canceled or failed before it was paid.",
+        "The price of the order in whole cents. For a customer's order: the price for the customer. The price is not charged while the order awaits its payment, and is never charged if the order is canceled or fails before its payment.",
     }),
-    refundedCents: cents.meta({ description: 'What has come back of it.' }),
+    refundedCents: cents.meta({ description: 'The refunded part of the amount, in whole cents.' }),
     currency: z.literal('USD'),
     method: z.string(),
     billingType: z.literal('PAYG'),
     fulfillmentMeta,
     subscriptionId: z.string().nullable().meta({
-      description: 'The subscription of which the order pays a period; null for any other order.',
+      description: 'The id of the subscription whose period the order pays. Null: any other order.',
     }),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),
     depositId: z.string().nullable().meta({
       description:
-        'The invoice that was last opened for the order, for `GET /deposits/{id}`; null of an order that was paid at once.',
+        'The id of the latest invoice for the order, for `GET /deposits/{id}`. Null: the order was paid at once.',
     }),
     chargeCents: cents.nullable().meta({
       description:
-        "What the pay page of an order that awaits its payment charges: `amountCents`, or of a customer's order what its credit is short of, raised to the floor of the rail. What is over is credited. Null of any other order.",
+        "The amount that the pay page charges while the order awaits its payment, in whole cents: `amountCents`, or for a customer's order the missing credit, raised to the minimum of the rail. The excess is credited. Null: any other order.",
     }),
     payUrl: z.string().nullable().meta({
       description:
-        'Where an order that awaits its payment is paid; null once nothing can be paid there any more: its invoice expired or closed, or the order is paid, canceled or failed.',
+        'The URL of the pay page while the order awaits its payment. Null: no payment is possible, because the invoice expired or closed, or because the order is paid, canceled or failed.',
     }),
     customerId: customerIdField,
     customer: customerField,
@@ -83,22 +84,26 @@ export const OrderRecord = z
     refundedAt: instant.nullable(),
     failureReason: z.string().nullable().meta({
       description:
-        "Why it failed. On a customer's order that awaits its payment: `insufficient_balance`, when the payment came and your wallet is short; it is tried again on each of its credits for 24 hours.",
+        "The reason of the failure. On a customer's order that awaits its payment, `insufficient_balance` means: the customer paid, but the balance of your wallet is too low. The order is tried again after each credit to your wallet for 24 hours.",
     }),
     cancelReason: z.enum(cancelReasons).nullable().meta({
       description:
-        'Why it was canceled. `invoice_expired`: nothing was paid in time; `payment_failed`: the payment failed, or its gateway was removed; `underpaid`: the invoice closed with less than its amount; `insufficient_balance`: it was paid, and the wallet was short all the same. What arrived is in the wallet. Null also of an order that a version before 0.2.0 canceled.',
+        'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet was still too low. All payments are in the wallet. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
     }),
-    balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
-    yourCostCents: cents
-      .optional()
-      .meta({ description: 'On a reseller key: what the reseller was debited.' }),
-    refundedCostCents: cents
-      .optional()
-      .meta({ description: 'On a reseller key: what of that came back to its wallet.' }),
+    balanceCents: cents.meta({
+      description: 'The wallet balance directly after the debit for this order, in whole cents.',
+    }),
+    yourCostCents: cents.optional().meta({
+      description:
+        "On a reseller key only: the amount that the reseller's wallet was debited, in whole cents.",
+    }),
+    refundedCostCents: cents.optional().meta({
+      description:
+        "On a reseller key only: the part of the cost that was refunded to the reseller's wallet, in whole cents.",
+    }),
     marginCents: cents.optional().meta({
       description:
-        'On a reseller key: customer price less cost, as it was sold. A refund gives `refundedCents` less `refundedCostCents` of it back.',
+        'On a reseller key only: the customer price minus the cost at the time of the sale, in whole cents. A refund reduces the margin by `refundedCents` minus `refundedCostCents`.',
     }),
   })
   .meta({ id: 'Order' })
@@ -195,15 +200,15 @@ export const orderExample: OrderRecord = {
 }
 
 /** Body fields that have the checks of an order's fields (docs/reference/api.md, "Orders"). */
-export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
+export const quantityField = z.int().min(1).meta({ description: 'The number of units of the product.' })
 export const methodField = z.enum(orderMethods).optional().meta({
-  description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
+  description:
+    'The payment method. Left out: the wallet pays. For a rail with a live gateway, the answer has the URL of a pay page.',
 })
-export const guardField = z
-  .int()
-  .min(0)
-  .optional()
-  .meta({ description: 'The price that was quoted; another one is refused with price_changed.' })
+export const guardField = z.int().min(0).optional().meta({
+  description:
+    'The quoted price in whole cents. If the price is different, the order is rejected with `price_changed`.',
+})
 
 /** The errors of every operation that charges a wallet. */
 export const chargeErrors: readonly RouteError[] = [
@@ -222,11 +227,11 @@ export const payPageErrors: readonly RouteError[] = [
 ]
 
 const Body = z.strictObject({
-  product_id: z.string().meta({ description: 'A product id, or an id that the product used to carry.' }),
+  product_id: z.string().meta({ description: 'A product id. Former ids of a product also work.' }),
   quantity: quantityField,
   fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
     description:
-      'Targeting of dedicated IPs: country (alpha-3), period_days, and for mobile carrier_id, service, rotation_minutes.',
+      'The target of dedicated IPs: `country` (alpha-3), `period_days`, and for mobile products `carrier_id`, `service` and `rotation_minutes`.',
   }),
   method: methodField,
   expected_amount_cents: guardField,
@@ -266,7 +271,7 @@ export const orderRoutes = (dependencies: {
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
-        'Debits the wallet and delivers at once, or refuses before anything is charged. With a rail as `method` the answer is a pay page, `payUrl`, which charges `chargeCents`; the payment places the order, and what was charged above `amountCents` stays in the wallet. When its invoice closes unpaid the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`) its credit pays the price and the wallet your cost; when the credit is short, the 402 carries a pay page for a rail of yours that is live, and its payment places the order under the same key. A retry with the same `Idempotency-Key` answers the same order.',
+        "Debits the wallet and delivers at once, or rejects the order before any charge. With a rail as `method`, the answer has the URL of a pay page, `payUrl`, which charges `chargeCents`. The payment places the order, and the excess above `amountCents` stays in the wallet. If the invoice closes without payment, the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`), the customer's credit pays the price and your wallet pays your cost. If the credit is too low, the 402 answer has a pay page for a live rail of yours, and its payment places the order under the same key. A retry with the same `Idempotency-Key` returns the same order.",
       tag: 'Orders',
       access: 'buy',
       writes: true,
@@ -323,7 +328,7 @@ export const orderRoutes = (dependencies: {
       path: '/api/v1/orders/{id}',
       operationId: 'getOrder',
       summary: 'Read an order',
-      description: 'One order of the account, with the status words that order webhooks use.',
+      description: 'One order of the account. Order webhooks use the same status values.',
       tag: 'Orders',
       access: 'buy',
       writes: false,
@@ -357,7 +362,7 @@ export const orderRoutes = (dependencies: {
         subscription_id: z
           .string()
           .optional()
-          .meta({ description: 'Only orders that paid a period of this subscription.' }),
+          .meta({ description: 'Only orders for periods of this subscription.' }),
       }),
       codes: { query: pagingCodes },
       responses: {

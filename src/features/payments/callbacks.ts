@@ -129,8 +129,8 @@ export const callbackRoutes = (dependencies: {
       method: 'POST',
       path: '/callbacks/{gateway}',
       operationId: 'takeCallback',
-      summary: 'Take a payment callback',
-      description: 'For payment providers: signed with the secret that the gateway was set up with.',
+      summary: 'Receive a payment callback',
+      description: 'For payment providers. The callback must be signed with the secret of the gateway.',
       tag: 'Service',
       access: 'public',
       writes: false,
@@ -139,7 +139,9 @@ export const callbackRoutes = (dependencies: {
       limit: createRouteLimit('address', callbackRate, dependencies.monotonicMs),
       rawBody: true,
       params: z.object({ gateway: z.string().max(64) }),
-      responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
+      responses: {
+        200: { description: 'The callback is stored.', text: { mediaType: 'text/plain', example: 'ok' } },
+      },
       errors: ['unauthorized', 'not_found'],
       handler: async ({ params, raw, headers, log, address }) => {
         const liveGateway = await dependencies.gateways.byId(params.gateway)

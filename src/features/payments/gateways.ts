@@ -17,6 +17,7 @@ import { createNowpaymentsGateway } from './nowpayments.ts'
 import {
   type GatewayCredentials,
   type Gateways,
+  GatewayUnavailable,
   isSandbox,
   type LiveGateway,
   type PaymentGateway,
@@ -106,6 +107,7 @@ export const createGateways = (dependencies: {
       master,
       callbackUrl,
       clock,
+      adaptivePricing: config.adaptivePricing,
     })
     adapters.set(gatewayId, pendingAdapter)
     pendingAdapter.catch(() => adapters.delete(gatewayId))
@@ -193,6 +195,7 @@ type AdapterContext = {
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
   readonly clock: Clock
+  readonly adaptivePricing: boolean
 }
 
 /** Secrets of a sandbox account, the same in each process of the installation. */
@@ -238,16 +241,17 @@ const sandboxCredentials = (
 const realAdapter = async (
   credentials: RealCredentials,
   send: Send,
-  clock: Clock,
+  { clock, adaptivePricing }: Pick<AdapterContext, 'clock' | 'adaptivePricing'>,
   sandboxUrl: string | null,
 ): Promise<PaymentGateway> => {
   switch (credentials.provider) {
     case 'stripe': {
       // Imported lazily, at the first card payment: the Stripe package has some two hundred files.
       const { createStripeGateway } = await import('./stripe.ts')
-      if (sandboxUrl === null) return createStripeGateway(credentials, send)
+      if (sandboxUrl === null) return createStripeGateway(credentials, send, { adaptivePricing })
       const { hostname: host, port } = new URL(sandboxUrl)
-      return createStripeGateway(credentials, send, { host, port: Number(port), protocol: 'http' })
+      const endpoint = { host, port: Number(port), protocol: 'http' } as const
+      return createStripeGateway(credentials, send, { adaptivePricing, endpoint })
     }
     case 'btcpay':
       return createBtcpayGateway(credentials, send)
@@ -285,14 +289,24 @@ const registered = (
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(account),
     })
-    if (status !== 200) throw new Error(`the sandbox answered ${status}`)
+    if (status !== 200) throw new GatewayUnavailable(`the sandbox answered ${status}`)
   }
+  const { cards } = gateway
   return {
     ...gateway,
     createInvoice: async (request) => {
       await register()
       return gateway.createInvoice(request)
     },
+    ...(cards && {
+      cards: {
+        ...cards,
+        createPage: async (page) => {
+          await register()
+          return cards.createPage(page)
+        },
+      },
+    }),
   }
 }
 
@@ -308,8 +322,7 @@ const createAdapter = async (
   credentials: GatewayCredentials,
   reach: AdapterContext,
 ): Promise<PaymentGateway | null> => {
-  if (!isSandbox(credentials))
-    return realAdapter(credentials, atMost(maxAtOnce, reach.send), reach.clock, null)
+  if (!isSandbox(credentials)) return realAdapter(credentials, atMost(maxAtOnce, reach.send), reach, null)
   const { sandbox, callbackUrl } = reach
   if (sandbox === null) return null
   const generated = sandboxCredentials(credentials.provider, gatewayId, reach)
@@ -320,5 +333,5 @@ const createAdapter = async (
     webhookSecret: webhookSecretOf(generated),
   }
   const send = atMost(maxAtOnce, sandbox.send)
-  return registered(await realAdapter(generated, send, reach.clock, sandbox.baseUrl), account, sandbox)
+  return registered(await realAdapter(generated, send, reach, sandbox.baseUrl), account, sandbox)
 }

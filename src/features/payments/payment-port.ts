@@ -1,6 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
-import type { GatewayReport, InvoiceReport, Provider, Rail } from '../../domain/payments/payments.ts'
+import type { SavedMethod, TopupFailureReason } from '../../domain/deposits/topups.ts'
+import type {
+  GatewayReport,
+  InvoiceReport,
+  MadeRefund,
+  Provider,
+  Rail,
+} from '../../domain/payments/payments.ts'
 import type { AccountId, DepositId } from '../../kernel/ids.ts'
 
 const text = z.string().regex(/^[\x21-\x7e]{1,500}$/)
@@ -104,6 +111,62 @@ export type CallbackVerdict =
   | { readonly ok: true; readonly callback: Callback }
   | { readonly ok: false; readonly why: string }
 
+type RefundOfPayment = {
+  /** The id of the refunded payment at the provider. */
+  readonly paymentId: string
+  /** The provider's idempotency key. The refund at the provider has it as `refund_id` in its metadata. */
+  readonly refundId: string
+  /** Whole cents in USD. */
+  readonly amountCents: number
+}
+
+/** Returns payments to their payers. */
+export type PaymentRefunds = {
+  /** The refund of the payment with this id; null if the provider has none. */
+  find(refund: Pick<RefundOfPayment, 'paymentId' | 'refundId'>): Promise<MadeRefund | null>
+  /**
+   * Makes the refund, once for its id as long as the provider knows the idempotency key. `refused`: the provider's error
+   * code; it made no refund.
+   */
+  create(refund: RefundOfPayment): Promise<MadeRefund | { readonly refused: string }>
+}
+
+/** A card that a payer saved on the page of the provider. */
+export type SetupReport = {
+  readonly kind: 'setup'
+  /** The reference that the page was created with; null if it is not one of ours. */
+  readonly accountId: string | null
+  /** Null: nothing is saved yet. */
+  readonly card: Omit<SavedMethod, 'gatewayId'> | null
+}
+
+type CardPayment = {
+  /** The provider's idempotency key. The payment at the provider has it in its metadata. */
+  readonly topupId: string
+  readonly depositId: DepositId
+  readonly method: Pick<SavedMethod, 'customerReference' | 'methodReference'>
+  /** Whole cents in USD. */
+  readonly amountCents: number
+}
+
+/** What became of a payment by a saved card. */
+export type CardPaymentResult =
+  /** Paid, or not final yet: `readInvoice` reports it. */
+  | { readonly paymentId: string; readonly startedAt: string; readonly failed?: never }
+  | { readonly failed: TopupFailureReason }
+
+/** Cards that payers save at the provider, and payments by them while the payer is absent. */
+export type SavedCards = {
+  /** Creates a page that saves a card. Its callback has a `SetupReport`. */
+  createPage(page: { readonly accountId: AccountId; readonly returnUrl: string }): Promise<string>
+  /** The payment of a top-up; null if the provider has none. */
+  find(payment: CardPayment): Promise<CardPaymentResult | null>
+  /** Pays, once for the top-up as long as the provider knows the idempotency key. */
+  pay(payment: CardPayment): Promise<CardPaymentResult>
+  /** Removes the card at the provider. A card that is gone is no error. */
+  remove(method: Pick<SavedMethod, 'methodReference'>): Promise<void>
+}
+
 /**
  * An account at a payment provider.
  * @throws GatewayUnavailable if the provider does not answer, refuses, or answers outside its documentation
@@ -118,12 +181,16 @@ export type PaymentGateway = {
     readonly depositId: DepositId
   }): Promise<InvoiceReport | null>
   /** The current state at the provider of a callback's `reference`; null if it concerns nothing of ours. */
-  fetch(reference: string): Promise<GatewayReport | null>
+  fetch(reference: string): Promise<GatewayReport | SetupReport | null>
   /**
    * The disputes and refunds that were opened since then (milliseconds since the epoch) and moved money, independent of
    * callbacks. Always empty if the provider cannot list them.
    */
   changesSince(sinceMs: number): Promise<readonly FoundChange[]>
+  /** Absent if the provider cannot return a payment to its payer. */
+  readonly refunds?: PaymentRefunds
+  /** Absent if the provider cannot charge a saved payment method. */
+  readonly cards?: SavedCards
   /** Checks the signature over the raw bytes in constant time, and the age if the provider signs a time. */
   verify(raw: Buffer, headers: IncomingHttpHeaders, nowMs: number): CallbackVerdict
 }

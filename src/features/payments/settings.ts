@@ -30,20 +30,32 @@ export const paymentSettings = {
   FAREBOX_STRIPE_WEBHOOK_SECRET: text('whsec_…')
     .optional()
     .describe('The secret of the Stripe webhook endpoint at {FAREBOX_PUBLIC_URL}/callbacks/service-stripe.'),
+  FAREBOX_STRIPE_ADAPTIVE_PRICING: z
+    .enum(['off', 'on'], { error: 'off or on' })
+    .prefault('off')
+    .describe(
+      'on: Stripe lets payers pay in their own currency (Adaptive Pricing). Farebox credits the invoiced dollars either way.',
+    ),
   FAREBOX_BTCPAY_URL: text('an https address')
     .optional()
     .describe('Crypto: the address of your BTCPay Server.'),
   FAREBOX_BTCPAY_API_KEY: text('a text')
     .optional()
-    .describe('Its API key, with btcpay.store.cancreateinvoice and btcpay.store.canviewinvoices.'),
-  FAREBOX_BTCPAY_STORE_ID: text('letters and digits').optional().describe('The id of its store.'),
+    .describe(
+      'The API key of the BTCPay Server, with btcpay.store.cancreateinvoice and btcpay.store.canviewinvoices.',
+    ),
+  FAREBOX_BTCPAY_STORE_ID: text('letters and digits')
+    .optional()
+    .describe('The id of the store on the BTCPay Server.'),
   FAREBOX_BTCPAY_WEBHOOK_SECRET: text('a text')
     .optional()
     .describe('The secret of the store webhook at {FAREBOX_PUBLIC_URL}/callbacks/service-btcpay.'),
   FAREBOX_NOWPAYMENTS_API_KEY: text('a text')
     .optional()
     .describe('Crypto, without a BTCPay Server: NOWPayments.'),
-  FAREBOX_NOWPAYMENTS_IPN_SECRET: text('a text').optional().describe('Its IPN secret key.'),
+  FAREBOX_NOWPAYMENTS_IPN_SECRET: text('a text')
+    .optional()
+    .describe('The IPN secret key of the NOWPayments account.'),
   FAREBOX_NOWPAYMENTS_EMAIL: text('an e-mail address')
     .optional()
     .describe('The e-mail address of the NOWPayments account, for listing payments with lost callbacks.'),
@@ -99,6 +111,8 @@ export type PaymentConfig = {
   /** The sandbox settings; null if it may not run, such as together with real credentials. */
   readonly sandbox: { readonly port: number | null; readonly url: string | null } | null
   readonly depositPollMs: number
+  /** Whether Stripe lets payers pay in their own currency. */
+  readonly adaptivePricing: boolean
 }
 
 /** The settings of each provider, by the field of its credentials. */
@@ -209,5 +223,6 @@ export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig =>
     gateways,
     sandbox: isSandboxWanted ? { port: values.FAREBOX_SANDBOX_PORT ?? null, url } : null,
     depositPollMs: values.FAREBOX_DEPOSIT_LOOK_MS,
+    adaptivePricing: values.FAREBOX_STRIPE_ADAPTIVE_PRICING === 'on',
   }
 }

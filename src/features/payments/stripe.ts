@@ -1,9 +1,11 @@
 import Stripe from 'stripe'
+import type { TopupFailureReason } from '../../domain/deposits/topups.ts'
 import {
-  type ChangeReport,
-  type DisputeReport,
+  type BalanceMovement,
   type InvoiceReport,
   type InvoiceStatus,
+  type MadeRefund,
+  type ReversalReport,
   routeOf,
 } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -12,14 +14,20 @@ import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import {
   type CallbackVerdict,
+  type CardPaymentResult,
   type FoundChange,
   GatewayUnavailable,
   type PaymentGateway,
+  type PaymentRefunds,
+  type SavedCards,
+  type SetupReport,
   type StripeCredentials,
 } from './payment-port.ts'
 
 /** The largest difference between a callback's time and now, in either direction. Stripe's own default. */
 const toleranceS = 300
+/** A charge has a few refunds. */
+const maxRefunds = 1_000
 /** A delayed payment (such as a bank debit) is decided within two weeks. */
 const watchedAfterExpiryMs = 14 * 24 * 60 * 60 * 1000
 
@@ -96,55 +104,107 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
   }
 }
 
-/** An amount in the smallest unit of its currency, for people: `12.50 eur`. */
-const amountText = (amount: number, currency: string): string => {
-  const { maximumFractionDigits = 2 } = new Intl.NumberFormat('en', {
-    style: 'currency',
+const isIntentId = (id: string): boolean => id.startsWith('pi_')
+
+/** A payment of an automatic top-up; null for any other payment. It is credited once, under the id of its intent. */
+const reportOfIntent = (intent: Stripe.PaymentIntent): InvoiceReport | null => {
+  const { id, currency, status, amount_received, metadata } = intent
+  if (!metadata.topup_id) return null
+  const statuses = { succeeded: 'paid', processing: 'processing' } as const
+  const cents = status === 'succeeded' ? amount_received : 0
+  return {
+    kind: 'invoice',
+    invoiceId: id,
+    depositId: metadata.deposit_id ?? null,
     currency,
-  }).resolvedOptions()
-  return `${(amount / 10 ** maximumFractionDigits).toFixed(maximumFractionDigits)} ${currency}`
+    status: statuses[status as keyof typeof statuses] ?? 'failed',
+    payments: cents > 0 ? [{ paymentId: id, amountMicros: centsToMicros(cents) }] : [],
+  }
 }
 
-/**
- * The state of a dispute, from the sum of its balance transactions, "funds withdrawn and reinstated" as a result of the
- * dispute. If no money moved, the state follows from the status: an inquiry and a prevented dispute took nothing.
- * `adjusted` is the sum if it is neither the disputed amount nor 0, such as after a partial return, or if the amount
- * was taken again after its return. A sum in another currency than the dispute's cannot be compared, except for a full
- * return.
- */
-export const disputeStateOf = ({
-  status,
-  amount,
-  currency,
-  balance_transactions: transactions,
-}: Pick<Stripe.Dispute, 'status' | 'amount' | 'currency' | 'balance_transactions'>): Pick<
-  DisputeReport,
-  'state' | 'adjusted'
-> => {
-  const movements = transactions.filter((transaction) => transaction.amount !== 0)
-  if (movements.length > 0) {
-    const net = movements.reduce((sum, transaction) => sum + transaction.amount, 0)
-    const isComparable = movements.every((transaction) => transaction.currency === currency)
-    const isGivenBack = movements.some((transaction) => transaction.amount > 0)
-    const isUsual = net === 0 || (!isGivenBack && net < 0 && (!isComparable || net === 0 - amount))
-    return {
-      state: net < 0 ? 'withdrawn' : 'reinstated',
-      ...(!isUsual && { adjusted: amountText(net, movements[0]?.currency ?? currency) }),
-    }
+const failureOf = (code: string | null | undefined): TopupFailureReason => {
+  switch (code) {
+    case 'authentication_required':
+    case 'expired_card':
+    case 'card_declined':
+      return code
+    case 'resource_missing':
+    case 'payment_method_unactivated':
+      return 'card_removed'
+    default:
+      return 'payment_failed'
   }
-  if (status.startsWith('warning') || status === 'prevented') return { state: 'inquiry' }
-  return { state: status === 'won' ? 'reinstated' : 'withdrawn' }
 }
+
+const resultOf = (intent: Stripe.PaymentIntent): CardPaymentResult => {
+  if (intent.status === 'succeeded' || intent.status === 'processing')
+    return { paymentId: intent.id, startedAt: isoTime(intent.created * 1000) }
+  // A bank that requires the payer ends the payment here, because the payer is absent.
+  if (intent.status === 'requires_action') return { failed: 'authentication_required' }
+  return { failed: failureOf(intent.last_payment_error?.code) }
+}
+
+/** The card of a setup session. */
+const reportOfSetup = (session: Stripe.Checkout.Session): SetupReport => {
+  const { id, client_reference_id: accountId, customer, setup_intent: setup } = session
+  const method = typeof setup === 'object' ? setup?.payment_method : null
+  const customerReference = idOf(customer)
+  const isSaved = typeof setup === 'object' && setup?.status === 'succeeded'
+  if (!isSaved || customerReference === null || typeof method !== 'object' || !method?.card)
+    return { kind: 'setup', accountId, card: null }
+  const { brand, last4: lastFour } = method.card
+  return {
+    kind: 'setup',
+    accountId,
+    card: { setupId: id, customerReference, methodReference: method.id, brand, lastFour },
+  }
+}
+
+/** The number of decimal places of a currency. */
+const digitsOf = (currency: string): number =>
+  new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+
+/** A balance transaction. Its amounts are in the smallest unit of the currency that Stripe settled. */
+const movementOf = ({ id, amount, currency, fee, created }: Stripe.BalanceTransaction): BalanceMovement => {
+  const unitMicros = 10 ** (6 - digitsOf(currency))
+  return {
+    transactionId: id,
+    currency,
+    amountMicros: amount * unitMicros,
+    feeMicros: fee * unitMicros,
+    at: isoTime(created * 1000),
+  }
+}
+
+/** A field that was requested in full. Null: the refund has none, so it has not moved money in this direction. */
+const isTransaction = (
+  transaction: string | Stripe.BalanceTransaction | null | undefined,
+): transaction is Stripe.BalanceTransaction => typeof transaction === 'object' && transaction !== null
+
+/** The movements of a dispute, in the order of time. An inquiry has none. */
+const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly BalanceMovement[] =>
+  balance_transactions.toSorted((one, other) => one.created - other.created).map(movementOf)
 
 const referenceOf = ({ type, data }: Stripe.Event): string | null => {
   const { id, charge } = data.object as { id?: string; charge?: string | { readonly id: string } | null }
   if (type.startsWith('checkout.session.')) return `session:${id}`
+  if (type.startsWith('payment_intent.')) return `intent:${id}`
   if (type.startsWith('charge.dispute.')) return `dispute:${id}`
   if (type === 'charge.refunded') return `charge:${id}`
   if (type.startsWith('refund.') || type === 'charge.refund.updated')
     return idOf(charge) === null ? null : `charge:${idOf(charge)}`
   return null
 }
+
+const madeRefundOf = ({ id, charge }: Stripe.Refund): MadeRefund => ({
+  providerRefundId: id,
+  reference: `charge:${idOf(charge)}`,
+})
+
+/** Whether Stripe made no refund and would answer a repetition in the same way. */
+const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
+  error instanceof Stripe.errors.StripeInvalidRequestError ||
+  error instanceof Stripe.errors.StripePermissionError
 
 /**
  * Stripe Checkout through the official package. Payments, disputes and refunds are read from the session, the dispute
@@ -153,15 +213,41 @@ const referenceOf = ({ type, data }: Stripe.Event): string | null => {
 export const createStripeGateway = (
   credentials: StripeCredentials,
   send: Send,
-  endpoint?: StripeEndpoint,
+  {
+    endpoint,
+    adaptivePricing = false,
+  }: {
+    readonly endpoint?: StripeEndpoint
+    /** Whether payers may pay in their own currency. The session has the invoiced currency and amount either way. */
+    readonly adaptivePricing?: boolean
+  } = {},
 ): PaymentGateway => {
   const stripe = clientOf(credentials.secretKey, send, endpoint)
 
+  const readIntent = async (intentId: string): Promise<InvoiceReport | null> => {
+    const intent = await orNull(() => stripe.paymentIntents.retrieve(intentId))
+    return intent && reportOfIntent(intent)
+  }
+
   const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
+    if (isIntentId(invoiceId)) return readIntent(invoiceId)
     const session = await orNull(() =>
       stripe.checkout.sessions.retrieve(invoiceId, { expand: ['payment_intent'] }),
     )
     return session && reportOfSession(session)
+  }
+
+  /** A session that pays, or one that saves a card. */
+  const readSession = async (sessionId: string): Promise<InvoiceReport | SetupReport | null> => {
+    const session = await orNull(() =>
+      stripe.checkout.sessions.retrieve(sessionId, { expand: ['payment_intent'] }),
+    )
+    if (session?.mode !== 'setup') return session && reportOfSession(session)
+    // Read separately, because a key for payments alone may not read setup intents.
+    const setup = await orNull(() =>
+      stripe.checkout.sessions.retrieve(sessionId, { expand: ['setup_intent.payment_method'] }),
+    )
+    return setup && reportOfSetup(setup)
   }
 
   const sessionOf = async (intent: string): Promise<Stripe.Checkout.Session | undefined> => {
@@ -171,35 +257,49 @@ export const createStripeGateway = (
     return data[0]
   }
 
-  const readDispute = async (disputeId: string): Promise<DisputeReport | null> => {
+  /** Null: the payment was not made by a session of Farebox. */
+  const depositOfIntent = async (intent: Stripe.Charge['payment_intent']): Promise<string | null> => {
+    const intentId = idOf(intent)
+    if (intentId === null) return null
+    const session = await sessionOf(intentId)
+    return session ? depositIdOf(session) : ((await readIntent(intentId))?.depositId ?? null)
+  }
+
+  const readDispute = async (disputeId: string): Promise<ReversalReport | null> => {
     const dispute = await orNull(() => stripe.disputes.retrieve(disputeId))
-    const intent = idOf(dispute?.payment_intent)
-    if (dispute === null || intent === null) return null
-    const session = await sessionOf(intent)
+    if (dispute === null) return null
     return {
-      kind: 'dispute',
-      disputeId: dispute.id,
-      invoiceId: session?.id ?? null,
-      depositId: depositIdOf(session),
-      currency: dispute.currency,
-      amountMicros: centsToMicros(dispute.amount),
-      ...disputeStateOf(dispute),
+      kind: 'reversals',
+      depositId: await depositOfIntent(dispute.payment_intent),
+      reversals: [{ reason: 'chargeback', reversalId: dispute.id, movements: movementsOf(dispute) }],
     }
   }
 
-  /** The refunded amount of a charge; 0 if its only refund failed. */
-  const readRefunds = async (chargeId: string): Promise<ChangeReport | null> => {
+  /**
+   * The refunds of a charge, each with its own balance transactions. The charge's `amount_refunded` is not used: it is
+   * cumulative and in the payer's currency.
+   */
+  const readRefunds = async (chargeId: string): Promise<ReversalReport | null> => {
     const charge = await orNull(() => stripe.charges.retrieve(chargeId))
-    const intent = idOf(charge?.payment_intent)
-    if (charge === null || intent === null) return null
-    const { id: reference, amount_refunded, currency } = charge
-    const depositId = depositIdOf(await sessionOf(intent))
+    if (charge === null) return null
+    const depositId = await depositOfIntent(charge.payment_intent)
+    const refunds = await callStripe(() =>
+      stripe.refunds
+        .list({
+          charge: chargeId,
+          limit: 100,
+          expand: ['data.balance_transaction', 'data.failure_balance_transaction'],
+        })
+        .autoPagingToArray({ limit: maxRefunds }),
+    )
     return {
-      kind: 'change',
-      change: 'refunded',
-      reference,
+      kind: 'reversals',
       depositId,
-      amount: amountText(amount_refunded, currency),
+      reversals: refunds.map(({ id, balance_transaction, failure_balance_transaction }) => ({
+        reason: 'deposit_refund',
+        reversalId: id,
+        movements: [balance_transaction, failure_balance_transaction].filter(isTransaction).map(movementOf),
+      })),
     }
   }
 
@@ -209,8 +309,12 @@ export const createStripeGateway = (
     try {
       for await (const refund of stripe.refunds.list({ created, limit: 100 })) {
         const charge = idOf(refund.charge)
+        const { id, status, balance_transaction, failure_balance_transaction } = refund
+        const moved = [balance_transaction, failure_balance_transaction]
+          .map(idOf)
+          .filter((one) => one !== null)
         if (charge !== null)
-          changes.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
+          changes.push({ eventId: ['found', id, status, ...moved].join(' '), reference: `charge:${charge}` })
       }
     } catch (error) {
       if (!(error instanceof Stripe.errors.StripePermissionError)) throw error
@@ -218,23 +322,126 @@ export const createStripeGateway = (
     return changes
   }
 
+  /** @param sessionId the session, or the intent of an automatic top-up */
+  const intentOf = async (sessionId: string): Promise<Stripe.PaymentIntent | null> => {
+    if (isIntentId(sessionId)) return orNull(() => stripe.paymentIntents.retrieve(sessionId))
+    const session = await orNull(() =>
+      stripe.checkout.sessions.retrieve(sessionId, { expand: ['payment_intent'] }),
+    )
+    const intent = session?.payment_intent
+    return typeof intent === 'object' ? (intent ?? null) : null
+  }
+
+  const refunds: PaymentRefunds = {
+    find: async ({ paymentId, refundId }) => {
+      const intent = await intentOf(paymentId)
+      if (intent === null) return null
+      const made = await callStripe(() =>
+        stripe.refunds
+          .list({ payment_intent: intent.id, limit: 100 })
+          .autoPagingToArray({ limit: maxRefunds }),
+      )
+      const found = made.find(({ metadata }) => metadata?.refund_id === refundId)
+      return found === undefined ? null : madeRefundOf(found)
+    },
+    create: async ({ paymentId, refundId, amountCents }) => {
+      const intent = await intentOf(paymentId)
+      if (intent === null) return { refused: 'resource_missing' }
+      // The amount is in the currency of the payment.
+      if (intent.currency !== 'usd') return { refused: 'other_currency' }
+      try {
+        const made = await stripe.refunds.create(
+          { payment_intent: intent.id, amount: amountCents, metadata: { refund_id: refundId } },
+          { idempotencyKey: refundId },
+        )
+        return madeRefundOf(made)
+      } catch (error) {
+        if (isRefusal(error)) return { refused: error.code ?? 'invalid_request' }
+        throw unavailable(error)
+      }
+    },
+  }
+
+  const cards: SavedCards = {
+    createPage: ({ accountId, returnUrl }) =>
+      callStripe(async () => {
+        const { url } = await stripe.checkout.sessions.create({
+          mode: 'setup',
+          currency: 'usd',
+          customer_creation: 'always',
+          allowed_payment_method_types: ['card'],
+          client_reference_id: accountId,
+          success_url: returnUrl,
+          cancel_url: returnUrl,
+        })
+        if (!url) throw new GatewayUnavailable('stripe: the session has no page')
+        return url
+      }),
+    find: async ({ topupId, method: { customerReference: customer } }) => {
+      const intents = await callStripe(() =>
+        stripe.paymentIntents.list({ customer, limit: 100 }).autoPagingToArray({ limit: 1_000 }),
+      )
+      const found = intents.find(({ metadata }) => metadata.topup_id === topupId)
+      return found === undefined ? null : resultOf(found)
+    },
+    pay: async ({ topupId, depositId, method, amountCents }) => {
+      try {
+        const intent = await stripe.paymentIntents.create(
+          {
+            amount: amountCents,
+            currency: 'usd',
+            customer: method.customerReference,
+            payment_method: method.methodReference,
+            allowed_payment_method_types: ['card'],
+            off_session: true,
+            confirm: true,
+            metadata: { deposit_id: depositId, topup_id: topupId },
+          },
+          { idempotencyKey: topupId },
+        )
+        return resultOf(intent)
+      } catch (error) {
+        // Any other error, such as a key that another call uses, leaves the result unknown.
+        if (
+          error instanceof Stripe.errors.StripeError &&
+          !(error instanceof Stripe.errors.StripeIdempotencyError) &&
+          [400, 402, 404].includes(error.statusCode ?? 0)
+        )
+          return { failed: failureOf(error.code) }
+        throw unavailable(error)
+      }
+    },
+    remove: async ({ methodReference }) => {
+      try {
+        await stripe.paymentMethods.detach(methodReference)
+      } catch (error) {
+        if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) throw unavailable(error)
+      }
+    },
+  }
+
   return {
     provider: 'stripe',
+    refunds,
+    cards,
     readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
     fetch: (reference) => {
       const [kind, id = ''] = reference.split(':', 2)
       if (kind === 'charge') return readRefunds(id)
-      return kind === 'dispute' ? readDispute(id) : readInvoice(id)
+      if (kind === 'intent') return readIntent(id)
+      return kind === 'dispute' ? readDispute(id) : readSession(id)
     },
     changesSince: (sinceMs) =>
       callStripe(async () => {
         const changes: FoundChange[] = []
         const created = { gte: Math.floor(sinceMs / 1000) }
         for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
-          const { state, adjusted } = disputeStateOf(dispute)
-          if (state === 'inquiry' && adjusted === undefined) continue
-          const eventId = `found ${dispute.id} ${state}${adjusted === undefined ? '' : ` ${adjusted}`}`
-          changes.push({ eventId, reference: `dispute:${dispute.id}` })
+          const moved = movementsOf(dispute).map(({ transactionId }) => transactionId)
+          if (moved.length === 0) continue
+          changes.push({
+            eventId: ['found', dispute.id, ...moved].join(' '),
+            reference: `dispute:${dispute.id}`,
+          })
         }
         return [...changes, ...(await refundsSince(created))]
       }),
@@ -257,6 +464,7 @@ export const createStripeGateway = (
               },
             ],
             allowed_payment_method_types: [route.name as 'card'],
+            adaptive_pricing: { enabled: adaptivePricing },
             ...(route.name === 'wechat_pay'
               ? { payment_method_options: { wechat_pay: { client: 'web' as const } } }
               : {}),

@@ -13,15 +13,21 @@ import type { Gateway } from './plan-record.ts'
 import { createPlanVerifier } from './plan-record.ts'
 import { planUsageRoutes } from './plan-usage-routes.ts'
 import { planRoutes } from './routes.ts'
+import { trafficPages } from './traffic-pages.ts'
+import { startRecordRetention } from './traffic-retention.ts'
+import { trafficRoutes } from './traffic-routes.ts'
 
 // For the list of workers (src/app/worker-list.ts).
 export { trafficSweep } from './meter-traffic.ts'
+export { recordRetention } from './traffic-retention.ts'
 
 export const open = (
   core: ServerCore,
   dependencies: {
     /** The address that clients connect to. */
     readonly gateway: Gateway
+    /** How many days traffic records are retained; 0: not at all. */
+    readonly recordDays: number
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
     readonly refreshTerms: RefreshTerms
@@ -32,7 +38,7 @@ export const open = (
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
   const { scheduler, pool, db, clock, reads } = core
-  const { gateway, catalog, quotes, placeOrder, readBalance } = dependencies
+  const { gateway, recordDays, catalog, quotes, placeOrder, readBalance } = dependencies
   const meter = createMeter(core)
   const verifyPlans = createPlanVerifier(core)
   const planFinder = createPlanFinder({ db, reads, verifyPlans, catalog })
@@ -43,8 +49,15 @@ export const open = (
     routes: [
       ...planRoutes({ ...dependencies, log: core.log, reads, db, verifyPlans, pool, credentials, clock }),
       ...planUsageRoutes({ pool, db, verifyPlans, reads, clock }),
+      ...trafficRoutes({ pool, db, verifyPlans, reads, clock }),
     ],
-    pages: [...planPages({ planFinder, db, reads, catalog, pool, gateway, quotes, placeOrder, readBalance })],
-    workers: [() => startTrafficSweep({ scheduler, meter, clock })],
+    pages: [
+      ...planPages({ planFinder, db, reads, catalog, pool, gateway, quotes, placeOrder, readBalance }),
+      ...trafficPages({ planFinder, pool, recordDays }),
+    ],
+    workers: [
+      () => startTrafficSweep({ scheduler, meter, clock }),
+      () => startRecordRetention({ scheduler, pool, clock, days: recordDays }),
+    ],
   }
 }

@@ -1,5 +1,5 @@
 export { createMeter, type Meter } from './meter-traffic.ts'
-export { backToPlan, type PlanFinder, planCall, planPath } from './plan-pages.ts'
+export { backToPlan, type PlanFinder, planCall, planLeft, planPath } from './plan-pages.ts'
 export {
   connectionOf,
   createFindPlan,

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
+import { type FoundPlan, type PlanStatus, planStatuses, plansAfter } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { numberOf } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
@@ -10,6 +10,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, fieldOf, formOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
 import {
   type AccountVisit,
   accountPage,
@@ -19,7 +20,7 @@ import {
   type PageOutcome,
   refused,
 } from '../../platform/ui/page.ts'
-import { detailsOf, listOf } from '../../platform/ui/table.ts'
+import { detailsOf, idColumn, nameColumn, stateColumn, timeColumn } from '../../platform/ui/table.ts'
 import {
   afterText,
   type BadgeTone,
@@ -33,7 +34,8 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import type { Quotes } from '../catalog/index.ts'
+import { customerColumn, customerLink, customerRefs, withCustomers } from '../accounts/index.ts'
+import { productName, type Quotes } from '../catalog/index.ts'
 import {
   chargeOf,
   noQuote,
@@ -41,6 +43,7 @@ import {
   type PlaceOrder,
   payerOf,
   payPart,
+  productSearch,
   quotedView,
   quoteForm,
   quoteOrProblems,
@@ -57,15 +60,16 @@ const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
   expired: 'off',
 }
 
-const planState = (plan: FoundPlan, nowMs: number): Html => {
+const planBadge = (plan: FoundPlan, nowMs: number): readonly [string, BadgeTone] => {
   const status = planStatus(plan, nowMs)
-  return status === 'active' && plan.lowSince !== null
-    ? stateText('low', 'warn')
-    : stateText(status, planBadges[status])
+  return status === 'active' && plan.lowSince !== null ? ['low', 'warn'] : [status, planBadges[status]]
 }
 
+const leftBytesOf = ({ totalBytes, usedBytes }: FoundPlan): number | null =>
+  totalBytes === null ? null : Math.max(0, totalBytes - usedBytes)
+
 /** The remaining bytes of a plan, as a figure and as a bar. */
-const leftOf = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
+export const planLeft = ({ totalBytes: total, usedBytes: used, speedUnits: speed }: FoundPlan): Html => {
   if (total === null) return html`${speed ?? 0} units of speed`
   const leftBytes = Math.max(0, total - used)
   return html`${bytesText(leftBytes)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${leftBytes}" aria-label="left of the plan"></meter>`
@@ -83,7 +87,7 @@ export const backToPlan = ({ planId }: VerifiedPlan): Html =>
 type PlanReads = {
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
-  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+  readonly catalog: { current(): Pick<Catalog, 'products' | 'resolve'> }
 }
 
 /** Finds the plan of a page, and its name. */
@@ -110,10 +114,12 @@ const shownOrders = 3
 
 /** The orders of a plan, newest first. A plan that is topped up for a year has many. */
 const ordersOf = (ids: readonly string[]): Html => {
-  const links = ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)
+  const links = ids.map((id) => html`<p>${idText(id, `/console/orders/${id}`)}</p>`)
   const earlierLinks = links.slice(shownOrders)
   return html`${links.slice(0, shownOrders)}${earlierLinks.length === 0 ? nothing : html`<details><summary>${earlierLinks.length} earlier</summary>${earlierLinks}</details>`}`
 }
+
+const customerIdOf = ({ customerId }: FoundPlan): string | null => customerId
 
 /** The plans of an account: their usage, labels and top-ups. */
 export const planPages = ({
@@ -168,7 +174,7 @@ export const planPages = ({
     } as const
     return quotedView(visit, problems, {
       ...view,
-      body: html`<p>Left: ${leftOf(plan)}</p>
+      body: html`<p>Left: ${planLeft(plan)}</p>
 ${quoteForm({
   action: planPath(plan.planId, '/top-up'),
   fields: fieldOf(quantityField, { ...visit.form, problems }),
@@ -221,48 +227,61 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
   }
 
   return [
-    accountPage({
+    listPage(accountPage, {
       path: '/console/plans',
       name: 'showPlans',
       summary: 'The plans of the account',
-      nav: { label: 'Plans' },
-      show: async (visit) => {
-        const { account, nowMs } = visit
+      title: 'Plans',
+      actions: buttonLink('/console/catalogue', 'Buy proxies', 'first'),
+      filters: { status: { label: 'State', choices: labelled(planStatuses, { depleted: 'used up' }) } },
+      caption: 'Plans',
+      search: 'Product, label or id',
+      orderedBy: 'Started',
+      file: 'plans',
+      load: async ({ account, nowMs }, { search, ...page }) => {
         await reads.settled(account.accountId)
-        return {
-          title: 'Plans',
-          body: await listOf(visit, {
-            caption: 'Plans, newest first',
-            load: (page) => plansAfter(db, wholeAccount(account.accountId), page),
-            keyOf: ({ startedAt, planId }) => afterText(startedAt, planId),
-            empty: 'There are no plans yet. Order a gateway product to get one.',
-            columns: [
-              {
-                title: 'Plan',
-                head: true,
-                cell: (plan) =>
-                  html`<a href="${planPath(plan.planId)}">${catalog.current().resolve(plan.productId)?.name ?? plan.productId}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.planId)}`,
-              },
-              { title: 'State', cell: (plan) => planState(plan, nowMs) },
-              { title: 'Left', number: true, cell: leftOf },
-              { title: 'Used', number: true, cell: ({ usedBytes }) => bytesText(usedBytes) },
-              { title: 'Started', cell: ({ startedAt }) => timeText(startedAt) },
-              { title: 'Expires', cell: ({ expiresAt }) => timeText(expiresAt) },
-            ],
-          }),
-          cliEquivalents: ['curl $API/plans -H "X-API-Key: $KEY"'],
-        }
+        const plans = await plansAfter(
+          db,
+          wholeAccount(account.accountId),
+          { ...page, search: productSearch(catalog, search) },
+          nowMs,
+        )
+        return withCustomers(pool, account.accountId, plans, customerIdOf)
       },
+      keyOf: ({ startedAt, planId }) => afterText(startedAt, planId),
+      columns: ({ account, nowMs }) => [
+        nameColumn('Plan', ({ planId, productId, label }) => ({
+          text: productName(catalog, productId),
+          href: planPath(planId),
+          note: label,
+        })),
+        stateColumn('State', (plan) => planBadge(plan, nowMs)),
+        { title: 'Left', number: true, place: 'lead', value: leftBytesOf, cell: planLeft },
+        {
+          title: 'Used',
+          number: true,
+          value: ({ usedBytes }) => usedBytes,
+          cell: ({ usedBytes }) => bytesText(usedBytes),
+        },
+        ...(account.reseller ? [customerColumn(customerIdOf)] : []),
+        timeColumn('Started', ({ startedAt }) => startedAt, { place: 'minor' }),
+        timeColumn('Expires', ({ expiresAt }) => expiresAt),
+        idColumn('Plan id', ({ planId }) => planId),
+      ],
+      empty: html`<p>You have no plans yet. Residential, mobile and datacenter traffic comes as a plan.</p><p>${buttonLink('/console/catalogue', 'Buy a plan', 'first')}</p>`,
+      cliEquivalents: () => ['curl $API/plans -H "X-API-Key: $KEY"'],
     }),
     accountPage({
       path: '/console/plans/{id}',
       name: 'showPlan',
+      crumb: 'Plan',
       summary: 'One plan with its usage',
       show: async (visit) => {
         const plan = await planOf(visit)
         const { nowMs, query, form } = visit
         const { planId } = plan
         const usage = await usageOf(pool, { planId, spanText: query.get('usage'), nowMs })
+        const customers = await customerRefs(pool, visit.account.accountId, [plan.customerId])
         const labelField = {
           name: 'label',
           label: 'Label',
@@ -272,18 +291,21 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
         }
         return {
           title: nameOf(plan),
-          actions: html`${buttonLink(planPath(planId, '/lines'), 'Lines', 'first')}${buttonLink(planPath(planId, '/whitelist'), 'Whitelist')}${
+          actions: html`${buttonLink(planPath(planId, '/lines'), 'Proxy lines', 'first')}${buttonLink(planPath(planId, '/whitelist'), 'Whitelist')}${buttonLink(planPath(planId, '/traffic'), 'Traffic')}${
             productOf(plan)?.renewal === 'topup'
               ? buttonLink(planPath(planId, '/top-up'), 'Top up')
               : buttonLink(`/console/catalogue/${plan.productId}`, 'Buy another')
           }`,
           body: html`${detailsOf([
-            ['State', planState(plan, nowMs)],
+            ['State', stateText(...planBadge(plan, nowMs))],
             ['Plan', idText(planId)],
             ['Product', productOf(plan)?.name ?? plan.productId],
-            ['Customer', plan.customerId && idText(plan.customerId)],
-            ['Left', leftOf(plan)],
-            ['Used', bytesText(plan.usedBytes)],
+            ['Customer', plan.customerId && customerLink(plan.customerId, customers.get(plan.customerId))],
+            ['Left', planLeft(plan)],
+            [
+              'Used',
+              html`${bytesText(plan.usedBytes)} <small><a href="${planPath(planId, '/traffic')}">What used it</a></small>`,
+            ],
             ['Started', timeText(plan.startedAt)],
             ['Expires', timeText(plan.expiresAt)],
             [

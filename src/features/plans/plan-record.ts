@@ -43,7 +43,7 @@ export const createFindPlan =
   }
 
 const instant = z.string().meta({ format: 'date-time' })
-const gigabytes = z.number().meta({ description: '1 GB is 1,000,000,000 bytes.' })
+const gigabytes = z.number().meta({ description: 'Traffic in GB. 1 GB is 1,000,000,000 bytes.' })
 
 /** A plan that proxy lines are generated from (research: proxies, 2.1). */
 export const PlanRecord = z
@@ -51,36 +51,37 @@ export const PlanRecord = z
     planId: z.string(),
     product: z.string(),
     productId: z.string(),
-    label: z.string().meta({ description: "The reseller's own label for its customer; empty when unset." }),
+    label: z.string().meta({ description: "The account's own label of the plan. An empty text: no label." }),
     customerId: customerIdField,
     customer: customerField,
     status: z.enum(planStatuses),
     shape: z.enum(['gateway_gb', 'gateway_time']),
     renewal: z.enum(['topup', 'repurchase']),
-    dataGbTotal: gigabytes.nullable().meta({ description: 'Null for a time-based plan.' }),
+    dataGbTotal: gigabytes.nullable().meta({
+      description: 'The total traffic in GB (1 GB is 1,000,000,000 bytes). Null: a time-based plan.',
+    }),
     dataGbUsed: gigabytes,
     dataGbRemaining: gigabytes.nullable(),
     bytesUsed: z.int(),
-    thresholdPct: z.int().meta({ description: 'The plan counts as low from this share of its total on.' }),
+    thresholdPct: z.int().meta({ description: 'The percentage of the total traffic that counts as low.' }),
     lowTrafficSince: instant.nullable().meta({
       description:
-        'Since when this share of the total or less is left; null while more is left, and for a time-based plan.',
+        'The time when the remaining traffic fell to `thresholdPct` or less. Null: more traffic remains, or the plan is time-based.',
     }),
     speedUnits: z
       .int()
       .nullable()
-      .meta({ description: 'Units of speed; null for a plan that is charged by traffic.' }),
+      .meta({ description: 'The number of speed units. Null: the plan is charged by traffic.' }),
     startedAt: instant,
     expiresAt: instant.nullable(),
-    orderIds: z.array(z.string()).meta({ description: 'The last 50 orders, newest first.' }),
+    orderIds: z.array(z.string()).meta({ description: 'The ids of the last 50 orders, newest first.' }),
     connection: z.object({
       host: z.string(),
       ports: z.object({
         http: z.int(),
-        https: z
-          .int()
-          .nullable()
-          .meta({ description: 'A proxy over TLS answers here; null: this service has none.' }),
+        https: z.int().nullable().meta({
+          description: 'The port for a TLS connection to the proxy. Null: the service has no TLS port.',
+        }),
         socks5: z.int(),
       }),
       username: z.string(),
@@ -89,11 +90,13 @@ export const PlanRecord = z
     generate: z.object({
       maxCount: z.int(),
       targeting: z.array(z.string()),
-      stickyMaxMinutes: z
-        .int()
-        .meta({ description: 'A session uses the same exit for at most this many minutes.' }),
+      stickyMaxMinutes: z.int().meta({
+        description: 'The maximum session length in minutes. A session uses the same exit for this time.',
+      }),
     }),
-    whitelistCount: z.int().meta({ description: 'Addresses and networks that need no credentials.' }),
+    whitelistCount: z
+      .int()
+      .meta({ description: 'The number of addresses and networks that connect without credentials.' }),
   })
   .meta({ id: 'Plan' })
 export type PlanRecord = z.infer<typeof PlanRecord>

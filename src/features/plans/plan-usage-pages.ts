@@ -52,8 +52,13 @@ export const usageOf = async (
   // Whole buckets, including the current one.
   const toMs = (Math.floor(nowMs / stepMs) + 1) * stepMs
   const range = { fromMs: toMs - ms, toMs }
-  const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })
+  const rangeBefore = { fromMs: range.fromMs - ms, toMs: range.fromMs }
+  const [usage, usageBefore] = await Promise.all([
+    readUsage(pool, planId, range, { bucket, hosts: shownHosts }),
+    readUsage(pool, planId, rangeBefore, { bucket, hosts: 0 }),
+  ])
   const buckets = withEmptyBuckets(usage.buckets, { ...range, stepMs })
+  const bucketsBefore = withEmptyBuckets(usageBefore.buckets, { ...rangeBefore, stepMs })
   const nameOf = ({ ts }: UsageBucket): string =>
     bucket === 'hour' ? `${ts.slice(5, 10)} ${ts.slice(11, 16)}` : ts.slice(0, 10)
   const sum = (pick: (each: UsageBucket) => number): number =>
@@ -77,22 +82,21 @@ ${
   activeBuckets.length === 0
     ? html`<div class="empty"><p>There was no traffic in this time.</p></div>`
     : html`<h3>Traffic by ${bucket}</h3>
-${plotOf(
-  `Traffic by ${bucket}`,
-  buckets.map((each) => ({ label: nameOf(each), value: bytes(each), text: bytesText(bytes(each)) })),
-)}
+${plotOf({
+  title: `Traffic by ${bucket}`,
+  bars: buckets.map((each) => ({ label: nameOf(each), value: bytes(each) })),
+  write: bytesText,
+  before: { label: 'the period before', values: bucketsBefore.map(bytes) },
+})}
 ${
   failures === 0
     ? nothing
     : html`<h3>Failures by ${bucket}</h3>
-${plotOf(
-  `Failures by ${bucket}`,
-  buckets.map((each) => ({
-    label: nameOf(each),
-    value: each.failures,
-    text: countText(each.failures, 'failure'),
-  })),
-)}`
+${plotOf({
+  title: `Failures by ${bucket}`,
+  bars: buckets.map((each) => ({ label: nameOf(each), value: each.failures })),
+  write: String,
+})}`
 }
 <details><summary>Show as table</summary>
 ${tableOf({

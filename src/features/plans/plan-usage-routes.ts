@@ -7,7 +7,8 @@ import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { FindPlanDependencies } from './plan-record.ts'
 import { createFindPlan } from './plan-record.ts'
-import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './traffic-usage.ts'
+import type { Range } from './traffic-records.ts'
+import { type Bucket, buckets, readUsage, setCountsHosts } from './traffic-usage.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -31,21 +32,23 @@ const PlanUsage = z
     buckets: z
       .array(
         z.object({
-          ts: instant.meta({ description: 'When the hour or the day (UTC) begins.' }),
-          bytesUp: z.int().meta({ description: 'From the client to its targets.' }),
+          ts: instant.meta({ description: 'The start of the hour or day, in UTC.' }),
+          bytesUp: z.int().meta({ description: 'The number of bytes from the client to its targets.' }),
           bytesDown: z.int(),
           connections: z.int(),
           failures: z.int(),
         }),
       )
-      .meta({ description: 'Buckets with traffic or connections, oldest first.' }),
-    failures: z
-      .array(z.object({ reason: z.string(), count: z.int(), howToFix: z.string() }))
-      .meta({ description: 'By the reason in X-Proxy-Error, the most frequent first.' }),
+      .meta({ description: 'The hours or days with traffic or connections, oldest first.' }),
+    failures: z.array(z.object({ reason: z.string(), count: z.int(), howToFix: z.string() })).meta({
+      description: 'The number of failures by the reason in `X-Proxy-Error`, the most frequent reason first.',
+    }),
     hosts: z
       .array(z.object({ host: z.string(), bytes: z.int(), connections: z.int() }))
       .meta({ description: `The ${shownHosts} hosts with the most traffic, over whole days (UTC).` }),
-    countsHosts: z.boolean().meta({ description: 'Whether hosts are counted; PATCH turns it off.' }),
+    countsHosts: z
+      .boolean()
+      .meta({ description: 'True: the gateway counts the hosts of this plan. PATCH changes the setting.' }),
   })
   .meta({ id: 'PlanUsage' })
 
@@ -118,9 +121,9 @@ export const planUsageRoutes = (
       method: 'GET',
       path: '/api/v1/plans/{id}/usage',
       operationId: 'getPlanUsage',
-      summary: "Read a plan's usage",
+      summary: 'Read the usage of a plan',
       description:
-        'Traffic, connections and failures of the lines of a plan, as the gateway counted them. The last seconds may be missing. The plan has the charged bytes.',
+        "The traffic, connections and failures of a plan's proxy lines, as the gateway counted them. The last seconds can be missing. The charged bytes are in the plan (`bytesUsed`).",
       tag: 'Plans',
       access: 'buy',
       writes: false,
@@ -128,11 +131,11 @@ export const planUsageRoutes = (
       params,
       examples,
       query: z.object({
-        bucket: wordQuery(buckets, 'The length of a bucket; an hour when left out.').optional(),
-        from: instantQuery('From this instant or day (UTC) on.').optional(),
-        to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
+        bucket: wordQuery(buckets, 'The length of a period: an hour or a day. Default: an hour.').optional(),
+        from: instantQuery('Only usage at or after this instant or day (UTC).').optional(),
+        to: instantQuery('Only usage before this instant or day (UTC). Default: until now.').optional(),
       }),
-      responses: { 200: { description: 'The usage.', body: PlanUsage, example } },
+      responses: { 200: { description: 'The usage of the plan.', body: PlanUsage, example } },
       errors: ['not_found', 'invalid_parameter'],
       handler: async ({ scope, params: { id }, query, after }) => {
         const { bucket = 'hour' } = query
@@ -144,9 +147,9 @@ export const planUsageRoutes = (
       method: 'PATCH',
       path: '/api/v1/plans/{id}/usage',
       operationId: 'updatePlanUsage',
-      summary: 'Choose whether hosts are counted',
+      summary: 'Set the counting of hosts',
       description:
-        'With countsHosts false the gateway stops counting the hosts of this plan, and the counted hosts are deleted.',
+        'With `countsHosts` false, the gateway stops counting the hosts of this plan, and the existing counts are deleted.',
       tag: 'Plans',
       access: 'buy',
       writes: true,

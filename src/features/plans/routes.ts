@@ -153,7 +153,7 @@ export const planRoutes = (
       path: '/api/v1/plans/{id}',
       operationId: 'getPlan',
       summary: 'Read a plan',
-      description: 'What is left of a plan, and the credentials of its lines.',
+      description: 'The remaining traffic of a plan, and the credentials of its proxy lines.',
       tag: 'Plans',
       access: 'buy',
       writes: false,
@@ -172,7 +172,8 @@ export const planRoutes = (
       path: '/api/v1/plans/{id}',
       operationId: 'updatePlan',
       summary: 'Label a plan',
-      description: "Sets the account's own label, such as a customer's name. The empty text takes it away.",
+      description:
+        "Sets the account's own label of the plan, such as a customer's name. An empty text removes the label.",
       tag: 'Plans',
       access: 'buy',
       writes: true,
@@ -195,7 +196,7 @@ export const planRoutes = (
       operationId: 'topUpPlan',
       summary: 'Top up a plan',
       description:
-        "Adds units to a plan of a `topup` product. The same as ordering the product again, with the plan in the answer. A plan that is held for a reseller's customer is topped up with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost.",
+        "Adds units to a plan of a `topup` product. This is the same as ordering the product again, but the answer has the plan. To top up the plan of a reseller's customer, send `X-Reseller-Customer-Id`: the customer's credit pays the price and your wallet pays your cost.",
       tag: 'Plans',
       access: 'buy',
       writes: true,

@@ -1,13 +1,15 @@
-import { type FoundPlan, findPlan, listPlans, type PlanStatus } from '../../../projections/plans.ts'
-import { type AccountId, newId } from '../../kernel/ids.ts'
+import { type FoundPlan, findPlan, isPlan, listPlans, type PlanStatus } from '../../../projections/plans.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
-import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
-import { CliRefusal, fields, notFound } from '../../platform/cli/output.ts'
+import { CliRefusal, fields, notFound, table } from '../../platform/cli/output.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
-import type { meterInput } from './commands.ts'
+import type { meterInput, requestsInput, trafficInput } from './commands.ts'
 import { createMeter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
+import { hourRange, readRequests, readTraffic } from './traffic-records.ts'
 
 const factsOf = async (
   { pool, clock }: CliContext,
@@ -75,5 +77,72 @@ export const meter = async (context: CliContext, { plan, bytes, report }: InputO
   return {
     json: { planId: plan, usedBytes, remainingBytes },
     text: fields({ plan, 'used bytes': usedBytes, 'remaining bytes': remainingBytes }),
+  }
+}
+
+const requirePlan = async ({ db }: CliContext, plan: PlanId): Promise<void> => {
+  await requireReadTable(db, 'read.plans')
+  if (!(await isPlan(db, plan))) throw notFound(`no plan has the id ${plan}; "plans list" shows them`)
+}
+
+export const requests = async (context: CliContext, input: InputOf<typeof requestsInput>) => {
+  const { plan, request, limit, ...filter } = input
+  await requirePlan(context, plan)
+  const rows = await readRequests(
+    context.pool,
+    plan,
+    { ...filter, requestId: request },
+    { after: null, limit },
+  )
+  return {
+    json: { planId: plan, requests: rows },
+    text: table(
+      rows,
+      {
+        'ended at': 'endedAt',
+        protocol: 'protocol',
+        target: ({ host, port }) => (host === null ? null : port === null ? host : `${host}:${port}`),
+        exit: 'country',
+        up: ({ bytesUp }) => String(bytesUp),
+        down: ({ bytesDown }) => String(bytesDown),
+        ms: ({ durationMs }) => String(durationMs),
+        reason: 'reason',
+        request: 'requestId',
+      },
+      'no requests are recorded',
+    ),
+  }
+}
+
+const hourMs = 3_600_000
+
+export const traffic = async (context: CliContext, { plan, by, hours }: InputOf<typeof trafficInput>) => {
+  await requirePlan(context, plan)
+  const toMs = context.clock()
+  const range = hourRange({ fromMs: toMs - (hours - 1) * hourMs, toMs })
+  const report = await readTraffic(context.pool, plan, range, by)
+  const { groups, otherGroups, merged, unrecordedBytes, meteredBytes } = report
+  const bytesOf = (sum: typeof merged): number => sum.bytesUp + sum.bytesDown
+  const rows = [
+    ...groups.map((group) => ({ name: group.value ?? '-', bytes: bytesOf(group), ...group })),
+    { name: '(all others)', bytes: bytesOf(otherGroups), ...otherGroups },
+    { name: '(recorded without details)', bytes: bytesOf(merged), ...merged },
+    { name: '(in progress or not recorded)', bytes: unrecordedBytes, requests: null, failures: null },
+    { name: '(metered)', bytes: meteredBytes, requests: null, failures: null },
+  ]
+  return {
+    json: {
+      planId: plan,
+      groupBy: by,
+      from: isoTime(range.fromMs),
+      to: isoTime(range.toMs),
+      ...report,
+    },
+    text: table(rows, {
+      [by]: ({ name }) => name,
+      bytes: ({ bytes }) => String(bytes),
+      requests: (row) => (row.requests === null ? null : String(row.requests)),
+      failures: (row) => (row.failures === null ? null : String(row.failures)),
+    }),
   }
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Alarms } from '../../domain/plans/decide.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, isoHour } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import { logChannel, workAnnouncement } from '../../platform/eventstore/postgres/announcements.ts'
@@ -16,6 +16,8 @@ export type TrafficBatch = {
    */
   readonly sequence: number
   readonly traffic: ReadonlyMap<PlanId, number>
+  /** The hour of the bytes (ISO 8601), for `traffic.metered_hours`. Default: the current hour. */
+  readonly hour?: string
 }
 
 /** A counter that is due, and since when it is ahead of the log (ISO 8601). */
@@ -80,7 +82,7 @@ export const createTrafficCounters = (pool: pg.Pool) => {
      * for any number of plans. Rows are locked in the order of their keys, so that reporters cannot deadlock.
      */
     add: async (
-      { reporter, sequence, traffic }: TrafficBatch,
+      { reporter, sequence, traffic, hour }: TrafficBatch,
       nowMs: number,
     ): Promise<readonly { planId: PlanId; usedBytes: number; alarmed: boolean }[] | null> => {
       const announces = performance.now() - announcedMs > announceEveryMs
@@ -106,10 +108,22 @@ export const createTrafficCounters = (pool: pg.Pool) => {
                  counted_since = coalesce(counter.counted_since, $3::timestamptz)
             from locked where counter.plan_id = locked.plan_id
           returning counter.plan_id, counter.used_bytes,
-                    coalesce(counter.used_bytes >= counter.alarm_bytes, false) as alarmed)
+                    coalesce(counter.used_bytes >= counter.alarm_bytes, false) as alarmed),
+        hours as (
+          insert into traffic.metered_hours as known (plan_id, hour, bytes)
+          select plan_id, $7::timestamptz, bytes from locked order by plan_id
+          on conflict (plan_id, hour) do update set bytes = known.bytes + excluded.bytes)
         select counted.*, case when alarmed or $6::boolean then pg_notify('${logChannel}', '${workAnnouncement}') end
           from taken left join counted on true`,
-        values: [reporter, sequence, iso(nowMs), [...traffic.keys()], [...traffic.values()], announces],
+        values: [
+          reporter,
+          sequence,
+          iso(nowMs),
+          [...traffic.keys()],
+          [...traffic.values()],
+          announces,
+          hour ?? isoHour(nowMs),
+        ],
       })
       if (announces) announcedMs = performance.now()
       if (rows.length === 0) return null

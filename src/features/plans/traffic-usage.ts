@@ -1,11 +1,9 @@
 import type pg from 'pg'
 import { remedyOf } from '../../domain/exits/connection-failures.ts'
+import { type Range, removeHosts } from './traffic-records.ts'
 
 export const buckets = ['hour', 'day'] as const
 export type Bucket = (typeof buckets)[number]
-
-/** From the first instant (inclusive) to the second one (exclusive). */
-export type Range = { readonly fromMs: number; readonly toMs: number }
 
 export type UsageBucket = {
   readonly ts: string
@@ -111,6 +109,7 @@ export const setCountsHosts = async (pool: pg.Pool, planId: string, counts: bool
     [planId],
   )
   await pool.query('delete from work.plan_hosts where plan_id = $1::text', [planId])
+  await removeHosts(pool, planId)
 }
 
 export type PlanUsage = {

@@ -17,7 +17,9 @@ import { maxComment, type ReplaceAddress } from './replace-address.ts'
 const CheckRecord = z
   .object({
     success: z.boolean(),
-    exitIp: z.string().nullable().meta({ description: 'The address that the target saw; null: none.' }),
+    exitIp: z.string().nullable().meta({
+      description: 'The client address that the target received. Null: the target received no address.',
+    }),
     elapsedMs: z.int(),
     checkedAt: z.string().meta({ format: 'date-time' }),
     message: z.string(),
@@ -40,7 +42,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
     operationId: 'checkProxy',
     summary: 'Check a rented address',
     description:
-      'Sends one request through the address, with its own credentials, to a target of the service, and returns the result within ten seconds. `success` is true when the request went out from the address, or, of a mobile line, from any. Five checks a minute.',
+      'Sends one request through the address to a target of the service, with the credentials of the address, and returns the result within ten seconds. `success` is true if the exit address of the request was this address. For a mobile line, any exit address is a success. The limit is five checks a minute.',
     tag: 'Proxies',
     access: 'buy',
     writes: false,
@@ -48,7 +50,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
     params: z.object({ id: z.string() }),
     examples: { params: { id: proxyExample.proxyId } },
     limit: checks.limit,
-    responses: { 200: { description: 'The result.', body: CheckRecord, example: checkExample } },
+    responses: { 200: { description: 'The result of the check.', body: CheckRecord, example: checkExample } },
     errors: ['not_found', 'rental_ended', 'check_not_available'],
     handler: async ({ scope, params: { id }, after }) => ({
       status: 200,
@@ -60,7 +62,7 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
 const Replacement = z.strictObject({
   reason: z.enum(replaceReasons),
   comment: z.string().min(1).max(maxComment).refine(isStorable, { error: storableText }).optional().meta({
-    description: 'For the operator; required with the reason `custom`.',
+    description: 'A reason for the operator. Required with the reason `custom`.',
   }),
 })
 
@@ -82,7 +84,7 @@ export const proxyReplaceRoutes = (dependencies: {
       operationId: 'replaceProxy',
       summary: 'Replace a rented address',
       description:
-        'Gives the rental another free address of the same product and country, and of the same carrier and service. Its id, credentials and end stay; the former address stops at once. `change_network` takes one outside of the /24 (IPv6: /64) of the former. A rental is replaced once in 24 hours and three times in 30 days. With an `Idempotency-Key` a request that is sent again replaces nothing more.',
+        'Gives the rental another free address of the same product, country, carrier and service. The id, the credentials and the end of the rental do not change. The former address stops working at once. `change_network` selects an address outside of the former /24 network (IPv6: /64). A rental can be replaced once in 24 hours and three times in 30 days. With an `Idempotency-Key`, a retry replaces nothing more.',
       tag: 'Proxies',
       access: 'buy',
       writes: true,
@@ -188,9 +190,9 @@ export const proxyRotateRoutes = (dependencies: {
       method: 'GET',
       path: rotatePath,
       operationId: 'rotateProxy',
-      summary: 'Give a mobile line another exit',
+      summary: 'Change the exit of a mobile line',
       description:
-        'The `rotateUrl` of a rented mobile line that rotates by link. New connections go out through the next live exit of its carrier within a second; those that are open stay. Once in ten seconds.',
+        'The `rotateUrl` of a rented mobile line with rotation by link. New connections use the next live exit of its carrier within a second. Open connections do not change. The limit is one request in ten seconds.',
       tag: 'Proxies',
       access: 'public',
       writes: false,

@@ -15,18 +15,11 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import {
-  choicesOf,
-  type FormInput,
-  fieldOf,
-  formOf,
-  keyField,
-  postButton,
-  problemsIn,
-  textAreaOf,
-} from '../../platform/ui/form.ts'
+import { fieldOf, keyField, postButton } from '../../platform/ui/form.ts'
+import { formPage, pageForm, radioField, textAreaField } from '../../platform/ui/form-page.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
 import {
   type AccountVisit,
   accountPage,
@@ -36,18 +29,19 @@ import {
   refusedBy,
 } from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
-import { detailsOf, type Filter, filterQuery, listOf, tableOf } from '../../platform/ui/table.ts'
 import {
-  afterText,
-  type BadgeTone,
-  buttonLink,
-  idText,
-  oneOf,
-  queryText,
-  stateText,
-  timeText,
-} from '../../platform/ui/text.ts'
+  detailsOf,
+  idColumn,
+  nameColumn,
+  stateColumn,
+  tableOf,
+  textColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
+import { afterText, type BadgeTone, buttonLink, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { customerColumn, customerLink } from '../accounts/index.ts'
+import { productName } from '../catalog/index.ts'
 import { rotateNow } from './action-routes.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
 import type { FindProxy, ProxyRecords } from './own-rentals.ts'
@@ -107,7 +101,6 @@ export const addressPages = ({
   readonly proxyChecks: ProxyChecks
   readonly replaceAddress: ReplaceAddress
 }): readonly ConsolePage[] => {
-  const productName = (id: string): string => catalog.current().resolve(id)?.name ?? id
   const ownRow = (visit: AccountVisit) => ownRowOf(findOwnProxy, visit)
 
   /** The record of the rental of the path, in the renter's view. @throws not_found */
@@ -157,7 +150,7 @@ ${showsSecrets ? html`<h2>Credentials</h2><code class="secret">${proxyLine(proxy
 ${detailsOf([
   ['State', addressState(proxy.status)],
   ['Rental', idText(proxy.proxyId)],
-  ['Product', productName(proxy.productId)],
+  ['Product', productName(catalog, proxy.productId)],
   ['Location', locationText(proxy)],
   ['Network', asn && `AS${asn}${asnOrg === null ? '' : ` ${asnOrg}`}`],
   ['Carrier', proxy.carrier],
@@ -173,8 +166,15 @@ ${detailsOf([
     'Ports',
     `HTTP ${ports.http}, ${ports.https === null ? '' : `HTTPS ${ports.https}, `}SOCKS5 ${ports.socks5}`,
   ],
-  ['Order', html`<a href="/console/orders/${orderId}">${idText(orderId)}</a>`],
-  ['Customer', account.reseller ? (proxy.customer ?? proxy.customerId ?? 'yourself') : null],
+  ['Order', idText(orderId, `/console/orders/${orderId}`)],
+  [
+    'Customer',
+    account.reseller
+      ? proxy.customerId === null
+        ? 'yourself'
+        : customerLink(proxy.customerId, proxy.customer)
+      : null,
+  ],
   ['Since', timeText(proxy.createdAt)],
   ['Expires', timeText(proxy.expiresAt)],
 ])}
@@ -216,93 +216,53 @@ ${await historyOf(proxy)}`,
     return goTo(`${root}/${proxyId}`, 'New connections use another exit.')
   }
 
-  const replace = async (visit: AccountVisit, typed: FormInput) => {
-    const reason = oneOf(replaceReasons, typed.text('reason'))
-    const comment = typed.text('comment')
-    const problems = problemsIn({
-      reason: reason === undefined && 'Choose a reason.',
-      comment:
-        comment.length > maxComment || !isStorable(comment)
-          ? `A comment has at most ${maxComment} characters.`
-          : reason === 'custom' && comment === '' && 'Describe the problem.',
-    })
-    if (reason === undefined || problems) return refused(problems ?? {})
-    try {
-      const { rental } = await replaceAddress(
-        {
-          scope: wholeAccount(visit.account.accountId),
-          proxyId: visit.params.id ?? '',
-          reason,
-          comment: comment || undefined,
-          idempotencyKey: typed.key,
-        },
-        visit.cause,
-        null,
-      )
-      return goTo(`${root}/${rental.proxyId}`, `The new address of the rental is ${rental.ip}.`)
-    } catch (error) {
-      return refusedBy(error)
-    }
-  }
-
   return [
-    accountPage({
+    listPage(accountPage, {
       path: '/console/addresses',
       name: 'showAddresses',
       summary: 'The dedicated addresses of the account',
-      nav: { label: 'Addresses' },
-      show: async (visit) => {
-        const { account, query, nowMs } = visit
-        const status = oneOf([...proxyStatuses, 'running'] as const, query.get('status'))
-        const family = oneOf(families, query.get('family'))
-        const typedCountry = (query.get('country') ?? '').trim().toUpperCase()
-        const country = isCountry(typedCountry) ? typedCountry : undefined
-        const filters: readonly Filter[] = [
-          { name: 'status', label: 'State', value: status, choices: ['running', ...proxyStatuses] },
-          { name: 'family', label: 'Family', value: family, choices: families },
-          { name: 'country', label: 'Country', value: country, hint: 'such as USA' },
-        ]
-        await reads.settled(account.accountId)
-        return {
-          title: 'Addresses',
-          body: await listOf<ProxyRecord>(visit, {
-            caption: 'Dedicated addresses, newest first',
-            filters,
-            load: async (page) => {
-              const filter = { status, family, country }
-              const rows = await proxiesAfter(db, wholeAccount(account.accountId), filter, page, nowMs)
-              return proxyRecords(account.accountId, rows)
-            },
-            keyOf: ({ createdAt, proxyId }) => afterText(createdAt, proxyId),
-            empty: 'There are no addresses yet. Order a dedicated product to get some.',
-            columns: [
-              {
-                title: 'Address',
-                head: true,
-                cell: ({ proxyId, ip, label }) =>
-                  html`<a href="${root}/${proxyId}">${ip}</a>${label === '' ? null : html`<br><small>${label}</small>`}`,
-              },
-              { title: 'Product', cell: ({ productId }) => productName(productId) },
-              { title: 'Location', cell: locationText },
-              { title: 'State', cell: ({ status: each }) => addressState(each) },
-              ...(account.reseller
-                ? [
-                    {
-                      title: 'Customer',
-                      cell: ({ customer, customerId }: ProxyRecord) => customer ?? customerId ?? 'yourself',
-                    },
-                  ]
-                : []),
-              { title: 'Since', cell: ({ createdAt }) => timeText(createdAt) },
-              { title: 'Expires', cell: ({ expiresAt }) => timeText(expiresAt) },
-            ],
-          }),
-          cliEquivalents: [
-            `curl "$API/proxies${status === 'running' ? '' : queryText(filterQuery(filters))}" -H "X-API-Key: $KEY"`,
-            'curl "$API/proxies?format=txt" -H "X-API-Key: $KEY"   # one host:port:username:password per line',
-          ],
-        }
+      title: 'Addresses',
+      actions: buttonLink('/console/catalogue', 'Buy addresses', 'first'),
+      filters: {
+        status: {
+          label: 'State',
+          choices: { running: 'running', ...labelled(proxyStatuses) },
+          standard: 'running',
+        },
+        family: { label: 'Family', choices: labelled(families, { isp: 'ISP', ipv4: 'IPv4', ipv6: 'IPv6' }) },
+        country: { label: 'Country', hint: 'such as USA' },
       },
+      caption: 'Dedicated addresses',
+      orderedBy: 'Since',
+      file: 'addresses',
+      load: async ({ account, nowMs }, { status, family, country, ...page }) => {
+        await reads.settled(account.accountId)
+
+        const code = country?.toUpperCase() ?? ''
+        const filter = { status, family, country: isCountry(code) ? code : undefined }
+        const rows = await proxiesAfter(db, wholeAccount(account.accountId), filter, page, nowMs)
+        return proxyRecords(account.accountId, rows)
+      },
+      keyOf: ({ createdAt, proxyId }) => afterText(createdAt, proxyId),
+      columns: ({ account }) => [
+        nameColumn('Address', ({ proxyId, ip, label }: ProxyRecord) => ({
+          text: ip,
+          href: `${root}/${proxyId}`,
+          note: label,
+        })),
+        textColumn('Product', ({ productId }) => productName(catalog, productId), { place: 'plain' }),
+        textColumn('Location', locationText, { place: 'plain' }),
+        stateColumn('State', ({ status }) => [status, proxyBadges[status]]),
+        ...(account.reseller ? [customerColumn(({ customerId }: ProxyRecord) => customerId)] : []),
+        timeColumn('Since', ({ createdAt }) => createdAt, { place: 'minor' }),
+        timeColumn('Expires', ({ expiresAt }) => expiresAt),
+        idColumn('Rental', ({ proxyId }) => proxyId),
+      ],
+      empty: html`<p>You rent no addresses now.</p><p>${buttonLink('/console/catalogue', 'Buy addresses', 'first')} <a href="${root}?status=">Show expired ones</a></p>`,
+      cliEquivalents: () => [
+        'curl $API/proxies -H "X-API-Key: $KEY"',
+        'curl "$API/proxies?format=txt" -H "X-API-Key: $KEY"   # one host:port:username:password per line',
+      ],
     }),
     accountPage({
       path: '/console/addresses/{id}',
@@ -331,41 +291,51 @@ ${await historyOf(proxy)}`,
         },
       },
     }),
-    accountPage({
+    formPage(accountPage, {
       path: '/console/addresses/{id}/replace',
       name: 'replaceAddress',
       summary: 'Replaces the address of a rental',
-      show: async (visit) => {
-        const { form } = visit
+      act: { once: 'by key' },
+      form: async (visit) => {
         const { proxyId, ip } = await ownRecord(visit)
-        const reasonField = {
-          name: 'reason',
-          legend: 'Reason',
-          one: true,
-          chosen: ['not_working'],
-          choices: replaceReasons.map((value) => ({ value, label: reasonTexts[value] })),
-        } as const
-        const commentField = {
-          name: 'comment',
-          label: 'Comment',
-          hint: `Describe the problem in at most ${maxComment} characters.`,
-        }
-        return {
+        return pageForm({
           title: `Replace ${ip}`,
-          body: html`<p>The rental gets another free address of the same product and country. Its id, credentials and end do not change. ${ip} stops at once. A rental can be replaced once in 24 hours and three times in 30 days.</p>
-${formOf(form, {
-  fields: [choicesOf(reasonField, form), textAreaOf(commentField, form)],
-  submit: `Replace ${ip}`,
-  danger: true,
-  back: `${root}/${proxyId}`,
-  backLabel: 'Keep it',
-})}`,
+          intro: html`<p>The rental gets another free address of the same product and country. Its id, credentials and end do not change. ${ip} stops at once. A rental can be replaced once in 24 hours and three times in 30 days.</p>`,
+          fields: {
+            reason: radioField({
+              label: 'Reason',
+              value: 'not_working',
+              choices: replaceReasons.map((value) => ({ value, label: reasonTexts[value] })),
+              problem: 'Choose a reason.',
+            }),
+            comment: textAreaField({
+              label: 'Comment',
+              hint: `Describe the problem in at most ${maxComment} characters.`,
+              parse: (text) =>
+                text.length > maxComment || !isStorable(text)
+                  ? { problem: `A comment has at most ${maxComment} characters.` }
+                  : text,
+            }),
+          },
+          submit: `Replace ${ip}`,
+          danger: true,
+          back: `${root}/${proxyId}`,
+          backLabel: 'Keep it',
           cliEquivalents: [
             `curl -X POST $API/proxies/${proxyId}/replace -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{"reason":"not_working"}'`,
           ],
-        }
+          run: async ({ reason, comment }, idempotencyKey) => {
+            if (reason === 'custom' && comment === '') return refused({ comment: 'Describe the problem.' })
+            const scope = wholeAccount(visit.account.accountId)
+            const { rental } = await replaceAddress(
+              { scope, proxyId, reason, comment: comment || undefined, idempotencyKey },
+              visit.cause,
+              null,
+            )
+            return goTo(`${root}/${proxyId}`, `The new address of the rental is ${rental.ip}.`)
+          },
+        })
       },
-      act: { once: 'by key', run: replace },
     }),
   ]
 }

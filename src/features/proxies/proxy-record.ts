@@ -13,21 +13,21 @@ export const ProxyRecord = z
     orderId: z.string(),
     productId: z.string(),
     family: z.enum(families),
-    ip: z.string().meta({ description: 'The address that targets see.' }),
+    ip: z.string().meta({ description: 'The exit address: the address that targets see.' }),
     host: z.string().meta({
       description:
-        'Where it is dialled: its own address, or the gateway, which then knows the rental by its username.',
+        'The host to connect to: the address itself, or the gateway, which identifies the rental by its username.',
     }),
     ports: z.object({
       http: z.int(),
       https: z.int().nullable().meta({
-        description: 'A proxy over TLS answers here; null: this rental is reached without TLS alone.',
+        description: 'The port for a TLS connection to the proxy. Null: the rental has no TLS port.',
       }),
       socks5: z.int(),
     }),
     username: z.string(),
     password: z.string(),
-    country: z.string().meta({ description: 'Alpha-3.' }),
+    country: z.string().meta({ description: 'The country as an ISO 3166-1 alpha-3 code.' }),
     city: z.string().nullable(),
     asn: z.int().nullable(),
     asnOrg: z.string().nullable(),
@@ -37,15 +37,16 @@ export const ProxyRecord = z
     rotationMinutes: z.int().nullable(),
     rotateUrl: z.string().nullable().meta({
       description:
-        'Of a mobile line that rotates by link: a GET of it gives the line another exit. It needs no key: treat it as a password.',
+        'The rotation URL of a mobile line with rotation by link. A GET request to this URL gives the line another exit. The URL requires no key: keep it secret like a password. Null: any other rental.',
     }),
     status: z.enum(proxyStatuses).meta({
-      description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
+      description:
+        'The status of the rental. `expiring`: 72 hours or less before the end of the rental. `expired`: after the end or the refund of the rental.',
     }),
     periodDays: z.int(),
     autoExtend: z
       .literal(false)
-      .meta({ description: 'Rentals end unless POST /api/v1/proxies/extend keeps them.' }),
+      .meta({ description: 'Always false: a rental ends unless `POST /api/v1/proxies/extend` extends it.' }),
     label: z.string(),
     customerId: customerIdField,
     customer: customerField,

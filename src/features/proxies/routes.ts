@@ -39,7 +39,7 @@ type RequestedFields = Readonly<Record<string, string | undefined>>
 
 /** The headers of a page of lines, for the interface description. A line has no room for them. */
 const pageHeaderTexts = {
-  'X-Farebox-Total': 'txt only: how many addresses fit, over every page',
+  'X-Farebox-Total': 'For `format=txt` only: the number of matching addresses on all pages',
   Link: 'txt only, when more lines follow: `<…>; rel="next"`, the path and query of the next page (RFC 8288)',
 } as const
 
@@ -70,8 +70,13 @@ const extendPath = '/api/v1/proxies/extend'
 const ids = z.array(z.string()).min(1).max(maxExtended)
 
 const Extension = z.strictObject({
-  proxy_ids: ids.optional().meta({ description: 'The rentals to keep; others lapse. Or send order_id.' }),
-  order_id: z.string().optional().meta({ description: 'All rentals of this order, in place of proxy_ids.' }),
+  proxy_ids: ids.optional().meta({
+    description:
+      'The ids of the rentals to extend. The other rentals end at their time. Send either this field or `order_id`.',
+  }),
+  order_id: z.string().optional().meta({
+    description: 'The id of an order, to extend all of its rentals. Send either this field or `proxy_ids`.',
+  }),
   period_days: z.int().min(1),
   expected_amount_cents: guardField,
 })
@@ -101,7 +106,7 @@ export const proxyRoutes = (dependencies: {
       operationId: 'listProxies',
       summary: 'List rented addresses',
       description:
-        "The account's dedicated addresses with their credentials, newest first. As JSON those that have ended are among them, each with its `status`. `format=txt` is for tools that take a list: it has only addresses that work, expiring ones too, unless `status` asks for others. It has pages as JSON has; `X-Farebox-Total` says how many addresses fit, and `Link` leads to the next page while there is one.",
+        'The dedicated addresses of the account with their credentials, newest first. The JSON answer includes ended rentals, each with its `status`. `format=txt` is for tools that read a list: it has only working addresses, including the expiring ones, unless `status` selects others. Both formats have pages. In the text format, `X-Farebox-Total` is the number of matching addresses, and `Link` has the URL of the next page, if any.',
       tag: 'Proxies',
       access: 'buy',
       writes: false,
@@ -170,7 +175,8 @@ export const proxyRoutes = (dependencies: {
       path: '/api/v1/proxies/{id}',
       operationId: 'getProxy',
       summary: 'Read a rented address',
-      description: 'One dedicated address with its credentials, running or ended, as the list has it.',
+      description:
+        'One dedicated address with its credentials, active or ended, with the same fields as in the list.',
       tag: 'Proxies',
       access: 'buy',
       writes: false,
@@ -190,7 +196,7 @@ export const proxyRoutes = (dependencies: {
       path: '/api/v1/proxies/{id}',
       operationId: 'updateProxy',
       summary: 'Label a rented address',
-      description: "Sets the account's own label. The empty text takes it away.",
+      description: "Sets the account's own label of the address. An empty text removes the label.",
       tag: 'Proxies',
       access: 'buy',
       writes: true,
@@ -212,9 +218,9 @@ export const proxyRoutes = (dependencies: {
       method: 'POST',
       path: extendPath,
       operationId: 'extendProxies',
-      summary: 'Keep rented addresses for another period',
+      summary: 'Extend rented addresses',
       description:
-        "Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension. Rentals that are held for a reseller's customer are extended with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost. A rental ends at most ten years from now.",
+        "Extends the named rentals by one period, each from its own end. Other rentals end at their time. The wallet pays, and the answer is the order of the extension. To extend the rentals of a reseller's customer, send `X-Reseller-Customer-Id`: the customer's credit pays the price and your wallet pays your cost. The end of a rental can be at most ten years from now.",
       tag: 'Proxies',
       access: 'buy',
       writes: true,

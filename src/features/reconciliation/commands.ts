@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { providers } from '../../domain/payments/payments.ts'
 import { command } from '../../platform/cli/command.ts'
 import { defaulted, flag, oneOf, option, required, wholeNumber } from '../../platform/cli/input.ts'
-import { bookForms, type Moment, momentText } from '../finance/for-commands.ts'
+import { bookForms, momentText, type TypedMoment } from '../finance/for-commands.ts'
 import {
   type ColumnRole,
   columnRoles,
@@ -12,11 +12,11 @@ import {
   separators,
 } from './statement-words.ts'
 
-const timeText = (text: string): Moment => {
+const timeText = (text: string): TypedMoment => {
   const moment = momentText(text)
-  if (moment.kind === 'time') return moment
+  if (moment.kind !== 'position') return moment
   throw new InvalidArgumentError(
-    'A statement has no positions: it must be a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z.',
+    'A statement has no positions: it must be a date such as 2026-11-21 (its midnight in the accounting time zone), or an instant such as 2026-11-21T02:30:00Z.',
   )
 }
 

@@ -127,6 +127,9 @@ const insert = `
     $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[],
     $14::numeric[], $15::boolean[])`
 
+/** SQL: the provider and the id of a refund or a dispute, without the part that names one of its movements. */
+const reversalOf = (reference: string): string => `substring(${reference} from '^\\S+ \\S+')`
+
 /**
  * The account's entries that are in the range or that a line refers to. Their keys are the reference and, for a credit,
  * the deposit. Entries that were posted from statements are not included.
@@ -142,11 +145,12 @@ const entries = `
      and e.type in ('WalletCredited', 'WalletAdjusted', 'CustomerCredited', 'CustomerAdjusted')
      and (p.position > $3::bigint and p.position <= $4::bigint
           or 'payment:' || e.reference in (select key from statement_lines)
+          or 'payment:' || ${reversalOf('e.reference')} in (select key from statement_lines)
           or 'deposit:' || e.deposit_id in (select key from statement_lines))`
 
 /**
  * Lines and entries with the same key and side are paired in order of their amounts, final lines first. A line that
- * repeats an earlier line is not paired. The log has no refunds: money goes back to a payer only by disputes.
+ * repeats an earlier line is not paired.
  */
 const classes = `
   create temporary table classified as
@@ -157,8 +161,8 @@ const classes = `
       from statement_lines l
   ), sided as (
     select n, key, amount, final,
-           case kind when 'payment' then 'credited' when 'dispute' then 'taken' when 'dispute_reversal' then 'returned' end
-             as side
+           case when kind = 'payment' then 'credited' when kind in ('dispute', 'refund') then 'taken'
+                when kind in ('dispute_reversal', 'refund_reversal') then 'returned' end as side
       from lines where key is not null and not again and currency = 'usd'
   ), keyed as (
     select n, key, side, row_number() over (partition by key, side order by final desc, amount, n) as rank
@@ -170,6 +174,9 @@ const classes = `
       from account_entries
   ), entry_keys as (
     select position, leg, amount, side, 'payment:' || reference as key from sided_entries where reference is not null
+    union all
+    select position, leg, amount, side, 'payment:' || ${reversalOf('reference')} from sided_entries
+     where side <> 'credited' and reference <> ${reversalOf('reference')}
     union all
     select position, leg, amount, side, 'deposit:' || deposit_id from sided_entries
      where deposit_id is not null and side = 'credited'

@@ -1,15 +1,9 @@
 import type pg from 'pg'
-import {
-  decideStatement,
-  type StatementAnswer,
-  type StatementBooking,
-  statementFold,
-  streamOfLine,
-} from '../../domain/ledger/statement-lines.ts'
+import type { StatementAnswer, StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle } from '../../platform/commands/command.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
+import { bookStatementLine } from '../wallet/index.ts'
 import {
   type ClassSum,
   type ComparisonScope,
@@ -39,11 +33,7 @@ export const postLines = async (
 ): Promise<PostingCounts> => {
   const counts: Record<StatementAnswer['became'], number> = { booked: 0, standing: 0, other: 0 }
   const post = async (line: StatementBooking): Promise<void> => {
-    const stream = { stream: streamOfLine(line), fold: statementFold }
-    const { became } = await handle(runner, { ...cause, name: 'book-statement-line' }, stream, (state) =>
-      decideStatement(state, line),
-    )
-    counts[became] += 1
+    counts[await bookStatementLine(runner, line, cause)] += 1
   }
   let pendingPosts: Promise<void>[] = []
   for await (const line of lines) {

@@ -2,6 +2,8 @@ import { createReadStream } from 'node:fs'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { providers } from '../../domain/payments/payments.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
@@ -11,10 +13,11 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import {
   catchUpBooks,
   isReversedRange,
-  type Moment,
+  momentOf,
   momentWork,
   openReader,
   readGatewayNames,
+  type TypedMoment,
 } from '../finance/index.ts'
 import { btcpay } from './btcpay-statement.ts'
 import type { reconcileInput } from './commands.ts'
@@ -85,8 +88,10 @@ const chunksOf = async function* (file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-const instantOf = (moment: Moment | undefined): string | null =>
-  moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
+const instantOf = (typed: TypedMoment | undefined, calendar: Calendar): string | null => {
+  const moment = typed && momentOf(typed, calendar)
+  return moment?.kind === 'time' ? isoTime(moment.atMs) : null
+}
 
 /** Posts to the service's book. @throws CliMisuse if posting is not possible */
 const linePoster = (
@@ -119,7 +124,7 @@ export const reconcileStatements = momentWork(
     const files = options.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
     const post = options.post === true ? linePoster(context, options, found) : null
     const span = await reader.spanOf({ from, to }, head)
-    const time = { from: instantOf(from), before: instantOf(to) }
+    const time = { from: instantOf(from, context.calendar), before: instantOf(to, context.calendar) }
     const range = { after: span.after, to: span.position }
     const readOptions = { format, separator: separators[options.separator] }
     const comparisonScope = { ...found, ...time, range, head }

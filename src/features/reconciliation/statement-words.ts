@@ -6,6 +6,7 @@ export type ColumnRole = (typeof columnRoles)[number]
 export const lineKinds = [
   'payment',
   'refund',
+  'refund_reversal',
   'dispute',
   'dispute_reversal',
   'fee',

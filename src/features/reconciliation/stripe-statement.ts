@@ -6,6 +6,7 @@ import type { LineKind } from './statement-words.ts'
 const kinds: Readonly<Record<string, LineKind>> = {
   charge: 'payment',
   refund: 'refund',
+  refund_failure: 'refund_reversal',
   dispute: 'dispute',
   dispute_reversal: 'dispute_reversal',
   fee: 'fee',
@@ -17,15 +18,16 @@ const kinds: Readonly<Record<string, LineKind>> = {
 
 const deposit = 'payment_metadata[deposit_id]'
 
-/** A dispute moves a wallet under its own id, and again when it is won (src/features/deposits/disputes.ts). */
+/** The movements of a refund or a dispute are booked under its id (src/features/deposits/reversals.ts). */
 const keyOf = (kind: LineKind, cells: Cells): string | null => {
   switch (kind) {
     case 'payment':
       return cells.text(deposit) === '' ? null : `deposit:${cells.id(deposit)}`
     case 'dispute':
-      return `payment:stripe ${cells.id('source_id')}`
     case 'dispute_reversal':
-      return `payment:stripe ${cells.id('source_id')} won`
+    case 'refund':
+    case 'refund_reversal':
+      return `payment:stripe ${cells.id('source_id')}`
     default:
       return null
   }

@@ -15,7 +15,7 @@ import {
   required,
 } from '../../platform/cli/input.ts'
 import { resourceCommands } from '../accounts/for-commands.ts'
-import { adjustmentCents, chargebackGateway, creditCents, reference } from '../wallet/for-commands.ts'
+import { adjustmentCents, creditCents, reference, reversalGateway } from '../wallet/for-commands.ts'
 import { credentialFields, providersOf } from './credential-forms.ts'
 import * as input from './terms-input.ts'
 
@@ -44,7 +44,7 @@ export const adjustCustomerInput = {
   ...customerInput,
   cents: adjustmentCents,
   reason: defaulted('<reason>', 'why', 'correction', oneOf(customerAdjustmentReasons)),
-  gateway: chargebackGateway,
+  gateway: reversalGateway,
 }
 
 export const setTermsInput = {
@@ -55,6 +55,12 @@ export const setTermsInput = {
     'customers pay this multiple of the list price, e.g. 1.30',
     'customers pay the list price, if there is no retail price',
     input.parseMarkup,
+  ),
+  priceLimits: removable(
+    '<from-to>',
+    'the reseller may set its prices between these multiples of the list price, e.g. 1.00-3.00',
+    'the reseller may not set its prices',
+    input.parsePriceLimits,
   ),
   sellable: option('<products>', 'the products that customers may order, commas between', input.parseNames),
   sellAll: flag('customers may order every product', 'sellable'),
@@ -116,7 +122,8 @@ export const commands = [
   }),
   command({
     name: 'customers adjust',
-    about: 'correct the credit of a customer up or down; the shortfall of a chargeback is owed',
+    about:
+      'correct the credit of a customer up or down; the shortfall of a chargeback or a deposit_refund is owed',
     input: adjustCustomerInput,
     examples: [
       'npx farebox customers adjust --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents -500 --reason correction --reference "paid twice"',
@@ -136,6 +143,7 @@ export const commands = [
       'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --discount 12.5 --markup 1.30',
       'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --merchant-name "Acme Proxies" --website https://acme.example/',
       'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --sellable isp-static,residential-premium',
+      'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --price-limits 1.00-3.00',
       `echo '{"token":"123456:AbC"}' | npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --bot -`,
     ],
     run: async () => (await runs()).setTerms,

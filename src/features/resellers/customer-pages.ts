@@ -1,13 +1,13 @@
 import type pg from 'pg'
 import { ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { fieldOf, formOf, problemsIn } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
+import { listOf, listPage } from '../../platform/ui/list.ts'
 import {
   type AccountVisit,
   type ConsolePage,
@@ -16,25 +16,24 @@ import {
   resellerPage,
   type ShownAccount,
 } from '../../platform/ui/page.ts'
-import { detailsOf, listOf } from '../../platform/ui/table.ts'
 import {
-  afterText,
-  amountText,
-  buttonLink,
-  dollarText,
-  idText,
-  softText,
-  timeText,
-} from '../../platform/ui/text.ts'
+  amountColumn,
+  countColumn,
+  detailsOf,
+  idColumn,
+  nameColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
+import { afterText, buttonLink, dollarText, idText, softText, timeText } from '../../platform/ui/text.ts'
 import {
   type ChatSigner,
   type CustomerRecord,
-  type Customers,
   changeCustomer,
   customersAfter,
   findCustomer,
 } from '../accounts/index.ts'
 import { orderColumns } from '../orders/index.ts'
+import { movementPath } from './customer-money.ts'
 import { chatForm, customerRecords, maxLabelLength } from './customer-record.ts'
 
 /** The reseller's customer with this id. @throws not_found, for a missing customer and for another reseller's alike */
@@ -55,62 +54,49 @@ export const resellerCustomerPages = ({
   pool,
   db,
   reads,
-  customers,
   chats,
   catalog,
 }: {
   readonly pool: pg.Pool
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
-  readonly customers: Pick<Customers, 'idOf'>
   readonly chats: ChatSigner
-  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+  readonly catalog: { current(): Pick<Catalog, 'products' | 'resolve'> }
 }): readonly ConsolePage[] => {
   const ownCustomer = ({ account, params }: AccountVisit) => customerIn(pool, account, params.id ?? '')
 
   return [
-    resellerPage({
+    listPage(resellerPage, {
       path: root,
       name: 'listCustomers',
       summary: 'The customers of a reseller with their credit and totals',
-      nav: { label: 'Customers', group: 'Reseller' },
-      show: async (visit) => {
-        const { accountId } = visit.account
-        const refText = (visit.query.get('ref') ?? '').trim().slice(0, 100)
-        const ref = parseExternalId(refText)
+      title: 'Customers',
+      actions: buttonLink(movementPath({}), 'Credit or refund'),
+      caption: 'Your customers, newest first',
+      search: 'Your id or label',
+      file: 'customers',
+      parseKey: (text: string | null) => text,
+      load: async ({ account: { accountId } }, page) => {
         await reads.settled(accountId)
-        return {
-          title: 'Customers',
-          body: html`${refText !== '' && ref === null ? html`<p class="message warn" role="status">A customer id of yours is ${externalIdForm}.</p>` : null}
-${await listOf<Awaited<ReturnType<typeof customerRecords>>[number], string>(visit, {
-  caption: 'Your customers, newest first',
-  filters: [{ name: 'ref', label: 'Your customer id', value: refText }],
-  load: async (page) => {
-    const match = ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
-    const found = refText === '' ? await customersAfter(pool, accountId, page) : match === null ? [] : [match]
-    return customerRecords(db, accountId, found)
-  },
-  parseKey: (text) => text,
-  keyOf: ({ customerId }) => customerId,
-  empty: 'There are no customers yet. The first deposit or order for a customer creates it.',
-  columns: [
-    {
-      title: 'Customer',
-      head: true,
-      cell: ({ customerId, customer, label }) =>
-        html`<a href="${root}/${customerId}">${customer ?? customerId}</a>${label === null ? null : html` <small>${label}</small>`}`,
-    },
-    { title: 'Credit, USD', number: true, cell: ({ creditCents }) => amountText(creditCents) },
-    { title: 'Debt, USD', number: true, cell: ({ owedCents }) => amountText(owedCents) },
-    { title: 'Orders', number: true, cell: ({ totals }) => totals.orders },
-    { title: 'Revenue, USD', number: true, cell: ({ totals }) => amountText(totals.revenueCents) },
-    { title: 'Margin, USD', number: true, cell: ({ totals }) => amountText(totals.marginCents) },
-    { title: 'Since', cell: ({ createdAt }) => timeText(createdAt) },
-  ],
-})}`,
-          cliEquivalents: ['curl $API/reseller/customers -H "X-API-Key: $KEY"'],
-        }
+        return customerRecords(db, accountId, await customersAfter(pool, accountId, page))
       },
+      keyOf: ({ customerId }) => customerId,
+      columns: (_) => [
+        nameColumn('Customer', ({ customerId, customer, label }) => ({
+          text: customer ?? customerId,
+          href: `${root}/${customerId}`,
+          note: label,
+        })),
+        amountColumn('Credit', ({ creditCents }) => creditCents, { place: 'lead' }),
+        amountColumn('Debt', ({ owedCents }) => owedCents),
+        countColumn('Orders', ({ totals }) => totals.orders),
+        amountColumn('Revenue', ({ totals }) => totals.revenueCents),
+        amountColumn('Margin', ({ totals }) => totals.marginCents),
+        timeColumn('Since', ({ createdAt }) => createdAt, { place: 'minor' }),
+        idColumn('Customer id', ({ customerId }) => customerId, { place: 'file' }),
+      ],
+      empty: 'There are no customers yet. The first deposit or order for a customer creates it.',
+      cliEquivalents: () => ['curl $API/reseller/customers -H "X-API-Key: $KEY"'],
     }),
     resellerPage({
       path: '/console/reseller/customers/{id}',
@@ -139,9 +125,19 @@ ${await listOf<Awaited<ReturnType<typeof customerRecords>>[number], string>(visi
           maxlength: 33,
           value: entry.chatId ?? '',
         }
+        const orders = await listOf(visit, {
+          caption: 'Orders for this customer, newest first',
+          orderedBy: 'Ordered',
+          file: 'orders',
+          load: (_visit, { search: _, ...page }) => ordersAfter(db, scope, page, nowMs),
+          keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
+          columns: (_) => orderColumns(catalog, { ...account, reseller: false }),
+          empty: 'There are no orders yet.',
+        })
+        if (orders.file !== null) return orders.file
         return {
           title: entry.label ?? customer ?? 'Customer',
-          actions: buttonLink(`/console/reseller/statement?customer=${customerId}`, 'Statement', 'first'),
+          actions: html`${buttonLink(movementPath({ customer: customer ?? customerId }), 'Credit or refund', 'first')}${buttonLink(`/console/reseller/statement?customer=${customerId}`, 'Statement')}${orders.fileLink}`,
           body: html`${detailsOf([
             ['Customer', idText(customerId)],
             ['Your customer id', customer === null ? softText('erased') : idText(customer)],
@@ -154,13 +150,7 @@ ${await listOf<Awaited<ReturnType<typeof customerRecords>>[number], string>(visi
             ['Since', timeText(createdAt)],
           ])}
 <h2>Orders</h2>
-${await listOf(visit, {
-  caption: 'Orders for this customer, newest first',
-  load: (page) => ordersAfter(db, scope, { status: undefined, ...page }, nowMs),
-  keyOf: ({ details }) => afterText(details.createdAt, details.orderId),
-  columns: orderColumns(catalog, account),
-  empty: 'There are no orders yet.',
-})}
+${orders.body}
 <h2>Label and chat</h2>
 ${formOf(form, { fields: [fieldOf(labelField, form), fieldOf(chatField, form)], submit: 'Save', plain: true, action: visit.path })}`,
           cliEquivalents: [

@@ -20,19 +20,36 @@ export const maxLabelLength = 64
 export const ResellerCustomer = z
   .object({
     customerId: z.string(),
-    customer: z.string().nullable().meta({ description: 'Your own id of it; null once it was erased.' }),
+    customer: z
+      .string()
+      .nullable()
+      .meta({ description: 'Your own id of the customer. Null: the id was erased.' }),
     label: z.string().nullable(),
-    botChatId: z.string().nullable().meta({ description: 'Where your messaging bot reaches it.' }),
-    creditCents: cents.meta({ description: 'What it can spend.' }),
-    owedCents: cents.meta({ description: 'What a chargeback left owing; the next payments pay it first.' }),
+    botChatId: z
+      .string()
+      .nullable()
+      .meta({ description: 'The chat in which your messaging bot reaches the customer. Null: no chat.' }),
+    creditCents: cents.meta({ description: 'The available credit of the customer, in whole cents.' }),
+    owedCents: cents.meta({
+      description:
+        'The debt of the customer after a chargeback, in whole cents. The next payments of the customer pay this debt first.',
+    }),
     currency,
     totals: z.object({
       orders: z.int(),
-      depositedCents: cents.meta({ description: 'What it paid at your gateways.' }),
-      refundedCents: cents.meta({ description: 'What came back to its credit.' }),
-      revenueCents: cents.meta({ description: 'Its prices, less refunds.' }),
-      costCents: cents.meta({ description: 'What you paid for that, less refunds.' }),
-      marginCents: cents.meta({ description: 'revenueCents less costCents.' }),
+      depositedCents: cents.meta({
+        description: "The sum of the customer's payments at your gateways, in whole cents.",
+      }),
+      refundedCents: cents.meta({
+        description: "The sum of the refunds to the customer's credit, in whole cents.",
+      }),
+      revenueCents: cents.meta({
+        description: 'The sum of the prices that the customer paid, minus refunds, in whole cents.',
+      }),
+      costCents: cents.meta({
+        description: "The sum of your costs for the customer's orders, minus refunds, in whole cents.",
+      }),
+      marginCents: cents.meta({ description: '`revenueCents` minus `costCents`.' }),
     }),
     createdAt: instant,
   })
@@ -87,21 +104,27 @@ export const customerExample: z.infer<typeof ResellerCustomer> = {
 }
 
 const amountFields = {
-  orders: z.int().meta({ description: 'How many sales.' }),
-  revenueCents: cents.meta({ description: 'What customers were charged, less refunds.' }),
-  costCents: cents.meta({ description: 'What your wallet paid for it, less refunds.' }),
-  marginCents: cents.meta({ description: 'revenueCents less costCents; may be negative.' }),
+  orders: z.int().meta({ description: 'The number of sales.' }),
+  revenueCents: cents.meta({
+    description: 'The sum that customers were charged, minus refunds, in whole cents.',
+  }),
+  costCents: cents.meta({
+    description: 'The sum that your wallet paid for the sales, minus refunds, in whole cents.',
+  }),
+  marginCents: cents.meta({ description: '`revenueCents` minus `costCents`. The margin can be negative.' }),
 }
 
 export const MarginList = z.object({
   margins: z.array(
     z
       .object({
-        key: z.string().meta({ description: 'The day (UTC), product or customer.' }),
+        key: z
+          .string()
+          .meta({ description: 'The key of the row: a day (UTC), a product id or a customer id.' }),
         ...amountFields,
         currency,
         customer: z.string().nullable().optional().meta({
-          description: 'By customer only: your own id of it; null once it was erased.',
+          description: 'Only for margins by customer: your own id of the customer. Null: the id was erased.',
         }),
       })
       .meta({ id: 'Margin' }),
@@ -124,14 +147,17 @@ const Line = z
     orderId: z.string(),
     refundId: z.string().nullable(),
     customerId: z.string(),
-    customer: z.string().nullable().meta({ description: 'Your own id of it; null once it was erased.' }),
+    customer: z
+      .string()
+      .nullable()
+      .meta({ description: 'Your own id of the customer. Null: the id was erased.' }),
     productId: z.string(),
-    quantity: z.int().meta({ description: 'Of the order.' }),
+    quantity: z.int().meta({ description: 'The quantity of the order.' }),
     revenueCents: cents,
     costCents: cents,
     marginCents: cents,
     currency,
-    eventId: z.string().meta({ description: 'The event that moved the money.' }),
+    eventId: z.string().meta({ description: 'The id of the event that moved the money.' }),
     eventType: z.enum(['CustomerCharged', 'CustomerRefunded']),
     position: positionField("The event's place in the log."),
   })
@@ -142,12 +168,14 @@ export const Statement = z
     from: instant.nullable(),
     to: instant.nullable(),
     currency,
-    totals: z.object(amountFields).meta({ description: 'Of the whole period, on every page.' }),
+    totals: z
+      .object(amountFields)
+      .meta({ description: 'The totals of the whole period, the same on every page.' }),
     lines: z.array(Line),
     nextAfter: z
       .string()
       .nullable()
-      .meta({ description: 'Send it as `after` for the lines that follow; null when there are none.' }),
+      .meta({ description: 'The value of `after` for the next lines. Null: this is the last page.' }),
   })
   .meta({ id: 'Statement' })
 

@@ -73,14 +73,14 @@ export const resellerCustomerRoutes = (dependencies: {
       operationId: 'listResellerCustomers',
       summary: 'List your customers',
       description:
-        'Customers with their credit and totals, newest first. The first deposit or order for a customer makes it.',
+        'Your customers with their credit and totals, newest first. The first deposit or order for a customer creates the customer.',
       tag: 'Resellers',
       access: 'buy',
       writes: false,
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        customer: z.string().optional().meta({ description: 'The same as `customer_id`.' }),
+        customer: z.string().optional().meta({ description: 'The id of the customer, as in `customer_id`.' }),
       }),
       codes: { query: pagingCodes },
       responses: {
@@ -116,7 +116,8 @@ export const resellerCustomerRoutes = (dependencies: {
       path: '/api/v1/reseller/customers/{id}',
       operationId: 'getResellerCustomer',
       summary: 'Read a customer',
-      description: 'One customer with its credit and totals, by the id that orders and deposits show.',
+      description:
+        'One customer with its credit and totals. The request names the customer by the id in orders and deposits.',
       tag: 'Resellers',
       access: 'buy',
       writes: false,
@@ -140,7 +141,7 @@ export const resellerCustomerRoutes = (dependencies: {
       operationId: 'updateResellerCustomer',
       summary: 'Label a customer',
       description:
-        'Sets your label of the customer and the chat in which your messaging bot reaches it. The empty text takes either away; what is left out stays.',
+        'Sets your label of the customer and the chat in which your messaging bot reaches the customer. An empty text removes the label or the chat. A field that is left out does not change.',
       tag: 'Resellers',
       access: 'buy',
       writes: true,
@@ -149,7 +150,7 @@ export const resellerCustomerRoutes = (dependencies: {
       body: z.strictObject({
         label: z.string().max(maxLabelLength).optional(),
         bot_chat_id: z.string().regex(chatForm).optional().meta({
-          description: 'The number of a chat, or @name of a channel.',
+          description: 'The number of a chat, or the @name of a channel.',
           words: 'the number of a chat such as 123456789, the @name of a channel, or the empty text',
         }),
       }),

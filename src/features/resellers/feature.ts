@@ -8,7 +8,9 @@ import { createVault } from '../../platform/vault/seal.ts'
 import { type Customers, createChatSigner } from '../accounts/index.ts'
 import type { OpenDepositByForm } from '../deposits/index.ts'
 import type { Gateways, ResellerGateways } from '../payments/index.ts'
+import type { Wallets } from '../wallet/index.ts'
 import { createBots, startMessageWorker } from './customer-messages.ts'
+import { customerMoneyPage, customerMoneyRoute } from './customer-money.ts'
 import { resellerCustomerPages } from './customer-pages.ts'
 import { resellerCustomerRoutes } from './customer-routes.ts'
 import {
@@ -18,11 +20,13 @@ import {
   type ResellerCredentials,
 } from './gateway-credentials.ts'
 import { createLivePrices, type LivePrices } from './live-prices.ts'
+import { pricePages } from './price-pages.ts'
 import { resellerFinanceRoutes } from './reseller-finance-routes.ts'
 import { gatewayPages } from './reseller-gateway-pages.ts'
-import { marginPages, statementPages } from './sales-pages.ts'
+import { marginPages, statementPage } from './sales-pages.ts'
 import { shopPages, termsPages } from './shop-pages.ts'
 import { createResellers } from './terms.ts'
+import { resellerTermsRoutes } from './terms-routes.ts'
 import { createTestInvoices } from './test-invoices.ts'
 
 // For the list of workers (src/app/worker-list.ts).
@@ -70,13 +74,23 @@ export const open = (
     readonly gateways: Gateways
     readonly callbackUrl: (gatewayId: string) => string
     readonly openDeposit: OpenDepositByForm
+    readonly wallets: Wallets
     /** Address of the sandbox; null if none runs. */
     readonly sandboxUrl: string | null
   },
 ): Feature => {
   const { pool, db, log, clock, runner, reads, bookReads } = core
-  const { customers, credentials, termsOfReseller, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } =
-    needs
+  const {
+    customers,
+    credentials,
+    termsOfReseller,
+    sandboxUrl,
+    catalog,
+    gateways,
+    callbackUrl,
+    openDeposit,
+    wallets,
+  } = needs
   const chats = createChatSigner(core.keys.master)
   const resellers = createResellers({ runner, credentials })
   const testInvoices = createTestInvoices({ db, reads, customers, openDeposit })
@@ -86,11 +100,14 @@ export const open = (
     routes: [
       ...resellerCustomerRoutes({ reads, db, pool, customers, chats }),
       ...resellerFinanceRoutes({ pool, reads: bookReads }),
+      ...resellerTermsRoutes({ resellers }),
+      customerMoneyRoute({ wallets, customers }),
     ],
     pages: [
       ...marginPages({ pool, bookReads, catalog }),
-      ...resellerCustomerPages({ pool, db, reads, customers, chats, catalog }),
-      ...statementPages({ pool, bookReads }),
+      ...resellerCustomerPages({ pool, db, reads, chats, catalog }),
+      customerMoneyPage({ wallets, customers, pool }),
+      statementPage({ pool, bookReads, catalog, customers }),
       ...gatewayPages({
         resellers,
         reads,
@@ -101,6 +118,7 @@ export const open = (
       }),
       ...shopPages({ resellers }),
       ...termsPages({ termsOf: termsOfReseller, reads, catalog }),
+      ...pricePages({ resellers, catalog }),
     ],
     workers: [({ workers }) => startMessageWorker({ workers, pool, chats, log, botOf: bots.of, clock })],
   }

@@ -19,8 +19,10 @@ import { resellerOnly } from './customer-routes.ts'
 import { maxStatementLines, readStatement, statementCsv } from './reseller-statement.ts'
 
 const periodQuery = {
-  from: instantQuery('From this instant or day (UTC) on; from the first sale on when left out.').optional(),
-  to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
+  from: instantQuery(
+    'Only sales and refunds at or after this instant or day (UTC). Default: from the first sale.',
+  ).optional(),
+  to: instantQuery('Only sales and refunds before this instant or day (UTC). Default: until now.').optional(),
 }
 
 /** @throws invalid_parameter when the end is before the beginning */
@@ -65,7 +67,7 @@ export const resellerFinanceRoutes = ({
     customer: 'limits',
     query: z.object({
       ...periodQuery,
-      group_by: wordQuery(['day', 'product', 'customer'], 'What a row stands for.').default('day'),
+      group_by: wordQuery(['day', 'product', 'customer'], 'The grouping of the rows.').default('day'),
       ...pagingQuery,
     }),
     codes: { query: pagingCodes },
@@ -101,22 +103,25 @@ export const resellerFinanceRoutes = ({
     path: '/api/v1/reseller/statement',
     operationId: 'getStatement',
     summary: 'Read your statement',
-    description: `Every sale to a customer and every refund of one, oldest first, each with its order and the event that moved the money. At most ${maxStatementLines} lines an answer: go on with \`after\`.`,
+    description: `Every sale to a customer and every refund to a customer, oldest first, with the order and the event that moved the money. An answer has at most ${maxStatementLines} lines. Use \`after\` for the next lines.`,
     tag: 'Resellers',
     access: 'buy',
     writes: false,
     customer: 'limits',
     query: z.object({
       ...periodQuery,
-      format: wordQuery(['json', 'csv'], 'JSON, or CSV (RFC 4180) with a heading.').default('json'),
+      format: wordQuery(
+        ['json', 'csv'],
+        'The format of the answer: JSON, or CSV (RFC 4180) with a header row.',
+      ).default('json'),
       limit: integerQuery({
         min: 1,
-        description: `Lines; more than ${maxStatementLines} is read as that.`,
+        description: `The maximum number of lines. A value above ${maxStatementLines} has the effect of ${maxStatementLines}.`,
       }).optional(),
       after: z
         .string()
         .optional()
-        .meta({ description: 'Only lines after this one, as `nextAfter` of an earlier answer named it.' }),
+        .meta({ description: 'Only lines after this one: the `nextAfter` of an earlier answer.' }),
     }),
     codes: { query: { limit: 'invalid_limit' } },
     examples: { query: { from: '2026-11-01', to: '2026-12-01', format: 'json' } },
@@ -127,8 +132,8 @@ export const resellerFinanceRoutes = ({
         example: statementExample,
         text: { mediaType: 'text/csv', example: statementCsv([lineExample]) },
         headers: {
-          'Content-Disposition': 'CSV only: `attachment; filename="statement.csv"`',
-          'X-Farebox-Next-After': 'CSV only: `nextAfter`, when more lines follow',
+          'Content-Disposition': 'For CSV only: `attachment; filename="statement.csv"`',
+          'X-Farebox-Next-After': 'For CSV only: the value of `nextAfter`, if more lines follow',
         },
       },
     },

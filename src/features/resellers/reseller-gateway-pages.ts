@@ -152,7 +152,6 @@ ${tableOf({
       path: root,
       name: 'listGateways',
       summary: 'The gateways of a reseller, by payment method',
-      nav: { label: 'Gateways', group: 'Reseller' },
       show: async (visit) => {
         const terms = await termsOf(visit)
         const { merchantName } = terms.shop

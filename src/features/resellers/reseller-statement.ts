@@ -64,8 +64,8 @@ const lineOf = (row: Row): StatementLine => {
   }
 }
 
-/** The id of a line: the refund, or the order of a sale. */
-const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? orderId
+/** The id of a line, which is its cursor: the refund, or the order of a sale. */
+export const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? orderId
 
 type Cursor = { readonly at: string; readonly position: number }
 
@@ -87,26 +87,33 @@ const findCursor = async (
 const listLines = async (
   client: pg.ClientBase,
   { accountId, customerId }: Scope,
-  lineQuery: Period & { readonly after: Cursor | null; readonly limit: number },
+  { fromMs, toMs, after, limit, newestFirst }: Omit<LineQuery, 'after'> & { readonly after: Cursor | null },
 ): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
-  const { fromMs, toMs, after, limit } = lineQuery
-  const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
+  const [from, to] = [
+    fromMs === null ? '-infinity' : new Date(fromMs).toISOString(),
+    toMs === null ? 'infinity' : new Date(toMs).toISOString(),
+  ]
   // Times within a ledger never decrease, so the order by time is the order by position.
-  const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
-  // The query for one customer has its own name, and so its own plan with that customer's index.
+  const first = { at: from, position: 0 }
+  const start = newestFirst ? first : after !== null && (fromMs === null || after.at >= from) ? after : first
+  const end =
+    newestFirst && after !== null && (toMs === null || after.at < to) ? after : { at: to, position: 0 }
+  const order = newestFirst ? 'desc' : 'asc'
+  // Each kind of query has its own name, and so its own plan.
   const { rows } = await client.query<Row>({
-    name: customerId === null ? 'statement' : 'statement-of-customer',
+    name: `statement-${order}${customerId === null ? '' : '-of-customer'}`,
     text: `
       select ${fieldsSql(marginLinesTable, 'l')}, c.ref from read.margin_lines l
       left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
-      where l.reseller_id = $1::text${customerId === null ? '' : ' and l.customer_id = $6::text'} and (l.at, l.position) > ($2::timestamptz, $3::bigint)
-        and l.at < $4::timestamptz
-      order by l.at, l.position limit $5::bigint`,
+      where l.reseller_id = $1::text${customerId === null ? '' : ' and l.customer_id = $7::text'} and (l.at, l.position) > ($2::timestamptz, $3::bigint)
+        and (l.at, l.position) < ($4::timestamptz, $5::bigint)
+      order by l.at ${order}, l.position ${order} limit $6::bigint`,
     values: [
       accountId,
       start.at,
       start.position,
-      toMs === null ? 'infinity' : new Date(toMs).toISOString(),
+      end.at,
+      end.position,
       limit + 1,
       ...(customerId === null ? [] : [customerId]),
     ],
@@ -115,8 +122,15 @@ const listLines = async (
   return { lines, nextAfter: rows.length > limit ? nameOf(lines.at(-1)!) : null }
 }
 
+type LineQuery = Period & {
+  /** The id of the line before the first one. */
+  readonly after: string | null
+  readonly limit: number
+  readonly newestFirst?: boolean
+}
+
 export type StatementPage = {
-  /** In log order, oldest first. */
+  /** In the order of the log; newest first on request. */
   readonly lines: readonly StatementLine[]
   /** The id of the last line, for the next page; null on the last page. */
   readonly nextAfter: string | null
@@ -128,7 +142,7 @@ export type StatementPage = {
 export const readStatement = async (
   pool: pg.Pool,
   scope: Scope,
-  lineQuery: Period & { readonly after: string | null; readonly limit: number },
+  lineQuery: LineQuery,
 ): Promise<StatementPage | null> => {
   const read = async (client: pg.PoolClient): Promise<StatementPage | null> => {
     const after = lineQuery.after === null ? null : await findCursor(client, scope, lineQuery.after)

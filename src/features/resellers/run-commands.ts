@@ -1,3 +1,5 @@
+import type pg from 'pg'
+import { isAtGateway } from '../../domain/ledger/adjustment-reasons.ts'
 import type { Provider } from '../../domain/payments/payments.ts'
 import type { TermsChange } from '../../domain/resellers/decide.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
@@ -9,6 +11,7 @@ import { CliMisuse, type CliOutput, dollars, notFound } from '../../platform/cli
 import { createVault } from '../../platform/vault/seal.ts'
 import {
   type CustomerRecord,
+  type Customers,
   createAccounts,
   createCustomers,
   findCustomer,
@@ -17,10 +20,12 @@ import {
   type Owned,
 } from '../accounts/index.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
+import { gatewayProblem } from '../wallet/for-commands.ts'
 import { approvalNeeded, createWallets, refusalOf as movementRefusal } from '../wallet/index.ts'
 import type { adjustCustomerInput, gatewayInput, retailInput, setTermsInput } from './commands.ts'
 import { credentialFields } from './credential-forms.ts'
 import { botCredentials, createResellerCredentials } from './gateway-credentials.ts'
+import { moveCredit } from './move-credit.ts'
 import { createResellers, type Resellers } from './terms.ts'
 import { readCredentials } from './terms-input.ts'
 import { changeOutput, refusalOf, termsJson, termsText } from './terms-output.ts'
@@ -87,44 +92,35 @@ export const customers: ListedResource<Shown> = {
 
 type AdjustInput = InputOf<typeof adjustCustomerInput>
 
-type ResolvedCustomer = {
-  readonly customerId: CustomerId
-  /** Stores the relation after the movement. */
-  relate(): Promise<unknown>
-}
-
-/** Finds the customer by the reseller's own id (the first movement creates the relation) or by ours. */
+/** The customer by the reseller's own id (the first movement creates it) or by ours. */
 const customerOf = async (
-  context: CliContext,
+  pool: pg.Pool,
+  customers: Pick<Customers, 'idOf'>,
   reseller: AccountId,
   { customer, id }: Pick<AdjustInput, 'customer' | 'id'>,
-): Promise<ResolvedCustomer> => {
+): Promise<{ readonly customerId: CustomerId; readonly ref: string | null }> => {
   if ((customer === undefined) === (id === undefined))
     throw new CliMisuse("give --customer (the reseller's own id) or --id (cus_…), not both")
-  if (customer !== undefined) {
-    const customers = createCustomers({ pool: context.pool, master: context.keys.master })
-    return {
-      customerId: customers.idOf(reseller, customer),
-      relate: () => customers.ensure(reseller, customer),
-    }
-  }
-  const found = await findCustomer(context.pool, reseller, id ?? '')
+  if (customer !== undefined) return { customerId: customers.idOf(reseller, customer), ref: customer }
+  const found = await findCustomer(pool, reseller, id ?? '')
   if (!found) throw notFound(`${reseller} has no customer with the id ${id}`)
-  return { customerId: found.customerId, relate: async () => undefined }
+  return { customerId: found.customerId, ref: null }
 }
 
 export const move = async (context: CliContext, input: AdjustInput): Promise<CliOutput> => {
   const { account, cents, reason, reference, gateway } = input
-  if ((reason === 'chargeback') !== (gateway !== undefined))
-    throw new CliMisuse('give --gateway with --reason chargeback, and only then')
+  if (isAtGateway(reason) !== (gateway !== undefined)) throw new CliMisuse(gatewayProblem)
   const accountId = await resellerOf(context, account)
-  const { customerId, relate } = await customerOf(context, accountId, input)
-  const answer = await createWallets(context).adjustCustomer(
-    { accountId, customerId, amountCents: cents, reference, reason, gateway: gateway ?? null },
+  const { pool, keys } = context
+  const customers = createCustomers({ pool, master: keys.master })
+  const customer = await customerOf(pool, customers, accountId, input)
+  const { customerId } = customer
+  const answer = await moveCredit(
+    { wallets: createWallets(context), customers },
+    accountId,
+    { ...customer, amountCents: cents, reference, reason, gateway: gateway ?? null },
     context,
   )
-  // If an earlier command stopped in between, this run stores the relation.
-  if (answer.outcome !== 'refused' || answer.refusal.code === 'already_applied') await relate()
   if (answer.outcome === 'refused') throw movementRefusal(answer.refusal, 'the customer')
   if (answer.outcome !== 'applied') throw approvalNeeded(answer)
   const { balanceCents: creditCents } = answer
@@ -162,7 +158,7 @@ const orNull = <Value>(value: Value | false): Value | null => (value === false ?
 type SetTermsInput = InputOf<typeof setTermsInput>
 
 const changeOf = (input: SetTermsInput): Omit<TermsChange, 'gateway' | 'bot'> => {
-  const { discount, markup, sellable, sellAll, merchantName, website, storefront } = input
+  const { discount, markup, priceLimits, sellable, sellAll, merchantName, website, storefront } = input
   const shop: Partial<Shop> = {
     ...(merchantName !== undefined && { merchantName: orNull(merchantName) }),
     ...(website !== undefined && { website: orNull(website) }),
@@ -171,6 +167,7 @@ const changeOf = (input: SetTermsInput): Omit<TermsChange, 'gateway' | 'bot'> =>
   return {
     ...(discount !== undefined && { discountBp: discount }),
     ...(markup !== undefined && { markupMillionths: orNull(markup) }),
+    ...(priceLimits !== undefined && { priceLimits: orNull(priceLimits) }),
     ...(sellable !== undefined && { sellable }),
     ...(sellAll && { sellable: null }),
     ...(Object.keys(shop).length > 0 && { shop }),

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type pg from 'pg'
 import {
   listMargins,
@@ -7,41 +6,50 @@ import {
   type Period as Span,
 } from '../../../projections/margins.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { utcCalendar } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import {
-  endOfPeriodMs,
-  nextPeriod,
-  type Period,
-  parsePeriod,
-  periodBefore,
-  periodOf,
-} from '../../kernel/months.ts'
-import { type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { nextPeriod, type Period, parsePeriod, periodBefore } from '../../kernel/months.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, fileOf, resellerPage } from '../../platform/ui/page.ts'
-import { type Column, figureCard, pageRows, pagerOf, plotOf, tableOf } from '../../platform/ui/table.ts'
-import { amountText, buttonLink, countText, dollarText, queryText, timeText } from '../../platform/ui/text.ts'
-import { customerRefs } from '../accounts/index.ts'
-import { customerIn } from './customer-pages.ts'
+import { listOf } from '../../platform/ui/list.ts'
+import { type AccountVisit, type ConsolePage, resellerPage } from '../../platform/ui/page.ts'
 import {
-  maxStatementLines,
-  readStatement,
-  type StatementLine,
-  type StatementPage,
-  statementCsvHead,
-  statementCsvLines,
-} from './reseller-statement.ts'
+  amountColumn,
+  type Column,
+  figureCard,
+  idColumn,
+  nameColumn,
+  plotOf,
+  tableOf,
+  timeColumn,
+} from '../../platform/ui/table.ts'
+import {
+  amountText,
+  buttonLink,
+  countText,
+  dollarText,
+  microsText,
+  queryText,
+} from '../../platform/ui/text.ts'
+import { type Customers, customerLink, customerRefs } from '../accounts/index.ts'
+import { productName } from '../catalog/index.ts'
+import { customerIn } from './customer-pages.ts'
+import { nameOf, readStatement, type StatementLine } from './reseller-statement.ts'
+
+const dayMs = 86_400_000
 
 /** The month in the page's query; default: the current month. */
 const monthIn = (query: URLSearchParams, nowMs: number): Period =>
-  parsePeriod(query.get('month') ?? '') ?? periodOf(isoTime(nowMs))
+  parsePeriod(query.get('month') ?? '') ?? utcCalendar.periodOf(nowMs)
 
 /** From the month's first instant to before the first of the next month; milliseconds, UTC. */
 const spanOfMonth = (month: Period): Span & { readonly fromMs: number; readonly toMs: number } => ({
-  fromMs: Date.parse(`${month}-01T00:00:00Z`),
-  toMs: endOfPeriodMs(month),
+  fromMs: utcCalendar.startOfPeriodMs(month),
+  toMs: utcCalendar.endOfPeriodMs(month),
 })
 
 /** The `from` and `to` parameters for the API. */
@@ -51,24 +59,23 @@ const monthQuery = (month: Period): string => `from=${month}-01&to=${nextPeriod(
 const daysOfMonth = (month: Period, nowMs: number): readonly string[] => {
   const { fromMs, toMs } = spanOfMonth(month)
   const days: string[] = []
-  for (let at = fromMs; at < toMs && at <= nowMs; at += 86_400_000) days.push(isoTime(at).slice(0, 10))
+  for (let at = fromMs; at < toMs && at <= nowMs; at += dayMs) days.push(isoTime(at).slice(0, 10))
   return days
 }
 
 /** Links to the neighbouring months on the same page. */
-const monthLinks = (
-  path: string,
-  month: Period,
-  nowMs: number,
-  more: Readonly<Record<string, string>> = {},
-): Html => {
-  const linkTo = (each: Period): string => `${path}${queryText({ month: each, ...more })}`
+const monthLinks = (path: string, month: Period, nowMs: number): Html => {
+  const linkTo = (each: Period): string => `${path}${queryText({ month: each })}`
   const next = nextPeriod(month)
-  return html`<p><a href="${linkTo(periodBefore(month))}">${periodBefore(month)}</a> <strong>${month}</strong>${next <= periodOf(isoTime(nowMs)) ? html` <a href="${linkTo(next)}">${next}</a>` : null} <span class="soft">Months are in UTC.</span></p>`
+  return html`<p><a href="${linkTo(periodBefore(month))}">${periodBefore(month)}</a> <strong>${month}</strong>${next <= utcCalendar.periodOf(nowMs) ? html` <a href="${linkTo(next)}">${next}</a>` : null} <span class="soft">Months are in UTC.</span></p>`
 }
 
 const marginsPath = '/console/reseller/margins'
 const statementPath = '/console/reseller/statement'
+
+/** The statement of a month. */
+const statementOf = (month: Period): string =>
+  `${statementPath}?from=${month}-01&to=${utcCalendar.dayOf(utcCalendar.endOfPeriodMs(month) - dayMs)}`
 
 /** The most products and customers on the page. The statement has every line. */
 const maxRows = 20
@@ -81,7 +88,15 @@ const figureColumns: readonly Column<Margin>[] = [
   { title: 'Revenue, USD', number: true, cell: ({ revenueCents }) => amountText(revenueCents) },
   { title: 'Your cost, USD', number: true, cell: ({ costCents }) => amountText(costCents) },
   { title: 'Margin, USD', number: true, cell: ({ marginCents }) => amountText(marginCents) },
+  {
+    title: 'Margin, %',
+    number: true,
+    place: 'minor',
+    cell: (sum) => (sum.revenueCents > 0 ? percentOf(sum) : null),
+  },
 ]
+
+const noMargin: Margin = { orders: 0, revenueCents: 0, costCents: 0, marginCents: 0 }
 
 const sumOf = (rows: readonly Margin[]): Margin =>
   rows.reduce(
@@ -91,8 +106,12 @@ const sumOf = (rows: readonly Margin[]): Margin =>
       costCents: sum.costCents + row.costCents,
       marginCents: sum.marginCents + row.marginCents,
     }),
-    { orders: 0, revenueCents: 0, costCents: 0, marginCents: 0 },
+    noMargin,
   )
+
+/** The margin in percent of the revenue. */
+const percentOf = ({ marginCents, revenueCents }: Margin): string =>
+  `${((marginCents * 100) / revenueCents).toFixed(1)} %`
 
 /** Totals of a period, as cards. */
 const cardsOf = ({ orders, revenueCents, costCents, marginCents }: Margin): Html =>
@@ -100,7 +119,7 @@ const cardsOf = ({ orders, revenueCents, costCents, marginCents }: Margin): Html
 ${figureCard('Sales', countText(orders, 'order'))}
 ${figureCard('Revenue', dollarText(revenueCents))}
 ${figureCard('Your cost', dollarText(costCents))}
-${figureCard('Margin', dollarText(marginCents))}
+${figureCard('Margin', dollarText(marginCents), revenueCents > 0 ? html`<p class="soft">${percentOf({ orders, revenueCents, costCents, marginCents })} of the revenue</p>` : null)}
 </div>`
 
 const sumsTable = (
@@ -115,6 +134,67 @@ const sumsTable = (
     empty: 'There were no sales to customers in this month.',
     columns: [{ title, head: true, cell: nameOf }, ...figureColumns],
   })
+
+/** The number of customers in the summary. */
+const summaryCustomers = 5
+
+/** The sales of a reseller today, in seven days and in the month, and the customers that need attention. */
+export const salesSummary = async (
+  { db, pool }: { readonly db: Db; readonly pool: pg.Pool },
+  accountId: AccountId,
+  nowMs: number,
+): Promise<Html> => {
+  const month = utcCalendar.periodOf(nowMs)
+  const { fromMs: monthMs, toMs } = spanOfMonth(month)
+  const todayMs = nowMs - (nowMs % dayMs)
+  const weekMs = todayMs - 6 * dayMs
+  const scope = wholeAccount(accountId)
+  const [days, customers, debtors] = await Promise.all([
+    listMargins(pool, scope, {
+      fromMs: Math.min(weekMs, monthMs),
+      toMs,
+      groupBy: 'day',
+      limit: monthDays + 7,
+      offset: 0,
+    }),
+    listMargins(pool, scope, {
+      fromMs: monthMs,
+      toMs,
+      groupBy: 'customer',
+      limit: summaryCustomers,
+      offset: 0,
+    }),
+    db
+      .selectFrom('read.customers')
+      .where('accountId', '=', accountId)
+      .where('receivableMicros', '>', 0)
+      .select(['customerId', 'receivableMicros'])
+      .orderBy('receivableMicros', 'desc')
+      .limit(summaryCustomers)
+      .execute(),
+  ])
+  const refs = await customerRefs(pool, accountId, [
+    ...customers.margins.map(({ key }) => key),
+    ...debtors.map(({ customerId }) => customerId),
+  ])
+  const linkOf = (id: string): Html => customerLink(id, refs.get(id))
+  const salesCard = (title: string, fromMs: number): Html => {
+    const sum = sumOf(days.margins.filter(({ key }) => Date.parse(key) >= fromMs))
+    return figureCard(
+      title,
+      dollarText(sum.revenueCents),
+      html`<p>Margin ${dollarText(sum.marginCents)}${sum.revenueCents > 0 ? `, ${percentOf(sum)}` : ''}</p><p class="soft">${countText(sum.orders, 'order')}</p>`,
+    )
+  }
+  return html`<div class="cards">
+${salesCard('Sales today', todayMs)}
+${salesCard('Sales in 7 days', weekMs)}
+${salesCard('Sales this month', monthMs)}
+${debtors.length === 0 ? null : html`<section class="card"><h2>Customers with debts</h2><ul>${debtors.map(({ customerId, receivableMicros }) => html`<li>${linkOf(customerId)}: ${`$${microsText(receivableMicros)}`}</li>`)}</ul></section>`}
+</div>
+${sumsTable('Customers with the highest revenue this month', 'Customer', customers.margins, ({ key }) => linkOf(key))}
+<p><a href="${marginsPath}">All margins</a></p>`
+}
 
 /** A reseller's earnings from sales to customers. */
 export const marginPages = ({
@@ -131,16 +211,17 @@ export const marginPages = ({
     path: marginsPath,
     name: 'showMargins',
     summary: 'Revenue, cost and margin of sales to customers, by day, product and customer',
-    nav: { label: 'Margins', group: 'Reseller' },
     show: async ({ account, query, nowMs }) => {
       const { accountId } = account
       const month = monthIn(query, nowMs)
       const scope = wholeAccount(accountId)
       await bookReads.settled(accountId)
-      const by = (groupBy: 'day' | 'product' | 'customer', limit: number) =>
-        listMargins(pool, scope, { ...spanOfMonth(month), groupBy, limit, offset: 0 })
-      const [days, products, customers] = await Promise.all([
+      const by = (groupBy: 'day' | 'product' | 'customer', limit: number, of = month) =>
+        listMargins(pool, scope, { ...spanOfMonth(of), groupBy, limit, offset: 0 })
+      const monthBefore = periodBefore(month)
+      const [days, daysBefore, products, customers] = await Promise.all([
         by('day', monthDays),
+        by('day', monthDays, monthBefore),
         by('product', maxRows),
         by('customer', maxRows),
       ])
@@ -149,29 +230,38 @@ export const marginPages = ({
         accountId,
         customers.margins.map(({ key }) => key),
       )
-      const rowsByKey = new Map(days.margins.map((row) => [row.key, row]))
-      const bars = daysOfMonth(month, nowMs).map((label) => {
-        const cents = rowsByKey.get(label)?.marginCents ?? 0
-        return { label, value: cents, text: dollarText(cents) }
-      })
+      const barsOf = (of: Period, { margins }: typeof days) => {
+        const rowsByKey = new Map(margins.map((row) => [row.key, row]))
+        return daysOfMonth(of, nowMs).map((label) => ({
+          label,
+          value: rowsByKey.get(label)?.marginCents ?? 0,
+        }))
+      }
+      const bars = barsOf(month, days)
+      const earlier = barsOf(monthBefore, daysBefore).slice(0, bars.length)
       const omittedNote = (total: number, of: string): Html | null =>
         total <= maxRows
           ? null
-          : html`<p class="soft">The ${maxRows} with the highest revenue of ${countText(total, of)}. <a href="${statementPath}?month=${month}">The statement</a> has all lines.</p>`
+          : html`<p class="soft">The ${maxRows} with the highest revenue of ${countText(total, of)}. <a href="${statementOf(month)}">The statement</a> has all lines.</p>`
       return {
         title: 'Margins',
-        actions: buttonLink(`${statementPath}?month=${month}`, 'Statement', 'first'),
+        actions: buttonLink(statementOf(month), 'Statement', 'first'),
         body: html`${monthLinks(marginsPath, month, nowMs)}
 ${cardsOf(sumOf(days.margins))}
 <h2>Margin by day</h2>
 <p class="soft">Refunds count on their own day. Days with a loss are below the line.</p>
-${plotOf('Margin on each day of the month, in USD', bars)}
-${sumsTable('Margins by day, newest first', 'Day (UTC)', days.margins, ({ key }) => html`<a href="${statementPath}?day=${key}">${key}</a>`)}
+${plotOf({
+  title: 'Margin on each day of the month',
+  bars,
+  write: dollarText,
+  before: { label: monthBefore, values: earlier.map(({ value }) => value) },
+})}
+${sumsTable('Margins by day, newest first', 'Day (UTC)', days.margins, ({ key }) => html`<a href="${statementPath}?from=${key}&to=${key}">${key}</a>`)}
 <h2>By product</h2>
-${sumsTable('Margins by product, by revenue', 'Product', products.margins, ({ key }) => catalog.current().resolve(key)?.name ?? key)}
+${sumsTable('Margins by product, by revenue', 'Product', products.margins, ({ key }) => productName(catalog, key))}
 ${omittedNote(products.total, 'product')}
 <h2>By customer</h2>
-${sumsTable('Margins by customer, by revenue', 'Customer', customers.margins, ({ key }) => html`<a href="/console/reseller/customers/${key}">${refs.get(key) ?? key}</a>`)}
+${sumsTable('Margins by customer, by revenue', 'Customer', customers.margins, ({ key }) => customerLink(key, refs.get(key)))}
 ${omittedNote(customers.total, 'customer')}`,
         cliEquivalents: (['day', 'product', 'customer'] as const).map(
           (group) =>
@@ -182,114 +272,90 @@ ${omittedNote(customers.total, 'customer')}`,
   }),
 ]
 
-const dayMs = 86_400_000
-
-/** The filter of a statement: a day or a month (UTC), and one customer or all. */
-const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: AccountVisit) => {
-  const month = monthIn(query, nowMs)
-  const dayText = query.get('day') ?? ''
-  const startMs = /^\d{4}-\d\d-\d\d$/.test(dayText) ? Date.parse(`${dayText}T00:00:00Z`) : Number.NaN
-  const day = Number.isNaN(startMs) ? null : dayText
-  const period: Span & { readonly fromMs: number; readonly toMs: number } =
-    day === null ? spanOfMonth(month) : { fromMs: startMs, toMs: startMs + dayMs }
-  const customer =
-    query.get('customer') === null ? null : await customerIn(pool, account, query.get('customer') ?? '')
-  const scope: Scope = { ...wholeAccount(account.accountId), customerId: customer?.customerId ?? null }
-  const filterQuery = {
-    ...(day === null ? { month } : { day }),
-    ...(customer !== null && { customer: customer.customerId }),
-  }
-  return { month, day, period, customer, scope, filterQuery }
-}
-
-const read = async (
-  pool: pg.Pool,
-  scope: Scope,
-  lineQuery: Span & { readonly after: string | null; readonly limit: number },
-) => {
-  const page = await readStatement(pool, scope, lineQuery)
-  if (page === null) throw refuse('not_found', 'you have no line with this id')
-  return page
-}
-
-/** The whole statement, read in pages while the file is sent. */
-async function* csvOf(pool: pg.Pool, scope: Scope, period: Span): AsyncGenerator<string> {
-  yield statementCsvHead
-  let after: string | null = null
-  do {
-    const page: StatementPage = await read(pool, scope, { ...period, after, limit: maxStatementLines })
-    yield statementCsvLines(page.lines)
-    after = page.nextAfter
-  } while (after !== null)
-}
-
 /** All sales to customers and their refunds. */
-export const statementPages = ({
+export const statementPage = ({
   pool,
   bookReads,
+  catalog,
+  customers,
 }: {
   readonly pool: pg.Pool
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   /** Of the books projection, from which statements are read. */
   readonly bookReads: Pick<Reads, 'settled'>
-}): readonly ConsolePage[] => [
-  resellerPage({
+  readonly customers: Pick<Customers, 'idOf'>
+}): ConsolePage => {
+  /** @throws not_found for an id of another reseller's customer */
+  const customerIdOf = async ({ account }: AccountVisit, text: string | undefined) => {
+    if (!text) return null
+    return text.startsWith('cus_')
+      ? (await customerIn(pool, account, text)).customerId
+      : customers.idOf(account.accountId, text)
+  }
+  return resellerPage({
     path: statementPath,
     name: 'showStatement',
     summary: 'Every sale to customers and every refund, with its order',
-    nav: { label: 'Statement', group: 'Reseller' },
     show: async (visit) => {
-      const { account, query, nowMs } = visit
-      await bookReads.settled(account.accountId)
-      const { month, day, period, customer, scope, filterQuery } = await parseStatementQuery(pool, visit)
-      const before = query.get('before')
-      const page = { ...period, after: before, limit: pageRows }
-      const { lines, nextAfter, totals } = await read(pool, scope, page)
-      const [from, to] = [isoTime(period.fromMs).slice(0, 10), isoTime(period.toMs).slice(0, 10)]
-      const customerQuery = customer === null ? {} : { customer: customer.customerId }
+      const { accountId } = visit.account
+      await bookReads.settled(accountId)
+      const customerId = await customerIdOf(visit, visit.query.get('customer')?.trim())
+      let totals: Margin = noMargin
+      const { body, file, fileLink } = await listOf(visit, {
+        caption: 'Sales and refunds',
+        filters: { customer: { label: 'Customer', hint: 'Your id or cus_…' } },
+        orderedBy: 'Time',
+        file: 'statement',
+        parseKey: (text: string | null) => text,
+        keyOf: nameOf,
+        load: async (_, { after, limit, from, until, oldestFirst }) => {
+          const page = await readStatement(
+            pool,
+            { ...wholeAccount(accountId), customerId },
+            {
+              fromMs: from === null ? null : Date.parse(from),
+              toMs: until === null ? null : Date.parse(until),
+              after,
+              limit,
+              newestFirst: !oldestFirst,
+            },
+          )
+          if (page === null) throw refuse('not_found', 'you have no line with this id')
+          totals = page.totals
+          return page.lines
+        },
+        columns: (_): readonly Column<StatementLine>[] => [
+          nameColumn('Line', ({ type, productId, quantity, orderId }) => ({
+            text: `${type === 'sale' ? 'Sale' : 'Refund'} of ${productName(catalog, productId)}, ${quantity}`,
+            href: `/console/orders/${orderId}`,
+          })),
+          timeColumn('Time', ({ at }) => at, { place: 'plain' }),
+          {
+            title: 'Customer',
+            value: ({ customerId, customer }) => customer ?? customerId,
+            cell: ({ customerId, customer }) => customerLink(customerId, customer),
+          },
+          amountColumn('Revenue', ({ revenueCents }) => revenueCents, { place: 'lead' }),
+          amountColumn('Your cost', ({ costCents }) => costCents),
+          amountColumn('Margin', ({ marginCents }) => marginCents),
+          idColumn('Order id', ({ orderId }) => orderId, { place: 'file' }),
+          idColumn('Refund id', ({ refundId }) => refundId, { place: 'file' }),
+          idColumn('Customer id', ({ customerId }) => customerId, { place: 'file' }),
+          idColumn('Position', ({ position }) => position, { place: 'file' }),
+        ],
+        empty: 'There were no sales to customers yet.',
+      })
+      if (file !== null) return file
+      const { query } = visit
+      const dates = query.get('from') || query.get('to') ? 'of the chosen days' : 'of all days'
       return {
         title: 'Statement',
-        actions: buttonLink(`${statementPath}.csv${queryText(filterQuery)}`, 'Download CSV'),
-        body: html`${day === null ? monthLinks(statementPath, month, nowMs, customerQuery) : html`<p><strong>${day}</strong>, <a href="${statementPath}?month=${day.slice(0, 7)}">show the month</a></p>`}
-${customer === null ? null : html`<p>Customer <a href="/console/reseller/customers/${customer.customerId}">${customer.ref ?? customer.customerId}</a>. <a href="${statementPath}?month=${month}">All customers</a></p>`}
-${cardsOf(totals)}
-<p class="soft">From ${from} to before ${to} (UTC). The totals include the lines of all pages.</p>
-${tableOf<StatementLine>({
-  caption: 'Sales and refunds, oldest first',
-  rows: lines,
-  empty: before === null ? 'There were no sales to customers in this time.' : 'There are no more lines.',
-  columns: [
-    {
-      title: 'Line',
-      head: true,
-      cell: ({ at, type, orderId }) =>
-        html`${type} of <a href="/console/orders/${orderId}">${orderId}</a><br><small class="soft">${timeText(at)}</small>`,
-    },
-    {
-      title: 'Customer',
-      cell: ({ customerId, customer: ref }) =>
-        html`<a href="/console/reseller/customers/${customerId}">${ref ?? customerId}</a>`,
-    },
-    { title: 'Product', cell: ({ productId, quantity }) => `${quantity} × ${productId}` },
-    { title: 'Revenue, USD', number: true, cell: ({ revenueCents }) => amountText(revenueCents) },
-    { title: 'Your cost, USD', number: true, cell: ({ costCents }) => amountText(costCents) },
-    { title: 'Margin, USD', number: true, cell: ({ marginCents }) => amountText(marginCents) },
-  ],
-})}
-${pagerOf(statementPath, filterQuery, { before, next: nextAfter }, { first: 'Oldest', next: 'Newer' })}`,
-        cliEquivalents: [
-          `curl "$API/reseller/statement?from=${from}&to=${to}${customer?.ref ? `&customer_id=${encodeURIComponent(customer.ref)}` : ''}" -H "X-API-Key: $KEY"`,
-        ],
+        actions: fileLink,
+        body: html`${cardsOf(totals)}
+<p class="soft">The totals are ${dates} and include the lines of all pages.</p>
+${body}`,
+        cliEquivalents: [`curl "$API/reseller/statement" -H "X-API-Key: $KEY"`],
       }
     },
-  }),
-  resellerPage({
-    path: '/console/reseller/statement.csv',
-    name: 'downloadResellerStatement',
-    summary: 'The statement of a reseller as a file',
-    show: async (visit) => {
-      await bookReads.settled(visit.account.accountId)
-      const { scope, period, day, month } = await parseStatementQuery(pool, visit)
-      return fileOf(`statement-${day ?? month}.csv`, Readable.from(csvOf(pool, scope, period)))
-    },
-  }),
-]
+  })
+}

@@ -10,7 +10,9 @@ import { type FormInput, fieldOf, formOf, type Problems, problemsIn } from '../.
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type ConsolePage, goTo, refused, resellerPage } from '../../platform/ui/page.ts'
 import { detailsOf, tableOf } from '../../platform/ui/table.ts'
-import { countText, idText, softText, stateText } from '../../platform/ui/text.ts'
+import { buttonLink, countText, idText, softText, stateText } from '../../platform/ui/text.ts'
+import { productName } from '../catalog/index.ts'
+import { markupPath, pricePath } from './price-pages.ts'
 import type { Resellers } from './terms.ts'
 import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
 import { termsJson } from './terms-output.ts'
@@ -108,18 +110,26 @@ export const termsPages = ({
     path: '/console/reseller/terms',
     name: 'showTerms',
     summary: 'The prices, gateways and bot of a reseller',
-    nav: { label: 'Terms', group: 'Reseller' },
     show: async ({ account: { accountId } }) => {
       await reads.settledHere(accountId, 0)
       const terms = termsJson(accountId, (await termsOf(accountId)).state)
-      const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
-      const { discountPct, markup, sellable, bot } = terms
+      const nameOf = (productId: string): string => productName(catalog, productId)
+      const { discountPct, markup, priceLimits, sellable, bot } = terms
       return {
         title: 'Terms',
-        body: html`<p>Your prices, the prices of your customers, and your gateways. The service sets the discount, the prices and the bot. You set the <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a>.</p>
+        ...(priceLimits !== null && {
+          actions: html`${buttonLink(markupPath, 'Set markup', 'first')}${buttonLink(pricePath, 'Set a price')}`,
+        }),
+        body: html`<p>Your prices, the prices of your customers, and your gateways. The service sets the discount and the bot. You set the <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a>.</p>
 ${detailsOf([
   ['Your discount', `${discountPct} % off the list price`],
   ['Customers pay', markup === null ? 'the list price' : `${markup} × the list price`],
+  [
+    'Prices you may set',
+    priceLimits === null
+      ? 'none; only operators set prices'
+      : `from ${priceLimits.from} to ${priceLimits.to} × the list price`,
+  ],
   ['You sell', sellable === null ? 'every product' : sellable.map(nameOf).join(', ') || softText('nothing')],
   ['Name on pay pages', terms.merchantName ?? softText('none')],
   ['Website', terms.website ?? softText('none')],

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
+import type { PriceLimits } from '../../domain/resellers/events.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from '../../domain/resellers/limits.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
 import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../../kernel/money.ts'
@@ -35,6 +36,23 @@ export const parseMarkup = (text: string): number => {
   if (millionths !== null && millionths > 0 && millionths <= maxMarkupMillionths) return millionths
   throw new InvalidArgumentError(
     'It must be a multiple of the list price above 0 and up to 100 with at most six decimals, e.g. 1.30.',
+  )
+}
+
+/** Parses `1.00-3.00` to millionths. */
+export const parsePriceLimits = (text: string): PriceLimits => {
+  const [fromMillionths = 0, toMillionths = 0, ...rest] = text
+    .split('-')
+    .map((part) => parseDecimal(part.trim(), 6) ?? 0)
+  if (
+    fromMillionths > 0 &&
+    fromMillionths <= toMillionths &&
+    toMillionths <= maxMarkupMillionths &&
+    rest.length === 0
+  )
+    return { fromMillionths, toMillionths }
+  throw new InvalidArgumentError(
+    'It must be two multiples of the list price above 0 and up to 100, the lower one first, e.g. 1.00-3.00.',
   )
 }
 

@@ -14,7 +14,7 @@ const decimalText = (value: number, decimals: number, atLeast = 0): string => {
 }
 
 const discountText = (basisPoints: number): string => decimalText(basisPoints, 2)
-const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
+export const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
 const priceText = (micros: number): string => decimalText(micros, 6, 2)
 
 /** Terms as JSON, in the notation of `reseller set`. Credentials are named, never shown. */
@@ -22,6 +22,10 @@ export const termsJson = (accountId: AccountId, terms: Terms) => ({
   accountId,
   discountPct: discountText(terms.discountBp),
   markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+  priceLimits: terms.priceLimits && {
+    from: markupText(terms.priceLimits.fromMillionths),
+    to: markupText(terms.priceLimits.toMillionths),
+  },
   sellable: terms.sellable,
   ...terms.shop,
   bot: terms.bot,
@@ -38,6 +42,9 @@ export const termsText = (accountId: AccountId, terms: Terms): string => {
     reseller: accountId,
     discount: `${discountText(terms.discountBp)} %`,
     markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+    'own prices':
+      terms.priceLimits &&
+      `${markupText(terms.priceLimits.fromMillionths)} to ${markupText(terms.priceLimits.toMillionths)} of the list price`,
     sellable: terms.sellable === null ? 'every product' : terms.sellable.join(' ') || 'none',
     'merchant name': shop.merchantName,
     website: shop.website,

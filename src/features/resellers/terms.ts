@@ -1,7 +1,13 @@
 import { accountRef } from '../../domain/accounts/fold.ts'
 import { catalogRef } from '../../domain/catalog/fold.ts'
 import type { ResellerRail } from '../../domain/payments/payments.ts'
-import { decideTerms, type TermsChange, type TermsRefusal } from '../../domain/resellers/decide.ts'
+import {
+  decideOwnPrices,
+  decideTerms,
+  type OwnPriceChange,
+  type TermsChange,
+  type TermsRefusal,
+} from '../../domain/resellers/decide.ts'
 import { type Terms, termsFold } from '../../domain/resellers/fold.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -21,6 +27,8 @@ export type Resellers = {
     change: Omit<TermsChange, 'gateway' | 'bot'>,
     cause: Cause,
   ): Promise<TermsResult>
+  /** The reseller's own change of prices. Refusals: those of `decideOwnPrices`. */
+  setPrices(reseller: AccountId, change: OwnPriceChange, cause: Cause): Promise<TermsResult>
   /** Null removes the gateway. Its existing invoices are still followed. Refusals: as for `change`. */
   setGateway(
     reseller: AccountId,
@@ -43,7 +51,12 @@ export const createResellers = ({
   readonly runner: CommandRunner
   readonly credentials: ResellerCredentials
 }): Resellers => {
-  const change = (reseller: AccountId, termsChange: TermsChange, cause: Cause): Promise<TermsResult> => {
+  const change = (
+    reseller: AccountId,
+    termsChange: TermsChange,
+    cause: Cause,
+    decide = decideTerms,
+  ): Promise<TermsResult> => {
     const decider = {
       ...termsRef(reseller),
       others: {
@@ -55,7 +68,7 @@ export const createResellers = ({
       runner,
       { ...cause, name: 'change-terms', account: reseller },
       decider,
-      (terms, { others }) => decideTerms({ terms, ...others }, termsChange),
+      (terms, { others }) => decide({ terms, ...others }, termsChange),
     )
   }
 
@@ -75,7 +88,8 @@ export const createResellers = ({
   }
 
   return {
-    change,
+    change: (reseller, termsChange, cause) => change(reseller, termsChange, cause),
+    setPrices: (reseller, prices, cause) => change(reseller, prices, cause, decideOwnPrices),
     async setGateway(reseller, rail, secrets, cause) {
       if (secrets === null) return change(reseller, { gateway: { rail, to: null } }, cause)
       const storedGateway = await credentials.storeGateway(reseller, rail, secrets)

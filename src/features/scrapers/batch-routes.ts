@@ -26,13 +26,15 @@ const summaryShape = {
   requestId: z.string(),
   status: z.enum(batchStatuses).meta({
     description:
-      '`canceling`: no more calls are made, and those under way end. `canceled`: it was canceled, and all of its calls are over.',
+      'The status of the batch. `canceling`: the batch makes no more calls, and its open calls finish. `canceled`: the batch was canceled, and all of its calls are finished.',
   }),
   platform: z.string(),
   operation: z.string(),
   inputs: count,
-  done: count.meta({ description: 'Calls that are over.' }),
-  chargedUsd: z.string().meta({ description: 'So far, in dollars with four decimals.', example: '0.0060' }),
+  done: count.meta({ description: 'The number of finished calls.' }),
+  chargedUsd: z
+    .string()
+    .meta({ description: 'The amount charged until now, in dollars with four decimals.', example: '0.0060' }),
   createdAt: instant,
   finishedAt: instant.nullable(),
 }
@@ -46,17 +48,20 @@ const Batch = z
     items: z
       .array(
         z.object({
-          n: z.int().min(1).meta({ description: 'Which of the inputs, from 1.' }),
-          requestId: z.string().meta({ description: 'The X-Request-Id that the call was made under.' }),
-          outcome: z.enum(outcomes).nullable().meta({ description: 'Null while it runs.' }),
-          problem: z
-            .string()
+          n: z.int().min(1).meta({ description: 'The number of the input, starting at 1.' }),
+          requestId: z.string().meta({ description: 'The `X-Request-Id` of the call.' }),
+          outcome: z
+            .enum(outcomes)
             .nullable()
-            .meta({ description: 'Of a failure: the code that a single call answers with.' }),
+            .meta({ description: 'The outcome of the call. Null: the call is not finished.' }),
+          problem: z.string().nullable().meta({
+            description:
+              'The error code of a failed call, the same as for a single call. Null: the call did not fail.',
+          }),
           billed: z.boolean(),
         }),
       )
-      .meta({ description: 'The calls, in the order of the inputs.' }),
+      .meta({ description: 'The calls of the batch, in the order of the inputs.' }),
   })
   .meta({ id: 'ScrapeBatch' })
 
@@ -136,7 +141,7 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch',
     operationId: 'scrapeBatch',
     summary: 'Call a scraper many times',
-    description: `Takes on up to ${maxInputs} calls of one scraper and answers at once. Each is made and billed as a call of its own; those that fail for a while are tried again, six times in all. Ask for the batch until it is \`finished\` or \`canceled\`, or name \`scrape.batch.finished\` at a webhook endpoint. All inputs are checked first: one that the scraper does not take refuses the batch, and nothing is charged. The same \`X-Request-Id\` with the same body gives the batch that stands.`,
+    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` and the same body returns the existing batch.`,
     writes: true,
     requestIdIsKey: true,
     body: z.strictObject({
@@ -146,7 +151,7 @@ export const scrapeBatchRoutes = (dependencies: {
         .array(z.unknown().meta({ override: { type: 'object', additionalProperties: true } }))
         .min(1)
         .max(maxInputs)
-        .meta({ description: 'The fields of the scraper, for each call.' }),
+        .meta({ description: 'The inputs: one object with the fields of the scraper for each call.' }),
     }),
     examples: {
       body: {
@@ -157,9 +162,9 @@ export const scrapeBatchRoutes = (dependencies: {
     },
     ...(dependencies.rate && { limit: dependencies.rate }),
     responses: {
-      200: { description: 'The batch that stands under this X-Request-Id.', body: Batch, example },
+      200: { description: 'The existing batch with this `X-Request-Id`.', body: Batch, example },
       202: {
-        description: 'The batch was taken on.',
+        description: 'The batch was accepted.',
         body: Batch,
         example: { ...example, done: 0, chargedUsd: '0.0000' },
       },
@@ -186,7 +191,7 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch',
     operationId: 'listScrapeBatches',
     summary: 'List batches',
-    description: 'Batches that can be read, newest first, without their calls.',
+    description: 'The readable batches, newest first, without their calls.',
     writes: false,
     query: z.object(pagingQuery),
     codes: { query: pagingCodes },
@@ -211,7 +216,7 @@ export const scrapeBatchRoutes = (dependencies: {
     operationId: 'cancelScrapeBatch',
     summary: 'Cancel a batch',
     description:
-      'Makes no more of its calls: they fail with the problem `canceled` and cost nothing. Calls under way end and are billed. A batch that is over stays as it is.',
+      'Stops the batch. Calls that were not started fail with the problem `canceled` and cost nothing. Open calls finish and are billed. A finished batch does not change.',
     writes: true,
     params: z.object({ id: z.string() }),
     examples: { params: { id: batchId } },
@@ -232,11 +237,11 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch/{id}',
     operationId: 'getScrapeBatch',
     summary: 'Read a batch',
-    description: 'What its calls came to so far. A batch can be read until a day after its end.',
+    description: 'The batch with the outcomes of its calls. A batch can be read for one day after its end.',
     writes: false,
     params: z.object({ id: z.string() }),
     examples: { params: { id: batchId } },
-    responses: { 200: { description: 'The batch.', body: Batch, example } },
+    responses: { 200: { description: 'The batch with its calls.', body: Batch, example } },
     errors: ['not_found'],
     handler: async ({ caller, params: { id } }) => {
       const found = await dependencies.batches.find(caller.accountId, id)
@@ -251,13 +256,14 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch/{id}/results/{n}',
     operationId: 'getScrapeBatchResult',
     summary: 'Read the result of a call of a batch',
-    description: 'The answer of the n-th call, from 1, as a single call gives it. It is stored for a day.',
+    description:
+      'The answer of call `n` (the first call is 1), the same as for a single call. The answer is stored for one day.',
     writes: false,
     params: z.object({ id: z.string(), n: z.string() }),
     examples: { params: { id: batchId, n: '1' } },
     responses: {
       200: {
-        description: 'The answer.',
+        description: 'The answer of the call.',
         body: ScrapeAnswer,
         example: { ...scrapeExample, requestId: `${batchId}.1` },
       },

@@ -68,16 +68,16 @@ export const scraperListRoutes = (dependencies: {
       operationId: 'listScrapers',
       summary: 'List scrapers',
       description:
-        'Every scraper with its price, its fields, an example, whether it can be called now, and how it did in the last 24 hours. `q` leaves those whose name or summary holds a text.',
+        'Every scraper with its price, its fields, an example, its availability, and its health in the last 24 hours. `q` selects scrapers by a text in the name or summary.',
       query: z.object({
         q: z
           .string()
           .min(1)
           .max(100)
           .optional()
-          .meta({ description: 'A part of a name or summary, in any case.' }),
+          .meta({ description: 'A part of a name or summary, in upper or lower case.' }),
       }),
-      responses: { 200: { description: 'The scrapers, by name.', body: ListSchema, example } },
+      responses: { 200: { description: 'The scrapers, sorted by name.', body: ListSchema, example } },
       errors: [],
       handler: ({ query: { q } }) => {
         const searchText = q?.toLowerCase() ?? ''
@@ -91,11 +91,12 @@ export const scraperListRoutes = (dependencies: {
       path: '/v1/scrape/{platform}',
       operationId: 'listPlatformScrapers',
       summary: 'List scrapers of a platform',
-      description: 'The same of one platform.',
+      description:
+        'Every scraper of one platform with its price, its fields, an example, its availability, and its health in the last 24 hours.',
       params: z.object({ platform: z.string().max(100) }),
       examples: { params: { platform: 'reddit' } },
       responses: {
-        200: { description: 'The scrapers of the platform, by name.', body: ListSchema, example },
+        200: { description: 'The scrapers of the platform, sorted by name.', body: ListSchema, example },
       },
       errors: ['unknown_scraper'],
       handler: ({ params: { platform } }) => {
@@ -113,20 +114,22 @@ export const ScrapeAnswer = z
     operation: z.string(),
     requestId: z
       .string()
-      .meta({ description: 'The X-Request-Id of the call, yours or the one that was made.' }),
-    data: z.json().meta({ description: 'What the platform shows; its fields are those of the scraper.' }),
+      .meta({ description: 'The `X-Request-Id` of the call, from the client or created by the server.' }),
+    data: z.json().meta({
+      description: 'The public data of the platform. The `fields` of the scraper list the known fields.',
+    }),
     nextCursor: z.string().nullable().meta({
       description:
-        'Where the next page begins: send it in `cursor` (in `page`, where the scraper has that). Null on the last page.',
+        'The start of the next page. Send this value in `cursor`, or in `page` if the scraper has that field. Null: this is the last page.',
     }),
     billing: z.object({
       priceUsd: z
         .string()
         .meta({ description: 'The price of the scraper, in dollars with four decimals.', example: '0.0030' }),
-      billed: z.boolean().meta({ description: 'Whether this call was charged.' }),
+      billed: z.boolean().meta({ description: 'True: this call was charged.' }),
     }),
     fetchedAt: z.string().meta({ format: 'date-time' }),
-    cached: z.boolean().meta({ description: 'Whether it comes from a cache instead of the platform.' }),
+    cached: z.boolean().meta({ description: 'True: the answer is from a cache and not from the platform.' }),
   })
   .meta({ id: 'ScrapeAnswer' })
 
@@ -139,9 +142,9 @@ export const ScrapeDryRun = z
     dryRun: z.literal(true),
     input: z
       .record(z.string(), z.json())
-      .meta({ description: 'The fields as they would be sent to the platform.' }),
+      .meta({ description: 'The fields that a call sends to the platform.' }),
     billing: z.object({
-      priceUsd: z.string().meta({ description: 'What it would cost, in dollars with four decimals.' }),
+      priceUsd: z.string().meta({ description: 'The price of the call, in dollars with four decimals.' }),
       billed: z.literal(false),
     }),
   })
@@ -153,11 +156,11 @@ const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(w
 const query = z.object({
   dryRun: wordQuery(
     ['true', 'false'],
-    'Only checks the fields and tells the price: nothing is fetched, and nothing is charged.',
+    'True: the request only checks the fields and returns the price. No call is made, and nothing is charged.',
   ).default('false'),
   cacheMaxAge: wordQuery(
     ageWords,
-    'An answer may be so many days old. One that comes from a cache is not charged. Only for scrapers with `isCacheable`.',
+    'The maximum age of a cached answer, in days. A cached answer is not charged. For scrapers with `isCacheable` only.',
   ).optional(),
 })
 
@@ -175,10 +178,10 @@ export const scrapeExample = {
 /** Headers of each answer of a call, and of its refusals once the scraper is known. */
 const headers = {
   'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
-  'X-Billed': '`true` when the call was charged.',
+  'X-Billed': '`true`: the call was charged.',
   'X-Balance-Usd':
-    'What the wallet can spend after the call, in dollars with four decimals. Left out of dry runs and repeated answers.',
-  'X-Replayed': '`true`: the answer of an earlier request under this X-Request-Id.',
+    'The available balance of the wallet after the call, in dollars with four decimals. Absent in dry runs and repeated answers.',
+  'X-Replayed': '`true`: this is the answer to an earlier request with this `X-Request-Id`.',
 }
 
 /** Adds billing headers to refusals of calls. */
@@ -220,7 +223,7 @@ export const scrapeRoutes = (dependencies: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice; a failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
@@ -239,7 +242,8 @@ export const scrapeRoutes = (dependencies: {
       ...(rate && { limit: rate }),
       responses: {
         200: {
-          description: 'What was found, or that nothing was; with `dryRun=true` the call and its price.',
+          description:
+            'The data, or an answer without data if nothing was found. With `dryRun=true`: the fields and the price of the call.',
           body: z.union([ScrapeAnswer, ScrapeDryRun]),
           example: scrapeExample,
           headers,

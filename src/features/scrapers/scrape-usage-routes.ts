@@ -19,15 +19,24 @@ import { type Reads, ReadsBehind } from '../../platform/projections/read-your-wr
 
 const count = z.int().min(0)
 const usageFields = {
-  calls: count.meta({ description: 'Calls that are over. A retry of a call that failed is one more.' }),
-  billed: count.meta({ description: 'Of those, the ones that were charged: found, or no such target.' }),
+  calls: count.meta({
+    description: 'The number of finished calls. A retry of a failed call counts as another call.',
+  }),
+  billed: count.meta({
+    description: 'The number of charged calls: the target was found, or the target does not exist.',
+  }),
   found: count,
-  empty: count.meta({ description: 'Searches without a hit, and media without speech: not charged.' }),
+  empty: count.meta({
+    description:
+      'The number of searches without a hit and of media without speech. These calls are not charged.',
+  }),
   notFound: count,
   restricted: count,
   failed: count,
-  cached: count.meta({ description: 'Of those found, the ones that came from a cache.' }),
-  chargedUsd: z.string().meta({ description: 'Dollars with four decimals.', example: '1.2930' }),
+  cached: count.meta({ description: 'The number of found targets whose answer came from a cache.' }),
+  chargedUsd: z
+    .string()
+    .meta({ description: 'The charged amount, in dollars with four decimals.', example: '1.2930' }),
 }
 const Usage = z.object(usageFields)
 const UsageList = z
@@ -36,12 +45,12 @@ const UsageList = z
       z.object({
         key: z.string().meta({
           description:
-            'The day (2026-11-21), the platform, the scraper (`tiktok/video`) or the id of the API key.',
+            'The key of the row: the day (2026-11-21), the platform, the scraper (`tiktok/video`) or the id of the API key.',
         }),
         ...usageFields,
       }),
     ),
-    totals: Usage.meta({ description: 'Over all rows of all pages.' }),
+    totals: Usage.meta({ description: 'The totals of all rows on all pages.' }),
     ...pageShape,
   })
   .meta({ id: 'ScrapeUsageList' })
@@ -112,18 +121,19 @@ export const scrapeUsageRoutes = ({
     operationId: 'listScrapeUsage',
     summary: 'Read your usage of the scrapers',
     description:
-      'How many calls of scrapers came to what, and what they cost, by day (newest first), platform, scraper or API key (most charged first). Whole days, UTC.',
+      'The number of scraper calls by outcome, and their cost, by day (newest first), platform, scraper or API key (most charged first). Days are whole days in UTC.',
     tag: 'Scrapers',
     access: 'scrape',
     writes: false,
     customer: accountOnly('usage of the scrapers is'),
     query: z.object({
-      from: dayQuery('From this day on; from the first call on when left out.').optional(),
-      to: dayQuery('Before this day; until now when left out.').optional(),
-      group_by: wordQuery(['day', 'platform', 'scraper', 'key'], 'What a row stands for.').default('day'),
-      format: wordQuery(['json', 'csv'], 'JSON, or all rows as CSV (RFC 4180) with a heading.').default(
-        'json',
-      ),
+      from: dayQuery('Only calls on or after this day. Default: from the first call.').optional(),
+      to: dayQuery('Only calls before this day. Default: until now.').optional(),
+      group_by: wordQuery(['day', 'platform', 'scraper', 'key'], 'The grouping of the rows.').default('day'),
+      format: wordQuery(
+        ['json', 'csv'],
+        'The format of the answer: JSON, or CSV (RFC 4180) with a header row and all rows.',
+      ).default('json'),
       ...pagingQuery,
     }),
     codes: { query: pagingCodes },
@@ -140,7 +150,7 @@ export const scrapeUsageRoutes = ({
           offset: 0,
         },
         text: { mediaType: 'text/csv', example: usageCsv('platform', [{ key: 'tiktok', ...exampleUsage }]) },
-        headers: { 'Content-Disposition': 'CSV only: `attachment; filename="scrapes.csv"`' },
+        headers: { 'Content-Disposition': 'For CSV only: `attachment; filename="scrapes.csv"`' },
       },
     },
     errors: [],
@@ -180,14 +190,17 @@ export const earnedOf = <Cost extends ScrapeCost>(cost: Cost, creditMicros: numb
 const micros = z
   .string()
   .regex(/^-?\d+$/)
-  .meta({ description: 'Micro-dollars, signed, exact.' })
+  .meta({ description: 'An exact, signed amount in micro-dollars.' })
 const amountFields = {
   calls: count,
   billed: count,
   failed: count,
   revenueMicros: micros,
-  credits: count.meta({ description: 'What providers said that they charged, in their credits.' }),
-  costMicros: micros.nullable().meta({ description: 'Null without FAREBOX_SCRAPERS_CREDIT_USD.' }),
+  credits: count.meta({ description: 'The sum of the credits that the providers reported as charged.' }),
+  costMicros: micros.nullable().meta({
+    description:
+      'The cost at the providers in micro-dollars. Null: `FAREBOX_SCRAPERS_CREDIT_USD` is not set.',
+  }),
   marginMicros: micros.nullable(),
 }
 const ScrapeEarnings = z
@@ -246,20 +259,20 @@ export const scrapeFinanceRoutes = ({
     method: 'GET',
     path: '/finance/v1/scrapes',
     operationId: 'listScrapeEarnings',
-    summary: 'Read what the scrapers earned',
+    summary: 'Read the revenue of the scrapers',
     description:
-      'Revenue of the scrapers by platform, beside what their calls cost at the providers, over all accounts. Whole days, UTC.',
+      'The revenue of the scrapers by platform, with the cost of their calls at the providers, for all accounts. Days are whole days in UTC.',
     tag: 'Finance',
     access: 'finance',
     writes: false,
     query: z.object({
-      from: dayQuery('From this day on; from the first call on when left out.').optional(),
-      to: dayQuery('Before this day; until now when left out.').optional(),
+      from: dayQuery('Only calls on or after this day. Default: from the first call.').optional(),
+      to: dayQuery('Only calls before this day. Default: until now.').optional(),
     }),
     examples: { query: { from: '2026-11-01', to: '2026-12-01' } },
     responses: {
       200: {
-        description: 'By platform, the most revenue first.',
+        description: 'The revenue by platform, highest revenue first.',
         body: ScrapeEarnings,
         example: { platforms: [{ platform: 'tiktok', ...exampleEarnings }], totals: exampleEarnings },
       },

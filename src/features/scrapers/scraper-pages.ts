@@ -11,18 +11,17 @@ import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
+import { filterForm, labelled, listPage, pageRows, pagerOf } from '../../platform/ui/list.ts'
 import { progressBar } from '../../platform/ui/long-runs.ts'
 import { type AccountVisit, accountPage, type ConsolePage, fileOf } from '../../platform/ui/page.ts'
 import {
   type Column,
   detailsOf,
-  type Filter,
-  filterQuery,
-  filtersOf,
-  listOf,
-  pageRows,
-  pagerOf,
+  microsColumn,
+  nameColumn,
   tableOf,
+  textColumn,
+  timeColumn,
 } from '../../platform/ui/table.ts'
 import {
   afterText,
@@ -57,9 +56,7 @@ const dayOf = (text: string | null): string | null =>
 const nameOf = (dimension: UsageDimension, key: string) => {
   if (dimension === 'scraper') return html`<a href="/console/scrapers/${key}">${key}</a>`
   if (dimension !== 'key') return key
-  return key === ''
-    ? 'in the console'
-    : html`<a href="/console/keys/${key}"><code class="id">${key}</code></a>`
+  return key === '' ? 'in the console' : html`${idText(key, `/console/keys/${key}`)}`
 }
 
 /** Scraper usage of an account and its cost. */
@@ -87,18 +84,13 @@ export const scrapeUsagePages = ({
       const { rows, totals } = await readScrapeUsage(pool, account.accountId, usageQuery)
       const visibleRows = rows.slice(0, pageRows)
       const next = groupBy === 'day' && rows.length > pageRows ? (visibleRows.at(-1)?.key ?? null) : null
-      const filters: readonly Filter[] = [
-        {
-          name: 'by',
-          label: 'By',
-          value: groupBy,
-          choices: dimensions.map((value) => ({ value, label: dimensionLabels[value].toLowerCase() })),
-          required: true,
-        },
-        { name: 'from', label: 'From', value: from ?? '', hint: '2026-11-01' },
-        { name: 'to', label: 'Before', value: to ?? '', hint: '2026-12-01' },
-      ]
-      const { by, ...range } = filterQuery(filters)
+      const filters = {
+        by: { label: 'By', choices: labelled(dimensions, dimensionLabels), standard: 'day' },
+        from: { label: 'From', hint: '2026-11-01' },
+        to: { label: 'Before', hint: '2026-12-01' },
+      }
+      const range = { ...(from !== null && { from }), ...(to !== null && { to }) }
+      const values = { by: groupBy, ...range }
       const number = (title: string, countOf: (row: ScrapeUsageRow) => number): Column<ScrapeUsageRow> => ({
         title,
         number: true,
@@ -108,7 +100,7 @@ export const scrapeUsagePages = ({
         title: 'Scraper usage',
         actions: buttonLink(root, 'All scrapers'),
         body: html`<p>${countText(totals.calls, 'call')}${endDay === null ? '' : ` before ${endDay}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
-${filtersOf(usageRoot, filters)}
+${filterForm(usageRoot, filters, values)}
 ${tableOf({
   caption: `Usage by ${dimensionLabels[groupBy].toLowerCase()}`,
   rows: visibleRows,
@@ -125,9 +117,9 @@ ${tableOf({
     number('Cached', ({ cached }) => cached),
   ],
 })}
-${pagerOf(usageRoot, filterQuery(filters), { before, next })}`,
+${pagerOf(usageRoot, values, { before, next })}`,
         cliEquivalents: [
-          `curl "$API/scrapes${queryText({ group_by: by ?? groupBy, ...range })}" -H "X-API-Key: $KEY"`,
+          `curl "$API/scrapes${queryText({ group_by: groupBy, ...range })}" -H "X-API-Key: $KEY"`,
         ],
       }
     },
@@ -144,53 +136,42 @@ export const scraperPages = ({
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
 }): readonly ConsolePage[] => [
-  accountPage({
+  listPage(accountPage, {
     path: '/console/scrapers',
     name: 'showScrapers',
     summary: 'The scrapers with their prices and their health',
-    nav: { label: 'Scrapers' },
-    show: async ({ query }) => {
-      const platform = oneOf(platforms, query.get('platform'))
-      const text = (query.get('q') ?? '').trim().slice(0, 100)
+    title: 'Scrapers',
+    actions: html`${buttonLink(`${root}/usage`, 'Usage')}${buttonLink(batchesPath, 'Batches')}`,
+    intro: () => html`<p>You pay for calls with a result, and for calls whose target does not exist.</p>`,
+    filters: { platform: { label: 'Platform', choices: labelled(platforms) } },
+    caption: 'Scrapers, by name',
+    search: 'Such as profile',
+    file: 'scrapers',
+    rows: async (_, { platform }) => {
       const healthByName = await health.read()
-      const rows = scrapers.filter(
-        (row) =>
-          (platform === undefined || row.platform === platform) &&
-          `${rowName(row)} ${row.summary}`.toLowerCase().includes(text.toLowerCase()),
-      )
-      return {
-        title: 'Scrapers',
-        actions: html`${buttonLink(`${root}/usage`, 'Usage')}${buttonLink(batchesPath, 'Batches')}`,
-        body: html`<p>${countText(rows.length, 'scraper')}. You pay for calls with a result, and for calls whose target does not exist.</p>
-${filtersOf(root, [
-  { name: 'q', label: 'Find', value: text, hint: 'such as profile' },
-  { name: 'platform', label: 'Platform', value: platform, choices: platforms },
-])}
-${tableOf({
-  caption: 'Scrapers, by name',
-  rows,
-  empty: html`<p>Nothing matches. <a href="${root}">Show all</a></p>`,
-  columns: [
-    {
-      title: 'Scraper',
-      head: true,
-      cell: (row) =>
-        html`<a href="${root}/${rowName(row)}">${rowName(row)}</a><br><small>${row.summary}</small>`,
+
+      return scrapers
+        .filter((row) => platform === undefined || row.platform === platform)
+        .map((row) => ({ ...row, health: healthByName.get(rowName(row)) }))
     },
-    { title: 'Per call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
-    { title: 'State', cell: (row) => scraperState(scraping.stateOf(row) === 'live') },
-    { title: 'Last 24 hours', cell: (row) => healthText(healthByName.get(rowName(row))) },
-    {
-      title: 'Last success',
-      cell: (row) => timeText(healthByName.get(rowName(row))?.lastGoodAt ?? null, 'not in a week'),
-    },
-  ],
-})}`,
-        cliEquivalents: [
-          `curl "$SITE/v1/scrape${queryText(text === '' ? {} : { q: text })}"   # no key needed`,
-        ],
-      }
-    },
+    columns: (_) => [
+      {
+        title: 'Scraper',
+        head: true,
+        value: (row) => `${rowName(row)}: ${row.summary}`,
+        cell: (row) =>
+          html`<a href="${root}/${rowName(row)}">${rowName(row)}</a><br><small>${row.summary}</small>`,
+      },
+      microsColumn('Per call', ({ priceMicros }) => priceMicros, { place: 'lead' }),
+      { title: 'State', place: 'plain', cell: (row) => scraperState(scraping.stateOf(row) === 'live') },
+      { title: 'Last 24 hours', place: 'minor', cell: (row) => healthText(row.health) },
+      timeColumn('Last success', (row) => row.health?.lastGoodAt ?? null, {
+        none: 'not in a week',
+        place: 'minor',
+      }),
+    ],
+    empty: 'There are no scrapers.',
+    cliEquivalents: () => ['curl $SITE/v1/scrape   # no key needed'],
   }),
 ]
 
@@ -246,39 +227,35 @@ export const scrapeBatchPages = ({
   }
 
   return [
-    accountPage({
+    listPage(accountPage, {
       path: batchesPath,
       name: 'showScrapeBatches',
       summary: 'The readable batches of scrapes',
-      show: async (visit) => ({
-        title: 'Batches',
-        actions: buttonLink(root, 'Scrapers'),
-        body: html`<p>A batch makes up to 100 calls of one scraper in the background. Send batches by the API. A batch can be read until a day after its end.</p>
-${await listOf(visit, {
-  caption: 'Readable batches, newest first',
-  load: (page) => batchItems.ofAccount(visit.account.accountId, page),
-  keyOf: ({ created_at: at, batch_id: id }) => afterText(at, id),
-  empty: 'There are no batches now. The call below sends one.',
-  columns: [
-    {
-      title: 'Batch',
-      head: true,
-      cell: ({ batch_id: id, request_id: requestId }) =>
-        html`<a href="${batchesPath}/${id}">${requestId}</a>`,
-    },
-    {
-      title: 'Scraper',
-      cell: ({ platform, operation }) =>
-        html`<a href="${root}/${platform}/${operation}">${platform}/${operation}</a>`,
-    },
-    { title: 'State', cell: stateOf },
-    { title: 'Finished', number: true, cell: ({ done, inputs }) => `${done} of ${inputs}` },
-    { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
-    { title: 'Sent', cell: ({ created_at: at }) => timeText(at) },
-  ],
-})}`,
-        cliEquivalents: [batchCall('[{"subreddit": "AskReddit"}, {"subreddit": "node"}]')],
-      }),
+      crumb: 'Batches',
+      title: 'Batches',
+      intro: () =>
+        html`<p>A batch makes up to 100 calls of one scraper in the background. Send batches by the API. A batch can be read until a day after its end.</p>`,
+      caption: 'Readable batches, newest first',
+      load: ({ account }, page) => batchItems.ofAccount(account.accountId, page),
+      keyOf: ({ created_at: at, batch_id: id }) => afterText(at, id),
+      columns: (_) => [
+        nameColumn('Batch', ({ batch_id: id, request_id: requestId }) => ({
+          text: requestId,
+          href: `${batchesPath}/${id}`,
+        })),
+        {
+          title: 'Scraper',
+          place: 'plain',
+          cell: ({ platform, operation }) =>
+            html`<a href="${root}/${platform}/${operation}">${platform}/${operation}</a>`,
+        },
+        { title: 'State', place: 'plain', cell: stateOf },
+        textColumn('Finished', ({ done, inputs }) => `${done} of ${inputs}`),
+        microsColumn('Charged', ({ charged_micros: micros }) => micros, { place: 'lead' }),
+        timeColumn('Sent', ({ created_at: at }) => at, { place: 'plain' }),
+      ],
+      empty: 'There are no batches now. The call below sends one.',
+      cliEquivalents: () => [batchCall('[{"subreddit": "AskReddit"}, {"subreddit": "node"}]')],
     }),
     accountPage({
       path: `${batchesPath}/{id}`,

@@ -109,14 +109,14 @@ const InputSchema = z
     type: z.enum(['string', 'integer', 'boolean']),
     required: z.boolean(),
     description: z.string(),
-    accepted: z.string().meta({ description: 'What it must be, in words.' }),
+    accepted: z.string().meta({ description: 'A description of the accepted values.' }),
     example: value,
-    default: value.optional().meta({ description: 'What counts where it is left out.' }),
-    values: z.array(value).optional().meta({ description: 'All values there are.' }),
+    default: value.optional().meta({ description: 'The value that a call uses if the field is left out.' }),
+    values: z.array(value).optional().meta({ description: 'All accepted values.' }),
     hosts: z
       .array(z.string())
       .optional()
-      .meta({ description: 'Hosts of a link; names below them count, too.' }),
+      .meta({ description: 'The accepted hosts of a link. Subdomains are also accepted.' }),
   })
   .meta({ id: 'ScraperInput' })
 
@@ -124,22 +124,24 @@ const HealthSchema = z
   .strictObject({
     calls: z
       .int()
-      .meta({ description: 'Calls of the last 24 hours whose end says something of the scraper.' }),
+      .meta({ description: 'The number of calls in the last 24 hours whose result depends on the scraper.' }),
     successShare: z
       .number()
       .min(0)
       .max(1)
       .nullable()
-      .meta({ description: 'The share of them that got an answer.' }),
-    p50Ms: z
-      .int()
-      .nullable()
-      .meta({ description: 'Half of the good ones took at most this, in milliseconds.' }),
-    p95Ms: z.int().nullable().meta({ description: '95 of 100 took at most this.' }),
-    lastGoodAt: z
-      .string()
-      .nullable()
-      .meta({ description: 'The last good one of seven days.', format: 'date-time' }),
+      .meta({ description: 'The share of these calls that were successful, from 0 to 1. Null: no calls.' }),
+    p50Ms: z.int().nullable().meta({
+      description: 'The median duration of successful calls, in milliseconds. Null: no successful calls.',
+    }),
+    p95Ms: z.int().nullable().meta({
+      description:
+        'The 95th percentile of the duration of successful calls, in milliseconds. Null: no successful calls.',
+    }),
+    lastGoodAt: z.string().nullable().meta({
+      description: 'The time of the last successful call in the last seven days. Null: no successful call.',
+      format: 'date-time',
+    }),
   })
   .meta({ id: 'ScraperHealth' })
 
@@ -147,31 +149,33 @@ export const ScraperSchema = z
   .strictObject({
     platform: z.string(),
     operation: z.string(),
-    path: z.string().meta({ description: 'Where it is called, with POST.' }),
+    path: z.string().meta({ description: 'The path of the scraper, for requests with POST.' }),
     summary: z.string(),
     note: z.string().nullable(),
-    priceUsd: z.string().meta({ description: 'What a call costs, in dollars with four decimals.' }),
+    priceUsd: z.string().meta({ description: 'The price of a call, in dollars with four decimals.' }),
     state: z.enum(['live', 'unavailable']).meta({
-      description: '`unavailable`: no configured provider has it; a call is answered 503 and not billed.',
+      description:
+        'The availability of the scraper. `unavailable`: no configured provider has it; a call gets status 503 and is not billed.',
     }),
     inputs: z.array(InputSchema),
     oneOf: z
       .array(z.array(z.string()))
-      .meta({ description: 'Of each group at least one field must be given.' }),
-    example: z.record(z.string(), value).meta({ description: 'A body that is accepted.' }),
+      .meta({ description: 'Groups of fields. A call must have at least one field of each group.' }),
+    example: z.record(z.string(), value).meta({ description: 'An example of a valid request body.' }),
     pageField: z
       .enum(['cursor', 'page'])
       .nullable()
-      .meta({ description: 'The field that `nextCursor` goes into; null where there is one page.' }),
-    isSearch: z
-      .boolean()
-      .meta({ description: 'A call without a hit is answered with empty lists and not billed.' }),
+      .meta({ description: 'The field for the value of `nextCursor`. Null: the scraper has only one page.' }),
+    isSearch: z.boolean().meta({
+      description:
+        'True: the scraper is a search. A search without a hit returns empty lists and is not billed.',
+    }),
     isCacheable: z.boolean(),
-    timeoutMs: z.int().meta({ description: 'A call is given up after this, in milliseconds.' }),
-    answer: z.string().meta({ description: 'What `data` holds.' }),
+    timeoutMs: z.int().meta({ description: 'The time limit of a call, in milliseconds.' }),
+    answer: z.string().meta({ description: 'A description of the contents of `data`.' }),
     fields: z
       .array(z.string())
-      .meta({ description: 'Fields of `data` that were seen; each may be missing.' }),
+      .meta({ description: 'The known fields of `data`. Each field can be missing.' }),
     health: HealthSchema,
   })
   .meta({ id: 'Scraper' })

@@ -1,15 +1,14 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createMailer } from '../../platform/outgoing/mailer.ts'
+import type { Mailer } from '../../platform/outgoing/mailer.ts'
 import type { Sessions } from '../../platform/ui/page.ts'
 import { createSingleUse, type SingleUse } from '../../platform/ui/page-access.ts'
 import type { Accounts, FindAccount } from '../accounts/index.ts'
 import { confirmPages, passkeyPages } from './passkey-pages.ts'
 import { createPasskeys } from './passkeys.ts'
 import { createPeople, type People } from './people.ts'
-import { sessionPages, staffPages, timePages } from './session-pages.ts'
+import { sessionPages, timePages, viewPages } from './session-pages.ts'
 import { createSessions } from './sessions.ts'
-import type { ConsoleConfig } from './settings.ts'
 import {
   createMailedCodes,
   createSendLink,
@@ -34,7 +33,7 @@ export const open = (
   core: ServerCore,
   needs: {
     /** Null: no mail is sent. */
-    readonly mail: ConsoleConfig['mail']
+    readonly mailer: Mailer | null
     /** Whether sign-in attempts are rate limited. */
     readonly limited: boolean
     /** The name of the service on its pages. */
@@ -46,9 +45,7 @@ export const open = (
   },
 ): SignInFeature => {
   const { pool, clock, keys, logger, monotonicMs } = core
-  const { mail, limited, name, origin, accounts, findAccount } = needs
-  const mailer = mail && createMailer({ ...mail, logger })
-  if (mailer) core.closing.add(mailer.close)
+  const { mailer, limited, name, origin, accounts, findAccount } = needs
   const sessions = createSessions(core)
   const once = createSingleUse({ pool, clock })
   const people = createPeople(core)
@@ -65,7 +62,7 @@ export const open = (
     visitorOf: createVisitors({ pool, people, accounts }),
     once,
     pages: [
-      ...staffPages({ people, sessions, findAccount }),
+      ...viewPages({ people, sessions, findAccount }),
       ...sessionPages({ people, sessions }),
       ...passkeyPages({ passkeys, people, sessions }),
       ...confirmPages({ passkeys, mailedCodes, people, sessions, signInLimits }),

@@ -1,5 +1,5 @@
 export { passkeyCommitment } from './passkeys.ts'
-export { type People, staffEmailCommitment } from './people.ts'
+export { listStaff, type People, staffEmailCommitment } from './people.ts'
 export { createAddressSigner, linkUrl, storeConsoleAddress } from './printed-link.ts'
 export { createSessionSigner } from './sessions.ts'
 export type { ConsoleConfig } from './settings.ts'

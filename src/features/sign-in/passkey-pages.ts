@@ -82,7 +82,6 @@ export const passkeyPages = ({
       path: '/console/passkeys',
       name: 'showPasskeys',
       summary: 'The passkeys of the person',
-      nav: { label: 'Passkeys', group: 'You' },
       confirmed: true,
       show: async (visit) => {
         const { subjectId, method } = visit.visitor.session

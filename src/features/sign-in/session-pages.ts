@@ -1,14 +1,7 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { consolePath, dropCookie, setCookie } from '../../platform/ui/cookies.ts'
-import {
-  choicesFrom,
-  fieldOf,
-  formOf,
-  hiddenOf,
-  postButton,
-  problemsIn,
-  selectOf,
-} from '../../platform/ui/form.ts'
+import { choicesFrom, formOf, hiddenOf, postButton, selectOf } from '../../platform/ui/form.ts'
+import { formPage, pageForm, textField } from '../../platform/ui/form-page.ts'
 import { html } from '../../platform/ui/html.ts'
 import {
   type ConsolePage,
@@ -55,7 +48,6 @@ export const sessionPages = ({
     path: '/console/sessions',
     name: 'showSessions',
     summary: 'Signed-in browsers',
-    nav: { label: 'Sessions', group: 'You' },
     show: async ({ visitor: { session }, form }) => ({
       title: 'Sessions',
       body: html`<p>Signed-in browsers. If you don't recognise one, end its session and check that your e-mail account is safe.</p>
@@ -175,8 +167,8 @@ ${formOf(form, {
 const maxReason = 200
 const onlyOperators = 'Only operators can view the pages of an account.'
 
-/** The start page of staff, and read access to an account's pages. */
-export const staffPages = ({
+/** Read access of operators to the pages of an account. */
+export const viewPages = ({
   people,
   sessions,
   findAccount,
@@ -185,67 +177,45 @@ export const staffPages = ({
   readonly sessions: Pick<Sessions, 'view'>
   readonly findAccount: FindAccount
 }): readonly ConsolePage[] => [
-  personPage({
-    path: '/console/staff',
-    name: 'showStaff',
-    summary: 'The first page of staff, where operators can view accounts',
-    for: ['finance', 'operator'],
-    nav: { label: 'Staff', group: 'Staff' },
-    show: async ({ visitor: { roles }, query, form }) => ({
-      title: 'Staff',
-      body: html`<p>Your roles: ${[...roles].join(', ')}.</p>
-${
-  roles.has('operator')
-    ? html`<h2>View an account</h2>
-<p>You see the pages of the account, but cannot change anything. The log records the view and its reason.</p>
-${formOf(form, {
-  fields: [
-    fieldOf(
-      {
-        name: 'account',
-        label: 'Account',
-        hint: 'Its id or e-mail address.',
-        required: true,
-        maxlength: 254,
-        value: (query.get('account') ?? '').slice(0, 254),
-      },
-      form,
-    ),
-    fieldOf(
-      {
-        name: 'reason',
-        label: 'Reason',
-        hint: 'It stays in the log: do not include personal data.',
-        required: true,
-        maxlength: maxReason,
-      },
-      form,
-    ),
-  ],
-  submit: 'View account',
-})}`
-    : html`<p class="soft">${onlyOperators}</p>`
-}`,
-      cliEquivalents: ['npx farebox accounts show ACCOUNT', 'npx farebox staff list'],
-    }),
-    act: {
-      run: async ({ visitor, cause }, typed) => {
-        const reason = typed.text('reason')
-        const accountId = await findAccount(typed.text('account'))
-        const problems = problemsIn({
-          account: accountId === null && 'No account has this id or e-mail address.',
-          reason:
-            (reason === '' || reason.length > maxReason || /\p{C}/u.test(reason)) &&
-            `Give a reason of at most ${maxReason} characters.`,
-        })
-        if (accountId === null || problems) return refused(problems ?? {})
-        const { subjectId: staffId, sessionId } = visitor.session
-        const result = await people.viewed({ staffId, sessionId, accountId, reason }, cause)
-        if (result.outcome === 'refused') return refused({ form: onlyOperators }, 409)
-        await sessions.view(sessionId, accountId)
-        return goTo('/console')
-      },
-    },
+  formPage(operatorPage, {
+    path: '/console/view',
+    name: 'viewAccount',
+    summary: 'Shows an operator the pages of an account',
+    form: ({ query, visitor, cause }) =>
+      pageForm({
+        title: 'View an account',
+        intro: html`<p>You see the pages of the account, but cannot change anything. The log records the view and its reason.</p>`,
+        fields: {
+          account: textField({
+            label: 'Account',
+            hint: 'Its id or e-mail address.',
+            required: true,
+            maxlength: 254,
+            value: (query.get('account') ?? '').slice(0, 254),
+            parse: async (text) =>
+              (await findAccount(text)) ?? { problem: 'No account has this id or e-mail address.' },
+          }),
+          reason: textField({
+            label: 'Reason',
+            hint: 'It stays in the log: do not include personal data.',
+            required: true,
+            maxlength: maxReason,
+            parse: (text) =>
+              text === '' || text.length > maxReason || /\p{C}/u.test(text)
+                ? { problem: `Give a reason of at most ${maxReason} characters.` }
+                : text,
+          }),
+        },
+        submit: 'View account',
+        cliEquivalents: ['npx farebox accounts show ACCOUNT'],
+        run: async ({ account: accountId, reason }) => {
+          const { subjectId: staffId, sessionId } = visitor.session
+          const result = await people.viewed({ staffId, sessionId, accountId, reason }, cause)
+          if (result.outcome === 'refused') return refused({ form: onlyOperators }, 409)
+          await sessions.view(sessionId, accountId)
+          return goTo('/console')
+        },
+      }),
   }),
   operatorPage({
     path: '/console/view/stop',

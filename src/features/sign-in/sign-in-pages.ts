@@ -1,15 +1,9 @@
 import { isEmail } from '../../kernel/formats.ts'
 import { consolePath, dropCookie, setCookie, wantedCookie } from '../../platform/ui/cookies.ts'
-import {
-  type FormInput,
-  type FormState,
-  fieldOf,
-  formOf,
-  hiddenOf,
-  problemsOf,
-} from '../../platform/ui/form.ts'
+import { type FormInput, fieldOf, formOf, hiddenOf, problemsOf } from '../../platform/ui/form.ts'
+import { formPage, hiddenField, pageForm, textField } from '../../platform/ui/form-page.ts'
 import type { View } from '../../platform/ui/frame.ts'
-import { type Html, html } from '../../platform/ui/html.ts'
+import { html } from '../../platform/ui/html.ts'
 import {
   type ConsolePage,
   goTo,
@@ -34,19 +28,6 @@ import { type Links, linkMs } from './sign-in-links.ts'
 
 const homeOf = (visit: Visit, typed: FormInput): string =>
   consolePath(typed.text('to') || visit.query.get('to'))
-
-const codeField = (form: FormState): Html =>
-  fieldOf(
-    {
-      name: 'code',
-      label: 'Code',
-      inputmode: 'numeric',
-      autocomplete: 'one-time-code',
-      required: true,
-      maxlength: 20,
-    },
-    form,
-  )
 
 /** Sign-in by e-mail or passkey. The answer is the same for known and unknown addresses. */
 export const signInPages = ({
@@ -81,7 +62,7 @@ export const signInPages = ({
       standalone: true,
       title: `Sign in to ${name}`,
       islands: ['passkey'],
-      body: html`${
+      body: html`${visit.query.get('ended') === 'yes' ? html`<p class="message warn" role="status">Your session has ended, and nothing was changed. Sign in with a passkey in this tab to continue with what you typed.</p>` : null}${
         sendLink === null
           ? html`<p class="message warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
           : formOf(form, {
@@ -172,65 +153,75 @@ export const signInLinkPages = ({
   })
 
   return [
-    openPage({
+    formPage(openPage, {
       path: '/console/sign-in/sent',
       name: 'signInSent',
       summary: 'A link was sent; the code of another browser',
-      show: async ({ form }) => ({
-        standalone: true,
-        title: 'Check your e-mail',
-        body: html`<p>If this address has an account, we sent a link to it. The link works once, for ten minutes.</p>
-<p>Open it in this browser. In another browser it shows a code, which you type here.</p>
-${formOf(form, { fields: [codeField(form)], submit: 'Sign in', back: '/console/sign-in', backLabel: 'Send another link' })}`,
-      }),
-      act: {
-        harmless: true,
-        run: async (visit, typed) => {
-          const code = codeIn(typed.text('code'))
-          if (code === null) return refused({ code: 'A code has eight digits, such as 1234 5678.' })
-          const waitS = signInDelayS(signInLimits, visit.browser.address)
-          if (waitS > 0) return refused({ form: waitText(waitS) }, 429)
-          const redeemed = await links.redeem(code, visit.signInRequestSecret)
-          const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
-          return cookies
-            ? signedIn(visit, cookies)
-            : refused({
-                code: 'This code is not valid. A code is valid for ten minutes and five attempts, in the browser that requested the link.',
-              })
-        },
-      },
+      act: { harmless: true },
+      form: (visit) =>
+        pageForm({
+          standalone: true,
+          title: 'Check your e-mail',
+          intro: html`<p>If this address has an account, we sent a link to it. The link works once, for ten minutes.</p>
+<p>Open it in this browser. In another browser it shows a code, which you type here.</p>`,
+          fields: {
+            code: textField({
+              label: 'Code',
+              inputmode: 'numeric',
+              autocomplete: 'one-time-code',
+              required: true,
+              maxlength: 20,
+              parse: (text) => codeIn(text) ?? { problem: 'A code has eight digits, such as 1234 5678.' },
+            }),
+          },
+          submit: 'Sign in',
+          back: '/console/sign-in',
+          backLabel: 'Send another link',
+          run: async ({ code }) => {
+            const waitS = signInDelayS(signInLimits, visit.browser.address)
+            if (waitS > 0) return refused({ form: waitText(waitS) }, 429)
+            const redeemed = await links.redeem(code, visit.signInRequestSecret)
+            const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
+            return cookies
+              ? signedIn(visit, cookies)
+              : refused({
+                  code: 'This code is not valid. A code is valid for ten minutes and five attempts, in the browser that requested the link.',
+                })
+          },
+        }),
     }),
-    openPage({
+    formPage(openPage, {
       path: '/console/sign-in/link',
       name: 'signInLink',
       summary: 'The page of a sign-in link: only its button signs in',
-      show: async ({ form, query }) => ({
-        standalone: true,
-        title: `Sign in to ${name}`,
-        body: html`<p>Press the button to sign in. The link works once.</p>
-${formOf(form, { fields: [hiddenOf('link', query.get('link') ?? '')], submit: 'Sign in', action: '/console/sign-in/link' })}`,
-      }),
-      act: {
-        harmless: true,
-        run: async (visit, typed) => {
-          const waitS = signInDelayS(signInLimits, visit.browser.address)
-          if (waitS > 0) {
-            const body = html`<p>${waitText(waitS)}</p>`
-            return viewWithStatus({ ...deadLink, title: 'Too many attempts', body }, 429)
-          }
-          const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
-          if (opened === null) return viewWithStatus(deadLink, 409)
-          if (opened.kind === 'code')
-            return {
-              standalone: true,
-              title: 'Type this code where you requested the link',
-              body: html`<p class="figure"><code>${shownCode(opened.code)}</code></p>
-<p>You requested the link in another browser, so you are not signed in here. If you did not request it, close this page.</p>`,
+      act: { harmless: true },
+      form: (visit) =>
+        pageForm({
+          standalone: true,
+          title: `Sign in to ${name}`,
+          intro: html`<p>Press the button to sign in. The link works once.</p>`,
+          fields: { link: hiddenField(visit.query.get('link') ?? '') },
+          submit: 'Sign in',
+          action: '/console/sign-in/link',
+          run: async ({ link }) => {
+            const waitS = signInDelayS(signInLimits, visit.browser.address)
+            if (waitS > 0) {
+              const body = html`<p>${waitText(waitS)}</p>`
+              return viewWithStatus({ ...deadLink, title: 'Too many attempts', body }, 429)
             }
-          const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
-          return cookies === null ? viewWithStatus(deadLink, 409) : signedIn(visit, cookies)
-        },
-      },
+            const opened = await links.open(link, visit.signInRequestSecret)
+            if (opened === null) return viewWithStatus(deadLink, 409)
+            if (opened.kind === 'code')
+              return {
+                standalone: true,
+                title: 'Type this code where you requested the link',
+                body: html`<p class="figure"><code>${shownCode(opened.code)}</code></p>
+<p>You requested the link in another browser, so you are not signed in here. If you did not request it, close this page.</p>`,
+              }
+            const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
+            return cookies === null ? viewWithStatus(deadLink, 409) : signedIn(visit, cookies)
+          },
+        }),
     }),
   ]
 }

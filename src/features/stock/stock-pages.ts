@@ -4,12 +4,13 @@ import { problemText } from '../../domain/catalog/catalog-rules.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
-import { fieldOf, formOf, problemsIn, selectOf, textAreaOf } from '../../platform/ui/form.ts'
+import { formPage, pageForm, selectField, textAreaField, textField } from '../../platform/ui/form-page.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { listPage } from '../../platform/ui/list.ts'
 import { type ConsolePage, operatorPage, refused } from '../../platform/ui/page.ts'
-import { listOf } from '../../platform/ui/table.ts'
-import { buttonLink, countText, stateText } from '../../platform/ui/text.ts'
+import { countColumn, nameColumn, stateColumn } from '../../platform/ui/table.ts'
+import { buttonLink, countText } from '../../platform/ui/text.ts'
 import { addAddresses, type StockingReport } from './add-stock.ts'
 import { type ParsedStock, parseStocking } from './parse-stock.ts'
 import { type PoolKey, poolsAfter } from './stock-counts.ts'
@@ -40,45 +41,36 @@ export const stockPages = ({
   readonly clock: Clock
   readonly caughtUp: CaughtUp
 }): readonly ConsolePage[] => [
-  operatorPage({
+  listPage(operatorPage, {
     path,
     name: 'showStock',
     summary: 'Pools of dedicated addresses: in stock, rented, resting, free',
-    nav: { label: 'Stock', group: 'Operator' },
-    show: async (visit) => {
+    title: 'Stock',
+    actions: buttonLink(stockingPath, 'Add addresses', 'first'),
+    intro: () =>
+      html`<p>Addresses of dedicated products. A returned address rests for 15 minutes before it is sold again.</p>`,
+    caption: 'Pools of addresses, by product and country',
+    load: async (_, page) => {
       await caughtUp()
-      return {
-        title: 'Stock',
-        actions: buttonLink(stockingPath, 'Add addresses', 'first'),
-        body: html`<p>Addresses of dedicated products. A returned address rests for 15 minutes before it is sold again.</p>
-${await listOf(visit, {
-  caption: 'Pools of addresses, by product and country',
-  load: (page) => poolsAfter({ pool, clock }, page),
-  parseKey: keyOf,
-  keyOf: keyText,
-  empty: 'Nothing is in stock.',
-  labels: { first: 'First pools', next: 'More pools' },
-  columns: [
-    { title: 'Product', head: true, cell: ({ productId }) => productId },
-    { title: 'Country', cell: ({ country }) => country },
-    {
-      title: 'Line',
-      cell: ({ carrierId, service }) => [carrierId, service].filter((word) => word !== null).join(', '),
+      return poolsAfter({ pool, clock }, page)
     },
-    { title: 'In stock', number: true, cell: ({ total }) => total },
-    { title: 'Rented', number: true, cell: ({ rented }) => rented },
-    { title: 'Resting', number: true, cell: ({ resting }) => resting },
-    { title: 'Free', number: true, cell: ({ available }) => available },
-    {
-      title: 'State',
-      cell: ({ available }) =>
-        available > 0 ? stateText('for sale', 'good') : stateText('sold out', 'warn'),
-    },
-  ],
-})}`,
-        cliEquivalents: ['npx farebox stock list', 'npx farebox stock add --file FILE'],
-      }
-    },
+    parseKey: keyOf,
+    keyOf: (row) => keyText(row),
+    columns: (_) => [
+      nameColumn('Product', ({ productId, country, carrierId, service }) => ({
+        text: `${productId}, ${country}`,
+        note: [carrierId, service].filter((word) => word !== null).join(', '),
+      })),
+      countColumn('In stock', ({ total }) => total),
+      countColumn('Rented', ({ rented }) => rented),
+      countColumn('Resting', ({ resting }) => resting),
+      countColumn('Free', ({ available }) => available, { place: 'lead' }),
+      stateColumn('State', ({ available }) => (available > 0 ? ['for sale', 'good'] : ['sold out', 'warn'])),
+    ],
+    empty: html`<p>Nothing is in stock.</p><p>${buttonLink(stockingPath, 'Add addresses', 'first')}</p>`,
+    labels: { first: 'First pools', next: 'More pools' },
+    file: 'stock',
+    cliEquivalents: () => ['npx farebox stock list', 'npx farebox stock add --file FILE'],
   }),
 ]
 
@@ -88,11 +80,14 @@ const services = [
   { value: 'shared', label: 'shared' },
 ] as const
 
-const asnOf = (text: string): number | null | undefined => {
-  if (text === '') return null
-  const asn = /^\d{1,10}$/.test(text) ? Number(text) : 0
-  return asn >= 1 && asn <= 4_294_967_295 ? asn : undefined
+const asnOf = (text: string) => {
+  const asn = /^\d{0,10}$/.test(text) ? Number(text) : -1
+  return (asn === 0 && text !== '') || asn < 0 || asn > 4_294_967_295
+    ? { problem: 'Type the number of a network, 1 to 4294967295.' }
+    : asn || null
 }
+
+const orNull = (text: string): string | null => text || null
 
 type Added = { readonly stock: ParsedStock; readonly report: StockingReport }
 
@@ -136,112 +131,83 @@ export const stockingPages = ({
   readonly runner: CommandRunner
   readonly stockLogins: Pick<StockLogins, 'store' | 'drop'>
 }): readonly ConsolePage[] => [
-  operatorPage({
+  formPage(operatorPage, {
     path: stockingPath,
     name: 'addStock',
     summary: 'Adds addresses to stock',
     confirmed: true,
-    show: async ({ form }) => {
+    act: { once: true },
+    form: ({ cause }) => {
       const dedicated = catalog
         .current()
         .products.filter(({ shape }) => shape.startsWith('addresses'))
         .map(({ id, name }) => ({ value: id, label: name }))
-      return {
+      return pageForm({
         title: 'Add to stock',
-        body: html`<p>Each address is in stock once, across all products. Addresses that are already in this stock do not change. A different endpoint replaces the old one, also for rented addresses.</p>
-${formOf(form, {
-  fields: [
-    textAreaOf(
-      {
-        name: 'text',
-        label: 'Addresses',
-        hint: 'One per line, or JSON as in files for "stock add". The fields below fill in what the lines leave out.',
-      },
-      form,
-    ),
-    selectOf(
-      {
-        name: 'product',
-        label: 'Product',
-        hint: 'For addresses without a product.',
-        choices: [{ value: '', label: 'in each line' }, ...dedicated],
-      },
-      form,
-    ),
-    fieldOf(
-      {
-        name: 'country',
-        label: 'Country',
-        hint: 'Alpha-3 such as USA, for addresses without a country.',
-        maxlength: 3,
-      },
-      form,
-    ),
-    fieldOf({ name: 'city', label: 'City', hint: 'Empty: none.', maxlength: 80 }, form),
-    fieldOf(
-      {
-        name: 'asn',
-        label: 'ASN',
-        hint: 'The number of the network. Empty: none.',
-        inputmode: 'numeric',
-        maxlength: 10,
-      },
-      form,
-    ),
-    fieldOf({ name: 'asnOrg', label: 'Network name', hint: 'Empty: none.', maxlength: 120 }, form),
-    fieldOf(
-      { name: 'carrier', label: 'Carrier', hint: 'The carrier id of mobile addresses.', maxlength: 64 },
-      form,
-    ),
-    selectOf({ name: 'service', label: 'Service', hint: 'For mobile addresses.', choices: services }, form),
-  ],
-  submit: 'Add to stock',
-  back: path,
-})}`,
+        intro: html`<p>Each address is in stock once, across all products. Addresses that are already in this stock do not change. A different endpoint replaces the old one, also for rented addresses.</p>`,
+        fields: {
+          text: textAreaField({
+            label: 'Addresses',
+            hint: 'One per line, or JSON as in files for "stock add". The fields below fill in what the lines leave out.',
+            parse: (text) => text || { problem: 'Type at least one address.' },
+          }),
+          product: selectField({
+            label: 'Product',
+            hint: 'For addresses without a product.',
+            choices: [{ value: '', label: 'in each line' }, ...dedicated],
+          }),
+          country: textField({
+            label: 'Country',
+            hint: 'Alpha-3 such as USA, for addresses without a country.',
+            maxlength: 3,
+            parse: (text) => orNull(text.toUpperCase()),
+          }),
+          city: textField({ label: 'City', hint: 'Empty: none.', maxlength: 80, parse: orNull }),
+          asn: textField({
+            label: 'ASN',
+            hint: 'The number of the network. Empty: none.',
+            inputmode: 'numeric',
+            maxlength: 10,
+            parse: asnOf,
+          }),
+          asnOrg: textField({ label: 'Network name', hint: 'Empty: none.', maxlength: 120, parse: orNull }),
+          carrier: textField({
+            label: 'Carrier',
+            hint: 'The carrier id of mobile addresses.',
+            maxlength: 64,
+            parse: orNull,
+          }),
+          service: selectField({ label: 'Service', hint: 'For mobile addresses.', choices: services }),
+        },
+        submit: 'Add to stock',
+        back: path,
         cliEquivalents: [
           'npx farebox stock add --product isp-static --country USA --addresses 203.0.113.7,203.0.113.8',
           'npx farebox stock add --file FILE',
         ],
-      }
-    },
-    act: {
-      once: true,
-      run: async (visit, typed) => {
-        const asn = asnOf(typed.text('asn'))
-        const text = typed.text('text')
-        const problems = problemsIn({
-          text: text === '' && 'Type at least one address.',
-          asn: asn === undefined && 'Type the number of a network, 1 to 4294967295.',
-        })
-        if (problems) return refused(problems)
-        const textOrNull = (name: string): string | null => typed.text(name) || null
-        const parsed = parseStocking((id) => catalog.current().resolve(id), {
-          product: textOrNull('product'),
-          country: textOrNull('country')?.toUpperCase() ?? null,
-          text,
-          defaults: {
-            city: textOrNull('city'),
-            asn: asn ?? null,
-            asnOrg: textOrNull('asnOrg'),
-            carrierId: textOrNull('carrier'),
-            service: services.find(({ value }) => value === typed.text('service'))?.value || null,
-          },
-        })
-        if (!parsed.ok) {
-          const problemTexts = parsed.problems.slice(0, 20).map(problemText).join('; ')
-          const ellipsis = parsed.problems.length > 20 ? ' …' : ''
-          return refused({
-            text: `${countText(parsed.problems.length, 'problem')}: ${problemTexts}${ellipsis}`,
+        run: async ({ text, product, country, city, asn, asnOrg, carrier, service }) => {
+          const parsed = parseStocking((id) => catalog.current().resolve(id), {
+            product: product || null,
+            country,
+            text,
+            defaults: { city, asn, asnOrg, carrierId: carrier, service: service || null },
           })
-        }
-        const added: Added[] = []
-        for (const stock of parsed.stocks) {
-          const { report } = await addAddresses(runner, await stockLogins.store(stock), visit.cause)
-          await stockLogins.drop(report.formerLogins)
-          added.push({ stock, report })
-        }
-        return reportView(added)
-      },
+          if (!parsed.ok) {
+            const problemTexts = parsed.problems.slice(0, 20).map(problemText).join('; ')
+            const ellipsis = parsed.problems.length > 20 ? ' …' : ''
+            return refused({
+              text: `${countText(parsed.problems.length, 'problem')}: ${problemTexts}${ellipsis}`,
+            })
+          }
+          const added: Added[] = []
+          for (const stock of parsed.stocks) {
+            const { report } = await addAddresses(runner, await stockLogins.store(stock), cause)
+            await stockLogins.drop(report.formerLogins)
+            added.push({ stock, report })
+          }
+          return reportView(added)
+        },
+      })
     },
   }),
 ]

@@ -28,12 +28,14 @@ const params = z.object({ id: z.string() })
 const examples = { params: { id: subscriptionExample.subscriptionId } }
 
 const Body = z.strictObject({
-  product_id: z.string().meta({ description: 'A product whose `billing.subscription` is true.' }),
+  product_id: z.string().meta({ description: 'The id of a product whose `billing.subscription` is true.' }),
   quantity: quantityField,
-  interval: z.enum(intervals).meta({ description: 'One of the `billing.intervals` of the product.' }),
+  interval: z
+    .enum(intervals)
+    .meta({ description: 'The period of the subscription: one of the `billing.intervals` of the product.' }),
   fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
     description:
-      'Targeting of dedicated IPs, as in an order; `period_days` is 30 by the month, 365 by the year.',
+      'The target of dedicated IPs, as in an order. `period_days` is 30 for a monthly subscription, 365 for a yearly subscription.',
   }),
   expected_amount_cents: guardField,
 })
@@ -69,7 +71,7 @@ export const subscriptionRoutes = (dependencies: {
       operationId: 'createSubscription',
       summary: 'Start a subscription',
       description:
-        "Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; the addresses stay the same, and are paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription. A subscription is the account's own: with `X-Reseller-Customer-Id` it is refused (`subscription_not_available`); for a customer, order each period.",
+        'Orders the product now and at the start of every later period. The wallet pays the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: a subscription that starts on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days (monthly) or 365 days (yearly). The addresses stay the same and are renewed up to a day before their end. If the balance of the wallet is too low, the renewal is tried again for three days after each credit to the wallet; then the subscription expires. A retry with the same `Idempotency-Key` returns the same subscription. Subscriptions are for the account itself: a request with `X-Reseller-Customer-Id` is rejected (`subscription_not_available`). For a customer, order each period.',
       tag: 'Subscriptions',
       access: 'buy',
       writes: true,
@@ -167,7 +169,8 @@ export const subscriptionRoutes = (dependencies: {
       path: '/api/v1/subscriptions/{id}',
       operationId: 'getSubscription',
       summary: 'Read a subscription',
-      description: 'Its status, its current period, and what the period holds.',
+      description:
+        'The status of a subscription, its current period, and the orders, plan and addresses of the period.',
       tag: 'Subscriptions',
       access: 'buy',
       writes: false,
@@ -190,7 +193,7 @@ export const subscriptionRoutes = (dependencies: {
       operationId: 'cancelSubscription',
       summary: 'Cancel a subscription',
       description:
-        'Nothing more is charged. What is paid lasts to the end of its period, when the status becomes `canceled`; at once when the period is past due. A subscription that is over stays as it is.',
+        'Stops the renewal, so nothing more is charged. The paid period continues to its end, and then the status becomes `canceled`. If the subscription is past due, it becomes `canceled` at once. A subscription that has ended does not change.',
       tag: 'Subscriptions',
       access: 'buy',
       writes: true,

@@ -13,21 +13,28 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { formOf } from '../../platform/ui/form.ts'
-import { type Html, html } from '../../platform/ui/html.ts'
+import { html } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo } from '../../platform/ui/page.ts'
-import { detailsOf, listOf } from '../../platform/ui/table.ts'
+import {
+  amountColumn,
+  countColumn,
+  detailsOf,
+  nameColumn,
+  stateColumn,
+  textColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
 import {
   afterText,
-  amountText,
   type BadgeTone,
   buttonLink,
   dollarText,
   idText,
-  oneOf,
-  queryText,
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
+import { productName } from '../catalog/index.ts'
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
@@ -40,10 +47,11 @@ const subscriptionBadges: Readonly<Record<SubscriptionStatus, readonly [string, 
   expired: ['expired', 'off'],
 }
 
-const subscriptionState = ({ status, cancelAtPeriodEnd }: SubscriptionRecord): Html =>
-  status === 'active' && cancelAtPeriodEnd
-    ? stateText('ends with its period', 'warn')
-    : stateText(...subscriptionBadges[status])
+const subscriptionBadge = ({
+  status,
+  cancelAtPeriodEnd,
+}: SubscriptionRecord): readonly [string, BadgeTone] =>
+  status === 'active' && cancelAtPeriodEnd ? ['ends with its period', 'warn'] : subscriptionBadges[status]
 
 /** The subscriptions of an account. */
 export const subscriptionPages = ({
@@ -59,8 +67,6 @@ export const subscriptionPages = ({
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   readonly subscriptions: Pick<Subscriptions, 'cancel'>
 }): readonly ConsolePage[] => {
-  const productName = (id: string): string => catalog.current().resolve(id)?.name ?? id
-
   /** The account's subscription of the path, including a cancellation by another process. @throws not_found */
   const ownSubscription = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
     const id = params.id ?? ''
@@ -72,87 +78,73 @@ export const subscriptionPages = ({
   }
 
   return [
-    accountPage({
+    listPage(accountPage, {
       path: '/console/subscriptions',
       name: 'showSubscriptions',
       summary: 'The subscriptions of the account',
-      nav: { label: 'Subscriptions' },
-      show: async (visit) => {
-        const { account, query, nowMs } = visit
-        const scope = wholeAccount(account.accountId)
-        const status = oneOf(subscriptionStatuses, query.get('status'))
+      title: 'Subscriptions',
+      filters: { status: { label: 'State', choices: labelled(subscriptionStatuses) } },
+      caption: 'Subscriptions',
+      orderedBy: 'Since',
+      file: 'subscriptions',
+      load: async ({ account, nowMs }, page) => {
         await reads.settled(account.accountId)
-        return {
-          title: 'Subscriptions',
-          body: await listOf(visit, {
-            caption: 'Subscriptions, newest first',
-            filters: [{ name: 'status', label: 'State', value: status, choices: subscriptionStatuses }],
-            load: async (page) => {
-              const rows = await subscriptionsAfter(db, scope, { status, ...page }, nowMs)
-              return rows.map((row) => subscriptionRecord(row, nowMs))
-            },
-            keyOf: ({ startedAt, subscriptionId }) => afterText(startedAt, subscriptionId),
-            empty: 'There are no subscriptions yet.',
-            columns: [
-              {
-                title: 'Subscription',
-                head: true,
-                cell: ({ subscriptionId, productId }) =>
-                  html`<a href="${root}/${subscriptionId}">${productName(productId)}</a>`,
-              },
-              { title: 'Quantity', number: true, cell: ({ quantity }) => quantity },
-              { title: 'Every', cell: ({ interval }) => interval },
-              { title: 'State', cell: subscriptionState },
-              { title: 'This period, USD', number: true, cell: ({ amountCents }) => amountText(amountCents) },
-              {
-                title: 'Next charge',
-                cell: ({ status: each, cancelAtPeriodEnd, currentPeriodEnd }) =>
-                  timeText(
-                    (each === 'active' || each === 'past_due') && !cancelAtPeriodEnd
-                      ? currentPeriodEnd
-                      : null,
-                    'none',
-                  ),
-              },
-              { title: 'Since', cell: ({ startedAt }) => timeText(startedAt) },
-            ],
-          }),
-          cliEquivalents: [
-            `curl "$API/subscriptions${queryText(status ? { status } : {})}" -H "X-API-Key: $KEY"`,
-          ],
-        }
+
+        const rows = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
+        return rows.map((row) => subscriptionRecord(row, nowMs))
       },
+      keyOf: ({ startedAt, subscriptionId }) => afterText(startedAt, subscriptionId),
+      columns: (_) => [
+        nameColumn('Subscription', ({ subscriptionId, productId }) => ({
+          text: productName(catalog, productId),
+          href: `${root}/${subscriptionId}`,
+        })),
+        stateColumn('State', subscriptionBadge),
+        countColumn('Quantity', ({ quantity }) => quantity),
+        textColumn('Every', ({ interval }) => interval),
+        amountColumn('This period', ({ amountCents }) => amountCents, { place: 'lead' }),
+        timeColumn(
+          'Next charge',
+          ({ status, cancelAtPeriodEnd, currentPeriodEnd }) =>
+            (status === 'active' || status === 'past_due') && !cancelAtPeriodEnd ? currentPeriodEnd : null,
+          { none: 'none' },
+        ),
+        timeColumn('Since', ({ startedAt }) => startedAt, { place: 'minor' }),
+      ],
+      empty: 'You have no subscriptions. Start one by the API: it buys the same product again each period.',
+      cliEquivalents: () => ['curl $API/subscriptions -H "X-API-Key: $KEY"'],
     }),
     accountPage({
       path: '/console/subscriptions/{id}',
       name: 'showSubscription',
+      crumb: 'Subscription',
       summary: 'One subscription and its period',
       show: async (visit) => {
         const subscription = await ownSubscription(visit)
         const { subscriptionId, orderId, planId, proxyIds, graceEndsAt, endedAt } = subscription
         const isOver = subscription.status === 'canceled' || subscription.status === 'expired'
         return {
-          title: `Subscription to ${productName(subscription.productId)}`,
+          title: `Subscription to ${productName(catalog, subscription.productId)}`,
           actions:
             isOver || subscription.cancelAtPeriodEnd
               ? html`<a href="${root}">All subscriptions</a>`
               : buttonLink(`${visit.path}/cancel`, 'Cancel subscription', 'danger'),
           body: html`${detailsOf([
-            ['State', subscriptionState(subscription)],
+            ['State', stateText(...subscriptionBadge(subscription))],
             ['Subscription', idText(subscriptionId)],
             ['Quantity', String(subscription.quantity)],
             ['Every', subscription.interval],
             ['Price of this period', dollarText(subscription.amountCents)],
             ['Period started', timeText(subscription.currentPeriodStart)],
             ['Period ends', timeText(subscription.currentPeriodEnd)],
-            ['Paid by', html`<a href="/console/orders/${orderId}">${idText(orderId)}</a>`],
-            ['Plan', planId && html`<a href="/console/plans/${planId}">${idText(planId)}</a>`],
+            ['Paid by', idText(orderId, `/console/orders/${orderId}`)],
+            ['Plan', planId && idText(planId, `/console/plans/${planId}`)],
             ['Country', subscription.fulfillmentMeta?.country],
             [
               'Addresses',
               proxyIds.length === 0
                 ? null
-                : html`${proxyIds.map((id) => html`<a href="/console/addresses/${id}">${idText(id)}</a><br>`)}`,
+                : html`${proxyIds.map((id) => html`${idText(id, `/console/addresses/${id}`)}<br>`)}`,
             ],
             ['Retried until', graceEndsAt && timeText(graceEndsAt)],
             ['Reason', subscription.reason?.replaceAll('_', ' ')],
@@ -174,7 +166,7 @@ export const subscriptionPages = ({
       show: async (visit) => {
         const { subscriptionId, productId, status, currentPeriodEnd } = await ownSubscription(visit)
         return {
-          title: `Cancel ${productName(productId)}`,
+          title: `Cancel ${productName(catalog, productId)}`,
           body: html`<p>You will not be charged again. ${
             status === 'past_due'
               ? 'The paid period is over, so it ends at once.'

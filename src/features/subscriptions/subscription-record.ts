@@ -18,31 +18,34 @@ export const SubscriptionRecord = z
     subscriptionId: z.string(),
     status: z.enum(subscriptionStatuses).meta({
       description:
-        '`past_due`: the period is over and the payment of the next one was tried and refused; it is tried again as the wallet fills, until `graceEndsAt`. A period that was over a moment ago and was not tried yet is `active`.',
+        'The status of the subscription. `past_due`: the period has ended, and the payment of the next period was rejected. The payment is tried again after each credit to the wallet, until `graceEndsAt`. If the period has just ended and the payment was not tried yet, the status is `active`.',
     }),
     productId: z.string(),
     quantity: z.int().meta({
       description:
-        'The requested quantity. For addresses a later period renews those of `proxyIds`: a returned address is not renewed.',
+        'The requested quantity. Later periods of addresses renew those in `proxyIds`: a returned address is not renewed.',
     }),
     interval: z.enum(intervals),
     fulfillmentMeta,
-    orderId: z.string().meta({ description: 'The order that paid the current period.' }),
+    orderId: z.string().meta({ description: 'The id of the order that paid the current period.' }),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),
     amountCents: z.int().meta({
-      description: 'What the current period cost. The next one costs what the product costs then.',
+      description:
+        'The price of the current period, in whole cents. The next period costs the price of the product at that time.',
     }),
     currency: z.literal('USD'),
     startedAt: instant,
     currentPeriodStart: instant,
     currentPeriodEnd: instant,
     cancelAtPeriodEnd: z.boolean(),
-    graceEndsAt: instant.nullable().meta({ description: 'Null unless it is past due.' }),
+    graceEndsAt: instant
+      .nullable()
+      .meta({ description: 'The end of the grace period. Null: the subscription is not past due.' }),
     endedAt: instant.nullable(),
     reason: z.string().nullable().meta({
       description:
-        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`. While it is past due, the code that refused the renewal so far.',
+        'The reason of the end: `requested`, or the code that rejected the last renewal, usually `insufficient_balance`. While the subscription is past due: the code of the latest rejection. Null: the subscription has not ended and is not past due.',
     }),
   })
   .meta({ id: 'Subscription' })

@@ -1,7 +1,15 @@
-import { adjustmentReasons } from '../../domain/ledger/adjustment-reasons.ts'
+import { adjustmentReasons, isAtGateway } from '../../domain/ledger/adjustment-reasons.ts'
 import { command } from '../../platform/cli/command.ts'
-import { defaulted, oneOf } from '../../platform/cli/input.ts'
-import { account, adjustmentCents, chargebackGateway, creditCents, reference } from './for-commands.ts'
+import { defaulted, oneOf, option, wholeNumber } from '../../platform/cli/input.ts'
+import {
+  account,
+  adjustmentCents,
+  creditCents,
+  gatewayProblem,
+  maxCents,
+  reference,
+  reversalGateway,
+} from './for-commands.ts'
 
 const runs = () => import('./run-commands.ts')
 
@@ -10,7 +18,7 @@ export const adjustInput = {
   cents: adjustmentCents,
   reference,
   reason: defaulted('<reason>', 'why', 'correction', oneOf(adjustmentReasons)),
-  gateway: chargebackGateway,
+  gateway: reversalGateway,
 }
 
 export const commands = [
@@ -22,12 +30,19 @@ export const commands = [
   }),
   command({
     name: 'wallet adjust',
-    about: 'correct a wallet up or down; a chargeback also blocks the account, and a shortfall is owed',
+    about:
+      'correct a wallet up or down; the shortfall of a chargeback or a deposit_refund is owed, and a chargeback blocks the account',
     input: adjustInput,
-    check: ({ reason, gateway }) =>
-      (reason === 'chargeback') === (gateway !== undefined)
-        ? null
-        : 'give --gateway with --reason chargeback, and only then',
+    check: ({ reason, gateway }) => (isAtGateway(reason) === (gateway !== undefined) ? null : gatewayProblem),
     run: async () => (await runs()).adjust,
+  }),
+  command({
+    name: 'wallet low-balance',
+    about: 'set the balance below which an account is notified; without an amount it is removed',
+    input: {
+      account,
+      cents: option('<n>', 'whole cents above 0', wholeNumber(1, maxCents)),
+    },
+    run: async () => (await runs()).setLowBalance,
   }),
 ]

@@ -30,4 +30,9 @@ export const reference = required(
 )
 export const creditCents = required('<n>', 'whole cents above 0', wholeNumber(1, maxCents))
 export const adjustmentCents = required('<n>', 'whole cents; below 0 to debit', signedCents)
-export const chargebackGateway = option('<name>', 'the gateway of the chargeback, e.g. stripe', gatewayName)
+export const reversalGateway = option(
+  '<name>',
+  'the gateway of the chargeback or the deposit_refund, e.g. stripe',
+  gatewayName,
+)
+export const gatewayProblem = 'give --gateway with --reason chargeback or deposit_refund, and only then'

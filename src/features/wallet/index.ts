@@ -1,4 +1,13 @@
+export { bookStatementLine } from './book-statement-line.ts'
 export { isReference, maxCents } from './input-forms.ts'
+export { lowBalanceMails } from './low-balance-mails.ts'
 export { approvalNeeded, approvalRefusal, refusalOf } from './run-commands.ts'
+export { transactionColumns } from './transaction-pages.ts'
 export type { ReadBalance } from './wallet-service.ts'
-export { createWallets, type ManualMovementAnswer, proposalPath, type Wallets } from './wallet-service.ts'
+export {
+  createWallets,
+  type ManualMovementAnswer,
+  movementIn,
+  proposalPath,
+  type Wallets,
+} from './wallet-service.ts'

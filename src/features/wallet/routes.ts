@@ -1,15 +1,21 @@
 import { z } from 'zod'
+import { readLowBalanceMicros } from '../../../projections/accounts.ts'
 import { createAvailableMicros, listTransactions } from '../../../projections/balances.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
+import { causeOf } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Accounts } from '../accounts/index.ts'
+import { maxCents } from './input-forms.ts'
 import { publicTransaction, Transaction } from './transaction-record.ts'
 
 const Wallet = z
   .object({
-    balanceCents: z.int().meta({ description: 'What can be spent, whole cents: open holds are taken off.' }),
+    balanceCents: z
+      .int()
+      .meta({ description: 'The available balance in whole cents, without the amounts of open holds.' }),
     currency: z.literal('USD'),
   })
   .meta({ id: 'Wallet' })
@@ -33,13 +39,26 @@ const transactionExample = {
   createdAt: '2026-11-21T02:30:00.000Z',
 } as const
 
-/** The wallet and its movements. */
+const LowBalance = z
+  .object({
+    thresholdCents: z.int().nullable().meta({
+      description: 'The balance in whole cents below which the account is notified. Null: no notification.',
+    }),
+    currency: z.literal('USD'),
+  })
+  .meta({ id: 'LowBalance' })
+
+const lowBalanceExample = { thresholdCents: 5000, currency: 'USD' } as const
+
+/** The wallet, its movements and the threshold of its low balance. */
 export const walletRoutes = ({
   reads,
   db,
+  accounts,
 }: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
+  readonly accounts: Pick<Accounts, 'setLowBalance'>
 }): readonly Route[] => {
   const availableMicros = createAvailableMicros(db)
   return [
@@ -48,7 +67,7 @@ export const walletRoutes = ({
       path: '/api/v1/wallet',
       operationId: 'getWallet',
       summary: 'Read the balance',
-      description: 'What the account can spend right now, its own last order included.',
+      description: 'The available balance of the account. It includes the latest order of the account.',
       tag: 'Account',
       access: 'buy',
       writes: false,
@@ -66,11 +85,65 @@ export const walletRoutes = ({
 
     route({
       method: 'GET',
+      path: '/api/v1/wallet/low-balance',
+      operationId: 'getLowBalance',
+      summary: 'Read the low-balance threshold',
+      description: 'The balance below which the account is notified. PUT sets this threshold.',
+      tag: 'Account',
+      access: 'buy',
+      writes: false,
+      customer: accountOnly('the wallet is'),
+      responses: {
+        200: { description: 'The threshold.', body: LowBalance, example: lowBalanceExample },
+      },
+      errors: [],
+      handler: async ({ caller, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const thresholdMicros = await readLowBalanceMicros(db, caller.accountId)
+        const thresholdCents = thresholdMicros === null ? null : microsToCentsFloor(thresholdMicros)
+        return { status: 200, body: { thresholdCents, currency: 'USD' as const } }
+      },
+    }),
+
+    route({
+      method: 'PUT',
+      path: '/api/v1/wallet/low-balance',
+      operationId: 'setLowBalance',
+      summary: 'Set the low-balance threshold',
+      description:
+        'The account is notified each time a transaction moves the balance from the threshold or above to below the threshold: one e-mail to the account, and `wallet.low_balance` to its webhook endpoints. After a notification, the balance must rise to the threshold or above before the next one. No notification is sent if the balance is already below a new threshold. Null removes the threshold.',
+      tag: 'Account',
+      access: 'buy',
+      writes: true,
+      customer: accountOnly('the wallet is'),
+      body: z.strictObject({ thresholdCents: z.int().min(1).max(maxCents).nullable() }),
+      examples: { body: { thresholdCents: 5000 } },
+      responses: {
+        200: { description: 'The new threshold.', body: LowBalance, example: lowBalanceExample },
+      },
+      errors: [],
+      handler: async ({ caller, body: { thresholdCents }, requestId }) => {
+        const set = await accounts.setLowBalance(
+          caller.accountId,
+          thresholdCents,
+          causeOf({ caller, requestId }),
+        )
+        if (set.outcome === 'refused') throw new Error(`the account ${caller.accountId} is gone`)
+        return {
+          status: 200,
+          body: { thresholdCents, currency: 'USD' as const },
+          position: set.position,
+        }
+      },
+    }),
+
+    route({
+      method: 'GET',
       path: '/api/v1/wallet/transactions',
       operationId: 'listTransactions',
-      summary: 'List what moved the wallet',
+      summary: 'List the wallet transactions',
       description:
-        "Every movement of the wallet, newest first. For a reseller's customer: what its orders and their refunds moved.",
+        "Every transaction of the wallet, newest first. For a reseller's customer: the transactions of the customer's orders and refunds.",
       tag: 'Account',
       access: 'buy',
       writes: false,

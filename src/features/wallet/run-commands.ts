@@ -6,6 +6,7 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
+import { createAccounts } from '../accounts/index.ts'
 import type { adjustInput } from './commands.ts'
 import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
 
@@ -119,4 +120,20 @@ export const adjust = async (
     gateway: gateway ?? null,
   }
   return output(account, reference, await createWallets(context).adjust(adjustment, context))
+}
+
+export const setLowBalance = async (
+  context: CliContext,
+  { account, cents }: { readonly account: AccountId; readonly cents?: number },
+): Promise<CliOutput> => {
+  const thresholdCents = cents ?? null
+  const set = await createAccounts(context).setLowBalance(account, thresholdCents, context)
+  if (set.outcome === 'refused') throw notFound('no account has this id; "accounts create" makes one')
+  return {
+    json: { accountId: account, thresholdCents, currency: 'USD', changed: set.changed },
+    text:
+      thresholdCents === null
+        ? `${account} is not notified of a low balance`
+        : `${account} is notified when its balance falls below ${dollars(thresholdCents)}`,
+  }
 }

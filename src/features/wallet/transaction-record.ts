@@ -3,13 +3,14 @@ import type { TransactionRow } from '../../../projections/balances.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { customerIdField } from '../accounts/index.ts'
 
-const transactionTypes = [
+export const transactionTypes = [
   'deposit',
   'credit',
   'refund',
   'correction',
   'goodwill',
   'chargeback',
+  'deposit_refund',
   'order',
   'hold',
   'capture',
@@ -22,27 +23,28 @@ export const Transaction = z
     transactionId: z.string(),
     type: z.enum(transactionTypes),
     amountCents: z.int().meta({
-      description: 'How the balance in whole cents moved, signed: these amounts add up to the balance.',
+      description:
+        'The signed change of the balance in whole cents. The sum of these amounts is the balance.',
     }),
     amountMicros: z.int().meta({
       description:
-        'How the balance moved, signed, in micro-dollars (10,000 are a cent). A credit that paid a debt moved it by less than was paid in; a capture does not move it, the hold did.',
+        'The signed change of the balance in micro-dollars (10,000 micro-dollars are one cent). A credit that pays a debt changes the balance by less than the paid amount. A capture does not change the balance, because its hold already did.',
     }),
     balanceAfterCents: z.int(),
     balanceAfterMicros: z.int(),
     customerId: customerIdField,
     orderId: z.string().nullable(),
-    depositId: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of a deposit, and of a chargeback that takes one back.' }),
-    scraper: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of a hold, a capture and a release: platform/operation.' }),
+    depositId: z.string().nullable().meta({
+      description:
+        'The id of the deposit, for a deposit and for a chargeback or provider refund of it. Null: any other transaction.',
+    }),
+    scraper: z.string().nullable().meta({
+      description:
+        'The scraper of a hold, a capture or a release, as `platform/operation`. Null: any other transaction.',
+    }),
     reference: z.string().nullable().meta({
       description:
-        'Of a payment, a refund, or what an operator wrote; of a hold, the X-Request-Id of its call.',
+        'The reference of a payment or a refund, or the text of an operator. For a hold: the `X-Request-Id` of the call.',
     }),
     createdAt: z.string().meta({ format: 'date-time' }),
   })

@@ -19,6 +19,7 @@ import {
   manualFold,
 } from '../../domain/ledger/manual-movements.ts'
 import type { Purse } from '../../domain/ledger/movements.ts'
+import type { ReversalReason } from '../../domain/payments/payments.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Appends, Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -87,7 +88,7 @@ export type ManualCredit = {
 
 export type ManualAdjustment = ManualCredit & {
   readonly reason: AdjustmentReason
-  /** The gateway of a chargeback, else null. */
+  /** The gateway of a chargeback or a refund at the provider, else null. */
   readonly gateway: string | null
   /** The deposit of a returned payment; left out for an operator's adjustment. */
   readonly depositId?: string
@@ -96,10 +97,20 @@ export type ManualAdjustment = ManualCredit & {
 export type ManualCustomerAdjustment = ManualCredit & {
   readonly customerId: CustomerId
   readonly reason: CustomerAdjustmentReason
-  /** The reseller's gateway of a chargeback, else null. */
+  /** The reseller's gateway of a chargeback or a refund at the provider, else null. */
   readonly gateway: string | null
   /** As for a wallet. */
   readonly depositId?: string
+}
+
+/** A movement of a provider. It is not manual, so it needs no approval. */
+export type DepositReversal = Pick<ManualCredit, 'accountId' | 'reference'> & {
+  /** Null: the account's own wallet. */
+  readonly customerId: CustomerId | null
+  readonly reason: ReversalReason
+  readonly gateway: string
+  readonly depositId: string
+  readonly amountMicros: number
 }
 
 /** The result of a manual movement. Above the approval limit it is only proposed, and nothing moves. */
@@ -111,14 +122,21 @@ export type Wallets = {
   credit(credit: ManualCredit, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
-   * `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
+   * `insufficient_balance` (never for a chargeback or a refund at the provider), `invalid_amount`, `unconfirmed`.
    */
   adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
-   * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
+   * `already_applied`, `insufficient_balance` (never for a chargeback or a refund at the provider), `invalid_amount`,
+   * `unconfirmed`.
    */
   adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualMovementAnswer>
+  /**
+   * Books what a provider took from the payment of a deposit, or returned, in signed micro-dollars. A chargeback of a
+   * wallet blocks the account. Refusals: `unknown_account`, `not_a_reseller`, `already_applied`, `invalid_amount`,
+   * `unconfirmed`.
+   */
+  reverse(reversal: DepositReversal, cause: Cause): Promise<ManualAnswer>
   /** Executes a movement that another operator proposed. Refusals as for `adjust`, and `ApprovalRefusal`. */
   approve(
     proposal: NonNullable<Proposal>,
@@ -147,7 +165,7 @@ const movementNames = {
 } as const satisfies Record<ManualMovement['kind'], string>
 
 /** The manual movement in a decision's events; null if there is none. */
-const movementIn = (appends: Appends): ManualMovement | null => {
+export const movementIn = (appends: Appends): ManualMovement | null => {
   const recorded = appends
     .flatMap(({ events }) => events)
     .find(({ type }) => type === 'ManualMovementRecorded')
@@ -219,6 +237,13 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       return answer
     },
     resume: resumeMovement,
+    reverse: ({ customerId, ...reversal }, cause) =>
+      resumeMovement(
+        customerId === null
+          ? { kind: 'adjustment', ...reversal }
+          : { kind: 'customer', customerId, ...reversal },
+        cause,
+      ),
     customerCredit: async (reseller, cause) => {
       const ledger = await stateOf(reseller, cause)
       return (customerId) => customerPurse(ledger, customerId)

@@ -1,9 +1,12 @@
 import { z } from 'zod'
+import { failureReasons } from '../../domain/deposits/topups.ts'
 import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
+import { reversalReasons } from '../../domain/payments/payments.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
+import { customerIdField } from '../accounts/index.ts'
 import { orderExample } from '../orders/index.ts'
 import { signedRequest } from './deliver.ts'
 import { secretExample } from './webhook-record.ts'
@@ -70,7 +73,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'order.failed': {
     resource: 'order',
     summary: 'An order failed',
-    description: 'The order cannot be delivered; what was paid for it comes back.',
+    description: 'The order cannot be delivered. Its payment is refunded.',
     data: { ...order, failureReason: z.string() },
     example: {
       resource: orderId,
@@ -80,7 +83,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'order.refunded': {
     resource: 'order',
     summary: 'An order was refunded',
-    description: 'All that was paid for the order came back. Sent once, when nothing of it is left.',
+    description: 'The full amount of the order was refunded. The event is sent once, after the last refund.',
     data: { ...order, refundedAt: instant, refundCents: z.int() },
     example: {
       resource: orderId,
@@ -90,7 +93,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'subscription.canceled': {
     resource: 'subscription',
     summary: 'A subscription was canceled',
-    description: 'The subscription ended after its cancellation.',
+    description: 'The subscription ended because it was canceled.',
     data: subscription,
     example: {
       resource: 'sub_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
@@ -100,7 +103,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'subscription.expired': {
     resource: 'subscription',
     summary: 'A subscription expired',
-    description: 'The subscription could not be renewed within the grace.',
+    description: 'The subscription was not renewed within the grace period.',
     data: subscription,
     example: {
       resource: 'sub_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
@@ -110,10 +113,12 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   'plan.low_traffic': {
     resource: 'plan',
     summary: 'A plan is low on traffic',
-    description: `A plan that is sold by traffic has ${thresholdPct} % or less left. Sent once a plan and endpoint: a top-up does not re-arm it. A new endpoint gets it for each plan that is already low.`,
+    description: `A plan with a traffic limit has ${thresholdPct} % or less left. The event is sent once for each plan and endpoint. A top-up does not reset it. A new endpoint gets the event for each plan that is already low.`,
     data: {
       planId: z.string(),
-      label: z.string().meta({ description: "The account's own label for its customer; empty when unset." }),
+      label: z
+        .string()
+        .meta({ description: "The account's own label of the plan. An empty text: no label." }),
       product: z.string(),
       dataGbTotal: z.number(),
       dataGbRemaining: z.number(),
@@ -133,11 +138,59 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       },
     },
   },
+  'wallet.low_balance': {
+    resource: 'transaction',
+    summary: 'The balance fell below the threshold',
+    description:
+      'A transaction moved the available balance of the account from the threshold or above to below the threshold. The event is sent once for each fall: the balance must rise to the threshold before the next event. PUT /api/v1/wallet/low-balance sets the threshold.',
+    data: {
+      transactionId: z.string(),
+      thresholdCents: z.int(),
+      balanceCents: z.int().meta({
+        description: 'The available balance after the transaction, without the amounts of open holds.',
+      }),
+      currency: z.literal('USD'),
+    },
+    example: {
+      resource: 'txn_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      data: {
+        transactionId: 'txn_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+        thresholdCents: 5000,
+        balanceCents: 4750,
+        currency: 'USD',
+      },
+    },
+  },
+  'key.cap_reached': {
+    resource: 'key, day and part',
+    summary: 'A key has spent 80 % or all of its daily cap',
+    description:
+      'The orders of a key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage. A key and its replacements share one cap and count as one key.',
+    data: {
+      keyId: z.string().meta({ description: 'The id of the key that placed the order.' }),
+      day: z.string().meta({ format: 'date' }),
+      levelPct: z.union([z.literal(80), z.literal(100)]),
+      capCents: z.int(),
+      spentCents: z.int().meta({ description: "The cost of the key's orders in the last 24 hours." }),
+      currency: z.literal('USD'),
+    },
+    example: {
+      resource: 'key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b.2026-11-21.80',
+      data: {
+        keyId: 'key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+        day: '2026-11-21',
+        levelPct: 80,
+        capCents: 5000,
+        spentCents: 4250,
+        currency: 'USD',
+      },
+    },
+  },
   'announcement.published': {
     resource: 'announcement',
     summary: 'A notice was published',
     description:
-      'The service published a notice to an audience of the account, or to the account alone. Its text is read from GET /api/v1/announcements.',
+      'The service published a notice for an audience of the account, or for the account alone. GET /api/v1/announcements returns the text.',
     data: {
       announcementId: z.string(),
       title: z.string(),
@@ -156,9 +209,9 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
   },
   'scrape.batch.finished': {
     resource: 'batch',
-    summary: 'A batch of scrapes is over',
+    summary: 'A batch of scrapes is finished',
     description:
-      'All calls of a batch are over. An endpoint gets it only when it names the event: `events` left out does not include it.',
+      'All calls of a batch are finished. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
     data: {
       batchId: z.string(),
       status: z.enum(['finished', 'canceled']),
@@ -189,6 +242,65 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       },
     },
   },
+  'deposit.reversed': {
+    resource: 'movement, as in GET /api/v1/wallet/transactions',
+    summary: 'A payment was refunded or charged back at its provider',
+    description:
+      'A refund or a chargeback at the payment provider reversed a payment, or returned it because the refund failed or the dispute was won. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      depositId: z.string(),
+      customerId: customerIdField,
+      reason: z.enum(reversalReasons),
+      reference: z.string().meta({
+        description: "The name of the provider, and the provider's id of the refund or the dispute.",
+      }),
+      amountCents: z.int().meta({
+        description:
+          'The amount in whole cents. Below 0: the amount was taken from the wallet or the credit, and a missing part is a debt. Above 0: the amount was returned. Parts of a cent are left out.',
+      }),
+      amountMicros: z
+        .int()
+        .meta({ description: 'The exact amount in micro-dollars (10,000 micro-dollars are one cent).' }),
+    },
+    example: {
+      resource: 'txn_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      data: {
+        depositId: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
+        customerId: null,
+        reason: 'deposit_refund',
+        reference: 'stripe re_3Qx',
+        amountCents: -700,
+        amountMicros: -7_000_000,
+      },
+    },
+  },
+  'wallet.topup_failed': {
+    resource: 'top-up',
+    summary: 'An automatic top-up was not paid',
+    description:
+      'The payment of an automatic top-up by the saved card failed. The event is sent once for each failed top-up. The next attempt is an hour later, then a day later. After three failures in a row automatic top-up is turned off. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      topupId: z.string(),
+      amountCents: z.int(),
+      currency: z.literal('USD'),
+      reason: z.enum(failureReasons),
+      failures: z.int().meta({ description: 'The number of failures in a row.' }),
+      turnedOff: z.boolean().meta({
+        description: 'Whether automatic top-up is now off, because this was the third failure in a row.',
+      }),
+    },
+    example: {
+      resource: 'top_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+      data: {
+        topupId: 'top_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+        amountCents: 5000,
+        currency: 'USD',
+        reason: 'card_declined',
+        failures: 1,
+        turnedOff: false,
+      },
+    },
+  },
   ping: {
     resource: 'ping',
     summary: 'A test of the endpoint',
@@ -205,14 +317,15 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
 }
 
 const headerTexts = {
-  'X-Service-Event': 'The event.',
+  'X-Service-Event': 'The name of the event.',
   'X-Service-Signature': 'Hex HMAC-SHA256 of the raw body, keyed with the whole secret (`whsec_…`) as UTF-8.',
-  'X-Service-Signature-Previous': 'For 24 hours after a rotation: the same with the former secret.',
-  'X-Service-Timestamp': 'A mirror of `created`; only the body is tamper-proof.',
-  'webhook-id': 'Names the delivery; the same for every attempt. De-duplicate on it.',
-  'webhook-timestamp': 'Seconds since the epoch of the attempt.',
+  'X-Service-Signature-Previous': 'The signature with the former secret, sent for 24 hours after a rotation.',
+  'X-Service-Timestamp': 'A copy of `created`. Only the body is protected by the signature.',
+  'webhook-id':
+    'The id of the delivery. All attempts have the same id. Ignore a request whose id you have processed before.',
+  'webhook-timestamp': 'The time of the attempt, in seconds since the Unix epoch.',
   'webhook-signature':
-    'Standard Webhooks 1.0: `v1,` and base64 HMAC-SHA256 of `id.timestamp.body`, keyed with the decoded secret; after a rotation two, with a space between.',
+    'The signature of Standard Webhooks 1.0: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`, keyed with the decoded secret. After a rotation, two signatures with a space between them.',
 } as const
 
 /** `order.fulfilled` → `OrderFulfilled`. */
@@ -242,7 +355,7 @@ const declaration = (name: WebhookEventName): WebhookDeclaration => {
       .object({
         event: z.literal(name),
         created: instant.meta({
-          description: 'The time of this attempt: refuse what is older than 5 minutes.',
+          description: 'The time of this attempt. Reject attempts that are older than 5 minutes.',
         }),
         resource: z.string().meta({ description: `The id of the ${resource}.` }),
         data: z.object(data),

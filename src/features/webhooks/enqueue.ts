@@ -1,10 +1,16 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { webhookDue } from '../../../projections/groups.ts'
+import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
 import type { PlanRanLow } from '../../domain/plans/events.ts'
-import { webhookTriggers } from '../../domain/webhooks/causes.ts'
+import {
+  capTriggers,
+  lowBalanceTrigger,
+  type WebhookTrigger,
+  webhookTriggers,
+} from '../../domain/webhooks/causes.ts'
 import type {
   DeliveryCanceled,
   EndpointEvent,
@@ -15,6 +21,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { isolateFailures } from '../../kernel/failures.ts'
 import { deriveId, type OrderId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
 import { deliveryStream, orderStream, type StreamName } from '../../kernel/streams.ts'
 import { isTemporary } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
@@ -186,6 +193,31 @@ const causesOf = async (
   }
 }
 
+/** The triggers of a cause for an event. The threshold of a balance is in the due row: the cause does not have it. */
+const triggersOf = (
+  cause: RecordedEvent,
+  event: WebhookEventName,
+  data: string | null,
+): readonly WebhookTrigger[] => {
+  switch (event) {
+    case 'key.cap_reached':
+      return capTriggers(cause).map(({ trigger }) => trigger)
+    case 'wallet.low_balance': {
+      const { thresholdCents } = JSON.parse(data ?? '{}')
+      const isMoney = cause.stream.startsWith('ledger-')
+      const trigger =
+        isMoney && Number.isSafeInteger(thresholdCents)
+          ? lowBalanceTrigger(cause as RecordedEvent<LedgerEvent>, centsToMicros(thresholdCents))
+          : null
+      return trigger === null ? [] : [trigger]
+    }
+    default: {
+      const trigger = webhookTriggers.get(cause.type)?.(cause)
+      return trigger ? [trigger] : []
+    }
+  }
+}
+
 /** The payload of the cause for this account; null if it has none. */
 const payloadOf = (
   { account_id: accountId, endpoint_id: endpointId, event, resource, data }: DueEvent,
@@ -200,7 +232,7 @@ const payloadOf = (
       'endpointId' in eventData ? eventData.endpointId === endpointId : eventData.planId === resource
     return isOfPlan && eventData.accountId === accountId && fact?.planId === resource ? fact : null
   }
-  const trigger = webhookTriggers.get(cause.type)?.(cause)
+  const trigger = triggersOf(cause, event, data).find((each) => each.resource === resource)
   if (trigger?.event !== event || trigger.resource !== resource) return null
   if ('accountId' in trigger.to && trigger.to.accountId !== accountId) return null
   return trigger.data.kind === 'ready'

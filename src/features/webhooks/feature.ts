@@ -42,7 +42,7 @@ export const open = (
   })
   return {
     routes: webhookRoutes({ webhookService, db }),
-    pages: webhookPages({ webhookService, db }),
+    pages: webhookPages({ webhookService, db, pool, log }),
     workers: [({ workers }) => startWebhooks(core, { rules, workers })],
   }
 }

@@ -19,7 +19,9 @@ export const isWaitingAfterSql = (now: string): string => `${now}::timestamptz +
 
 /**
  * Makes deliveries that wait for their next attempt due now. Deliveries in progress or finished do not change. A locked
- * row is skipped, because its outcome is being stored. Returns the number of changed deliveries.
+ * row is skipped, because its outcome is being stored. Concurrent calls for an endpoint take turns. Otherwise each could
+ * change some of the rows at its own time, and the order of the events would be lost. Returns the number of changed
+ * deliveries.
  *
  * Nothing is appended, because due times are not in the log. The next attempt is the next one of its round.
  */
@@ -31,8 +33,10 @@ export const deliverNow = async (
 ): Promise<number> => {
   const { rows } = await pool.query<{ changed: number }>({
     name: 'webhooks-deliver-now',
-    text: `with waiting as (
-             select delivery_id from work.webhook_deliveries
+    text: `with turn as materialized (
+             select pg_advisory_xact_lock(hashtextextended($1::text, 0))
+           ), waiting as (
+             select delivery_id from work.webhook_deliveries, turn
               where delivery_id = any ($2::text[]) and endpoint_id = $1::text
                 and status = 'pending' and due_at > ${isWaitingAfterSql('$3')}
               order by delivery_id for update skip locked

@@ -64,7 +64,7 @@ export const eventsField = z
   })
   .meta({
     description:
-      'Distinct names of events, at least one; left out: all but `scrape.batch.finished`, which has to be named.',
+      'The names of the events, all different, at least one. Left out: all events except `scrape.batch.finished` and `deposit.reversed`, which must be named.',
     override: {
       type: 'array',
       minItems: 1,
@@ -97,7 +97,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     path: '/api/v1/webhooks',
     operationId: 'createWebhook',
     summary: 'Register a webhook endpoint',
-    description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones; ${allowances.registration.account} registrations a minute. An endpoint with \`plan.low_traffic\` gets this event for each plan that is already low.`,
+    description: `Registers an https endpoint for events. Without \`events\`: for all events except those that must be named. The answer has the signing secret, which is shown only once. An account can have at most ${maxActiveEndpoints} active endpoints, and ${maxEndpoints} endpoints including the disabled ones. ${allowances.registration.account} registrations a minute are allowed. An endpoint with \`plan.low_traffic\` gets this event for each plan that is already low.`,
     writes: true,
     body: z.strictObject({ url: urlField, events: eventsField.optional() }),
     codes: { body: { events: { value: 'invalid_events' } } },
@@ -179,7 +179,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     operationId: 'updateWebhook',
     summary: 'Change a webhook endpoint',
     description:
-      'Changes its URL, its events, or whether it is active. Disabling cancels what waits; redeliver what you still want. Adding `plan.low_traffic`, or enabling an endpoint again, counts as a registration.',
+      'Changes the URL, the events or the status of an endpoint. Disabling an endpoint cancels its waiting deliveries; you can redeliver them later. Adding `plan.low_traffic`, or enabling an endpoint again, counts as a registration.',
     writes: true,
     body: z.strictObject({
       url: urlField.optional(),
@@ -211,9 +211,9 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     path: '/api/v1/webhooks/{id}',
     operationId: 'deleteWebhook',
     summary: 'Remove a webhook endpoint',
-    description: 'Removes the endpoint, its secrets, and everything that waits to be sent to it.',
+    description: 'Removes the endpoint, its secrets, and its waiting deliveries.',
     writes: true,
-    responses: { 204: { description: 'It is gone.' } },
+    responses: { 204: { description: 'The endpoint was removed.' } },
     errors: ['not_found'],
     handler: async ({ caller, params: { id }, requestId }) => {
       const owner = endpointOwnerOf(caller, id)
@@ -229,7 +229,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     operationId: 'rotateWebhookSecret',
     summary: 'Rotate the signing secret',
     description:
-      'Makes a new secret. For 24 hours deliveries carry the signature of the former one too: in `X-Service-Signature-Previous`, and as a second entry of `webhook-signature`.',
+      'Creates a new secret. For 24 hours, deliveries also have the signature of the former secret: in `X-Service-Signature-Previous`, and as a second entry of `webhook-signature`.',
     writes: true,
     responses: {
       200: {
@@ -270,9 +270,9 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
     path: '/api/v1/webhooks/{id}/test',
     operationId: 'testWebhook',
     summary: 'Send a ping',
-    description: `Queues a \`ping\`, whatever the endpoint listens to, through the same signing and sending as every event. ${rateText(allowances.test)}`,
+    description: `Queues a \`ping\`, for any \`events\` of the endpoint. The ping is signed and sent in the same way as every event. ${rateText(allowances.test)}`,
     writes: true,
-    responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
+    responses: { 202: { description: 'The ping is queued.', body: Queued, example: queuedExample } },
     errors: ['not_found'],
     handler: async ({ caller, params: { id }, requestId }) => {
       const { deliveryId, position } = await webhookService.ping(
@@ -289,7 +289,8 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
     path: '/api/v1/webhooks/{id}/deliveries',
     operationId: 'listDeliveries',
     summary: 'List deliveries',
-    description: 'What was sent or waits to be sent, newest first, with every attempt of the last 30 days.',
+    description:
+      'The deliveries of an endpoint, sent or waiting, newest first, with every attempt of the last 30 days.',
     writes: false,
     query: z.object({
       ...pagingQuery,
@@ -321,11 +322,11 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
     path: '/api/v1/webhooks/{id}/deliveries/{deliveryId}/redeliver',
     operationId: 'redeliverWebhook',
     summary: 'Send a delivery again',
-    description: `Sends a delivery of the last 30 days now, under the same \`webhook-id\`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is. ${rateText(allowances.redelivery)}`,
+    description: `Sends a delivery of the last 30 days now, with the same \`webhook-id\`. A finished delivery is sent again, with up to ten new attempts. A delivery that waits for its next attempt is sent without the wait. A delivery that is being sent does not change. ${rateText(allowances.redelivery)}`,
     writes: true,
     params: z.object({ id: z.string(), deliveryId: z.string() }),
     examples: { params: { id: webhookExample.id, deliveryId: queuedExample.deliveryId } },
-    responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
+    responses: { 202: { description: 'The delivery is queued.', body: Queued, example: queuedExample } },
     errors: ['not_found'],
     handler: async ({ caller, params: { id, deliveryId }, requestId, after }) => {
       const cause = causeOf({ caller, requestId })
@@ -339,14 +340,14 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
     method: 'POST',
     path: '/api/v1/webhooks/{id}/redeliver',
     operationId: 'redeliverWebhooks',
-    summary: 'Send again what an endpoint missed',
-    description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again. ${rateText(allowances.outage)}`,
+    summary: 'Resend missed deliveries',
+    description: `Sends missed deliveries after an outage: every delivery of an event since \`since\` (at most 30 days ago) that failed, was canceled or waits for its next attempt, in the order of the events. Successful deliveries and deliveries that are being sent do not change, so a second call sends no duplicates. One call sends at most ${maxRedelivered.toLocaleString('en-US')} deliveries. If \`more\` is true, call again. ${rateText(allowances.outage)}`,
     writes: true,
-    query: z.object({ since: instantQuery('Events that happened at or after this instant.') }),
+    query: z.object({ since: instantQuery('Only deliveries of events at or after this instant.') }),
     examples: { ...onEndpoint.examples, query: { since: '2026-11-21T02:30:00Z' } },
     responses: {
       202: {
-        description: 'They are sent.',
+        description: 'The deliveries are queued.',
         body: RedeliveredMany,
         example: { id: webhookExample.id, count: 12, more: false },
       },

@@ -11,7 +11,7 @@ const endpointShape = {
   status: z.enum(['active', 'disabled']),
   disabledReason: z.enum(['gone', 'failing']).nullable().meta({
     description:
-      '`gone`: the receiver answered 410. `failing`: every attempt failed for five days. Null while active, or when you disabled it.',
+      'The reason why the endpoint is disabled. `gone`: the receiver answered with status 410. `failing`: every attempt failed for five days. Null: the endpoint is active, or you disabled it.',
   }),
   createdAt: instant,
 }
@@ -21,7 +21,7 @@ export const WebhookRecord = z.object(endpointShape).meta({ id: 'Webhook' })
 export type WebhookRecord = z.infer<typeof WebhookRecord>
 
 const secret = z.string().meta({
-  description: 'The signing secret, shown this once: `whsec_` and the base64 of 32 bytes.',
+  description: 'The signing secret: `whsec_` and the base64 text of 32 bytes. It is shown only once.',
 })
 
 export const NewWebhook = z.object({ ...endpointShape, secret }).meta({ id: 'NewWebhook' })
@@ -31,7 +31,7 @@ export const RotatedSecret = z
     id: z.string(),
     secret,
     previousSecretExpiresAt: instant.meta({
-      description: 'Until then deliveries are signed with the former secret too.',
+      description: 'The time until which deliveries also have a signature with the former secret.',
     }),
   })
   .meta({ id: 'RotatedSecret' })
@@ -41,8 +41,8 @@ export const Queued = z.object({ id: z.string(), deliveryId: z.string() }).meta(
 export const RedeliveredMany = z
   .object({
     id: z.string(),
-    count: z.int().meta({ description: 'How many deliveries are sent now.' }),
-    more: z.boolean().meta({ description: 'There are more than one call takes: call again.' }),
+    count: z.int().meta({ description: 'The number of deliveries that this call sends.' }),
+    more: z.boolean().meta({ description: 'True: more deliveries are waiting. Call again.' }),
   })
   .meta({ id: 'RedeliveredMany' })
 
@@ -50,12 +50,17 @@ export const deliveryStatuses = ['pending', 'succeeded', 'abandoned', 'canceled'
 
 const Attempt = z
   .object({
-    round: z.int().meta({ description: '1, and one more for each redelivery.' }),
-    attempt: z.int().meta({ description: 'From 1 in each round.' }),
+    round: z.int().meta({
+      description: 'The number of the round: 1 for the first delivery, and one more for each redelivery.',
+    }),
+    attempt: z.int().meta({ description: 'The number of the attempt in its round, starting at 1.' }),
     at: instant,
-    status: z.int().nullable().meta({ description: 'The HTTP status; null when there was no answer.' }),
+    status: z.int().nullable().meta({ description: 'The HTTP status of the answer. Null: no answer.' }),
     latencyMs: z.int(),
-    error: z.string().nullable().meta({ description: 'Why there was no answer.' }),
+    error: z
+      .string()
+      .nullable()
+      .meta({ description: 'The reason for a missing answer. Null: the receiver answered.' }),
     answer: z.string().meta({ description: 'The first kilobyte of the answer.' }),
   })
   .meta({ id: 'WebhookAttempt' })
@@ -63,7 +68,9 @@ const Attempt = z
 /** A delivery and its attempts. */
 export const DeliveryRecord = z
   .object({
-    id: z.string().meta({ description: 'Also the header `webhook-id` of every attempt.' }),
+    id: z
+      .string()
+      .meta({ description: 'The id of the delivery. Every attempt has it in the header `webhook-id`.' }),
     event: z.enum(webhookEvents),
     resource: z.string(),
     status: z.enum(deliveryStatuses),

@@ -21,7 +21,15 @@ import {
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Rental, Rentals } from '../authenticate/rentals.ts'
 import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
-import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
+import type {
+  Access,
+  Admission,
+  ConnectionAttempt,
+  Denied,
+  Exit,
+  Outcome,
+  Spending,
+} from '../gateway-ports.ts'
 import {
   accountBlocked,
   credentialRotated,
@@ -35,9 +43,10 @@ import {
   wrongCredentials,
 } from '../refusals.ts'
 import { refreshAccess } from '../workers.ts'
-import type { Budgets } from './budgets.ts'
-import type { SessionCap, SessionCaps } from './open-tunnels.ts'
+import type { Budgets, MeteringHour } from './budgets.ts'
+import type { SessionCap, SessionCaps, Tunnel } from './open-tunnels.ts'
 import { createOpenTunnels, createTunnel } from './open-tunnels.ts'
+import { inProgress, type RequestRecords } from './record-requests.ts'
 import type { Usage } from './record-usage.ts'
 
 export type AccessDependencies = {
@@ -52,6 +61,9 @@ export type AccessDependencies = {
   readonly budgets: Budgets
   readonly sessionCaps: SessionCaps
   readonly usage: Usage
+  readonly meteringHour: MeteringHour
+  /** Null: requests are not recorded. */
+  readonly records: Pick<RequestRecords, 'add' | 'merge'> | null
   /** The plan that an address may use without credentials, and its targeting; null: none. */
   readonly whitelisted: (source: string) => Promise<Whitelisted | null>
   /** The targeting of a `-set-` token; null: there is no such set, or it belongs to another plan. */
@@ -80,6 +92,15 @@ const wrongCredentialsMs = 300
 const bytesPerMegabyte = 1_000_000
 const minuteMs = 60_000
 
+const noBytes = { up: 0, down: 0 }
+
+/** The facts of a record that are known at the admission. */
+type RecordSource = {
+  readonly attempt: ConnectionAttempt
+  readonly plan: KnownPlan
+  readonly startedMs: number
+}
+
 const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
@@ -92,6 +113,8 @@ export const startAccess = (
 } => {
   const { credentials, passwords, budgets, clock, monotonicMs, logger } = dependencies
   const openTunnels = createOpenTunnels()
+  /** The open tunnels of plans. */
+  const recordedTunnels = new Map<Tunnel, RecordSource>()
   const stopping = new AbortController()
   /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
   const openRentals = new Map<
@@ -167,8 +190,10 @@ export const startAccess = (
     const { planId } = plan
     const denial = denialOf(plan, planEnded)
     if (denial) return denial
+    const startedMs = monotonicMs()
     const fail = (answer: Denied): Denied => {
       dependencies.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
+      record({ attempt, plan, startedMs }, { error: answer.error, host: null }, noBytes)
       return answer
     }
     const line = await lineOf(attempt, planAccess)
@@ -176,7 +201,7 @@ export const startAccess = (
     const releaseSlot = openTunnels.reserveSlot(planId, dependencies.maxTunnels)
     if (releaseSlot === null) return fail(tooManyConnections(dependencies.maxTunnels))
     try {
-      const answer = await openTunnel(plan, generation, line)
+      const answer = await openTunnel({ attempt, plan, startedMs }, generation, line)
       return answer.denied ? fail(answer) : answer
     } finally {
       releaseSlot()
@@ -232,8 +257,12 @@ export const startAccess = (
   }
 
   /** Opens a tunnel if its plan and its session have traffic left. */
-  const openTunnel = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
-    const { planId, accountId, bytesPerSecond, family, countsHosts } = plan
+  const openTunnel = async (
+    source: RecordSource,
+    generation: number,
+    line: Line,
+  ): Promise<Admission | Denied> => {
+    const { planId, accountId, bytesPerSecond, family, countsHosts } = source.plan
     const budget = await budgets.open({ planId, bytesPerSecond })
     if (budget.denied) return budget
     const cap = capOf(line, planId)
@@ -252,6 +281,12 @@ export const startAccess = (
       closeBudget()
       throw error
     }
+    let isRecorded = false
+    recordedTunnels.set(tunnel, source)
+    const recordEnd = (outcome: Outcome): void => {
+      isRecorded = true
+      record(source, outcome, tunnel.countUnrecorded())
+    }
     return {
       denied: false,
       holder: planId,
@@ -260,15 +295,53 @@ export const startAccess = (
       dedicated: null,
       spending: tunnel.spending,
       ...(family !== null && { family }),
-      close: ({ error, host }) => {
+      requestEnded: recordEnd,
+      close: (outcome) => {
+        const { error, host } = outcome
         openTunnels.remove(planId, tunnel)
+        recordedTunnels.delete(tunnel)
         closeBudget()
+        if (!isRecorded || error !== null || tunnel.hasUnrecorded()) recordEnd(outcome)
         const { up, down } = tunnel.countUnreported()
         if (up + down !== 0) dependencies.usage.traffic(planId, up, down)
         dependencies.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
       },
     }
   }
+
+  /** Records the end of a connection or request, and its bytes since the last record. */
+  const record = (
+    { attempt, plan, startedMs }: RecordSource,
+    outcome: Outcome,
+    { up, down }: typeof noBytes,
+    reason: string | null = outcome.error,
+  ): void => {
+    const { records, meteringHour } = dependencies
+    if (records === null) return
+    const hour = meteringHour.current()
+    if (records.merge(plan.planId, hour, up, down, reason)) return
+    records.add({
+      planId: plan.planId,
+      hour,
+      requestId: outcome.requestId ?? attempt.requestId,
+      protocol: outcome.protocol ?? attempt.protocol,
+      line: attempt.credentials?.username ?? null,
+      host: plan.countsHosts ? outcome.host : null,
+      port: plan.countsHosts ? (outcome.port ?? null) : null,
+      country: outcome.exit?.country ?? null,
+      up,
+      down,
+      durationMs: outcome.durationMs ?? monotonicMs() - startedMs,
+      reason,
+    })
+  }
+
+  /** Ends an hour: records the bytes of open tunnels in it. */
+  dependencies.meteringHour.onHourEnd(() => {
+    for (const [tunnel, source] of recordedTunnels)
+      if (tunnel.hasUnrecorded())
+        record(source, { error: null, host: null }, tunnel.countUnrecorded(), inProgress)
+  })
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {
     if (line.limitMegabytes === null || line.session === null) return null
@@ -333,6 +406,7 @@ export const startAccess = (
   }
 
   const round = async (): Promise<void> => {
+    budgets.advanceHour()
     openTunnels.report(dependencies.usage)
     const tasks = [
       directory.refresh(budgets.openPlans()),

@@ -2,13 +2,52 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { TrafficReports } from '../../features/plans/index.ts'
-import type { MonotonicClock } from '../../kernel/clock.ts'
+import { type Clock, isoHour, type MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
 import { countTraffic } from '../workers.ts'
 import { type BudgetTerms, type LeaseAnswer, type LeaseRequest, PlanBudget } from './budget.ts'
+
+/**
+ * The hour that a process meters its bytes in. It changes only between two batches of metered bytes, never within one.
+ * So the traffic records of an hour and its metered bytes contain the same bytes.
+ */
+export type MeteringHour = {
+  /** The start of the hour (ISO 8601). */
+  current(): string
+  /** Call it in the same step that takes all consumed bytes for a batch. Begins the next hour if it is time. */
+  batchTaken(): void
+  /** The bytes of all taken batches are counted in Postgres. */
+  batchReported(): void
+  onBatchTaken(step: () => void): void
+  onBatchReported(step: () => void): void
+  /** Calls `step` at the end of each hour, before `onBatchTaken` and while `current` still returns that hour. */
+  onHourEnd(step: () => void): void
+}
+
+export const createMeteringHour = (clock: Clock): MeteringHour => {
+  let hour = isoHour(clock())
+  const hourSteps: (() => void)[] = []
+  const takenSteps: (() => void)[] = []
+  const reportedSteps: (() => void)[] = []
+  return {
+    current: () => hour,
+    batchTaken: () => {
+      const nextHour = isoHour(clock())
+      if (nextHour > hour) for (const step of hourSteps) step()
+      for (const step of takenSteps) step()
+      if (nextHour > hour) hour = nextHour
+    },
+    batchReported: () => {
+      for (const step of reportedSteps) step()
+    },
+    onBatchTaken: (step) => void takenSteps.push(step),
+    onBatchReported: (step) => void reportedSteps.push(step),
+    onHourEnd: (step) => void hourSteps.push(step),
+  }
+}
 
 /** The traffic of all plans that this gateway process serves. */
 export type Budgets = {
@@ -21,6 +60,8 @@ export type Budgets = {
   ): Promise<{ readonly denied: false; readonly spending: Spending; close(): void } | Denied>
   /** Cuts the plan's tunnels and passes no more traffic. A later tunnel requests a new lease. */
   deny(planId: PlanId, denied: Denied): void
+  /** Begins the next metering hour if it is time. Does nothing while bytes may wait for their report. */
+  advanceHour(): void
   /** The plans with open tunnels. */
   openPlans(): readonly PlanId[]
   /** Reports consumed bytes and renews the leases now. Resolves when both are done. */
@@ -43,6 +84,8 @@ const leaseLostMs = 50_000
 
 type Batch = {
   readonly sequence: number
+  /** The hour of the bytes. */
+  readonly hour: string
   readonly consumedBytes: ReadonlyMap<PlanId, number>
   readonly rounds: ReadonlyMap<PlanId, ReturnType<PlanBudget['snapshot']>>
 }
@@ -55,10 +98,11 @@ export const startBudgets = (dependencies: {
   readonly reports: TrafficReports
   readonly leases: Leases
   readonly worker: string
+  readonly meteringHour: MeteringHour
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
 }): Budgets => {
-  const { reports, leases, worker, monotonicMs, logger } = dependencies
+  const { reports, leases, worker, meteringHour, monotonicMs, logger } = dependencies
   const runRecorder = dependencies.scheduler.record(countTraffic)
   const budgets = new Map<PlanId, PlanBudget>()
   /** Replaced budgets with consumed bytes that are not reported yet. */
@@ -101,12 +145,14 @@ export const startBudgets = (dependencies: {
       rounds.set(planId, taken)
     }
     sequence += 1
-    return { sequence, consumedBytes, rounds }
+    const hour = meteringHour.current()
+    meteringHour.batchTaken()
+    return { sequence, hour, consumedBytes, rounds }
   }
 
-  const report = async ({ sequence, consumedBytes }: Batch): Promise<void> => {
+  const report = async ({ sequence, hour, consumedBytes }: Batch): Promise<void> => {
     if (consumedBytes.size === 0) return
-    await reports.report({ reporter: worker, sequence, traffic: consumedBytes })
+    await reports.report({ reporter: worker, sequence, hour, traffic: consumedBytes })
   }
 
   const renew = async ({ rounds }: Batch): Promise<void> => {
@@ -148,6 +194,7 @@ export const startBudgets = (dependencies: {
     const batch = pendingBatch ?? collectBatch()
     pendingBatch = batch
     await report(batch)
+    meteringHour.batchReported()
     await renew(batch)
     pendingBatch = null
     renewedMs = startedMs
@@ -190,7 +237,10 @@ export const startBudgets = (dependencies: {
     if (existing && !(denial && denial.forMs >= retryDeniedMs)) return existing
     if (existing) replaced.add(existing)
     // There is no lease, so none can be lost.
-    if (budgets.size === 0 && pendingBatch === null && replaced.size === 0) renewedMs = monotonicMs()
+    if (isDrained()) {
+      renewedMs = monotonicMs()
+      meteringHour.batchTaken()
+    }
     const budget = new PlanBudget(terms, { monotonicMs, requestLease: requestRound })
     budgets.set(planId, budget)
     return budget
@@ -242,6 +292,11 @@ export const startBudgets = (dependencies: {
       }
     },
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
+    advanceHour: () => {
+      if (!isDrained()) return
+      meteringHour.batchTaken()
+      meteringHour.batchReported()
+    },
     openPlans: () =>
       [...budgets.values()].filter((budget) => !budget.hasNoTunnels()).map(({ planId }) => planId),
     flush: async () => {

@@ -17,6 +17,9 @@ export type Tunnel = {
   terminate(denied: Denied): void
   /** Bytes since the last call. */
   countUnreported(): { readonly up: number; readonly down: number }
+  /** Bytes since the last call, for the traffic records. */
+  countUnrecorded(): { readonly up: number; readonly down: number }
+  hasUnrecorded(): boolean
   /** All bytes of this tunnel. */
   total(): number
 }
@@ -24,22 +27,25 @@ export type Tunnel = {
 /** Counts the bytes of one tunnel and enforces the cap of its session. */
 export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel => {
   const ownController = new AbortController()
-  const unreported = { up: 0, down: 0 }
-  let total = 0
+  const counted = { up: 0, down: 0 }
   const count = (bytes: number, direction: 'up' | 'down'): void => {
-    unreported[direction] += bytes
-    total += bytes
+    counted[direction] += bytes
+  }
+  const reported = { up: 0, down: 0 }
+  const recorded = { up: 0, down: 0 }
+  const countSince = (mark: typeof counted) => {
+    const since = { up: counted.up - mark.up, down: counted.down - mark.down }
+    mark.up = counted.up
+    mark.down = counted.down
+    return since
   }
   return {
     planEnded: spending.ended,
     terminate: (denied) => ownController.abort(denied),
-    countUnreported: () => {
-      const { up, down } = unreported
-      unreported.up = 0
-      unreported.down = 0
-      return { up, down }
-    },
-    total: () => total,
+    countUnreported: () => countSince(reported),
+    countUnrecorded: () => countSince(recorded),
+    hasUnrecorded: () => counted.up !== recorded.up || counted.down !== recorded.down,
+    total: () => counted.up + counted.down,
     spending: {
       ended: ownController.signal,
       take: (wanted, direction) => {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, isoHour } from '../../kernel/clock.ts'
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 
 /** How one connection ended, for the statistics of its plan. */
@@ -37,7 +37,6 @@ const maxHosts = 20_000
 export const otherHosts = '*'
 const maxHostLength = 253
 
-const hourOf = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 13)}:00:00.000Z`
 const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 
 export const createUsage = (dependencies: {
@@ -108,7 +107,7 @@ export const createUsage = (dependencies: {
   }
 
   const hourOfPlan = (planId: string): Hour => {
-    const key = keyOf(planId, hourOf(clock()))
+    const key = keyOf(planId, isoHour(clock()))
     const hourStats = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
     hours.set(key, hourStats)
     return hourStats
@@ -121,7 +120,7 @@ export const createUsage = (dependencies: {
       hourStats.down += down
     },
     ended: ({ planId, error, host, bytes }) => {
-      const hour = hourOf(clock())
+      const hour = isoHour(clock())
       hourOfPlan(planId).connections += 1
       if (error !== null) {
         const key = keyOf(planId, hour, error)

@@ -30,6 +30,7 @@ import {
 type OpenedRoute = {
   readonly denied: false
   readonly wire: BufferedSocket
+  readonly exit: Exit
   readonly fallback: boolean
   readonly stickyMinutesLeft: number | null
 }
@@ -85,7 +86,7 @@ export const openRoute = async (
     }
     if (!dialled.denied) {
       const { fallback, stickyMinutesLeft } = route
-      return { denied: false, wire: dialled.wire, fallback, stickyMinutesLeft }
+      return { denied: false, wire: dialled.wire, exit: route.exit, fallback, stickyMinutesLeft }
     }
     lastDenied = dialled.why
     if (!isExitFault) return lastDenied

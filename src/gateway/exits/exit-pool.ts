@@ -180,7 +180,7 @@ export const createExitPool = (dependencies: {
     session: { readonly id: string; readonly minutes: number } | null,
   ): Exit => {
     const { via, udp } = terms
-    const common = { exitId, sandbox: sandbox && allowLoopback, udp }
+    const common = { exitId, sandbox: sandbox && allowLoopback, udp, country: cover.country }
     if (via.kind === 'direct' || via.kind === 'prefix') return { ...common, via }
     const { host, port } = via
     if (via.kind !== 'template') {

@@ -2,7 +2,7 @@ import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { formatRequestId, formatRouteHeaders, openRoute } from '../dial/dial.ts'
-import type { Admission, Denied } from '../gateway-ports.ts'
+import type { Admission, Denied, Exit, Outcome } from '../gateway-ports.ts'
 import { gatewayUnavailable, type OwnAnswer, responseTimeout, targetClosed } from '../refusals.ts'
 import { chargeBytes, Pump, reserveBytes, runTunnel } from '../relay/tunnel.ts'
 import type { Target } from '../targets.ts'
@@ -25,11 +25,13 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
   let upstreamSession: UpstreamSession | null = null
   let running: Exchange | null = null
   let isDraining = false
+  let startedMs = context.clock()
+  const requestFacts = () => ({ requestId: client.requestId, durationMs: context.clock() - startedMs })
 
   const closeUpstreamSession = (error: Failure | null): void => {
     const previousSession = upstreamSession
     upstreamSession = null
-    previousSession?.close(error)
+    previousSession?.close(error, requestFacts())
   }
   const refuse = (answer: OwnAnswer | Denied, { method }: ForwardRequest): void => {
     closeUpstreamSession(answer.error)
@@ -73,7 +75,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     upstreamSession = null
     previousSession.detachConnection()
     runTunnel(context, client, upstreamConnection.wire, previousSession.admission, 'http', (error) =>
-      previousSession.close(error),
+      previousSession.close(error, requestFacts()),
     )
   }
   /** Pauses reading from a client that sends requests without reading the answers. */
@@ -133,8 +135,10 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       case 'done':
         if (ending.upstreamReusable) upstreamSession?.setIdle()
         else upstreamSession?.closeConnection()
-        if (ending.clientPersists) afterAnswerRead(upstreamConnection, next)
-        else endAfter(upstreamConnection, null)
+        if (ending.clientPersists) {
+          upstreamSession?.requestEnded(requestFacts())
+          afterAnswerRead(upstreamConnection, next)
+        } else endAfter(upstreamConnection, null)
         return
       case 'upgraded':
         upgrade(upstreamConnection)
@@ -196,6 +200,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     )
   return {
     forward: (request, next) => {
+      startedMs = context.clock()
       const upstreamConnection = upstreamSession?.serves(request.authorization, request.target)
         ? upstreamSession.connection()
         : null
@@ -243,8 +248,13 @@ type UpstreamSession = {
   closeConnection(): void
   /** Passes the ownership of the connection to the caller. */
   detachConnection(): void
-  close(error: Failure | null): void
+  /** A request ended well, and the connection of the client persists. */
+  requestEnded(facts: RequestFacts): void
+  close(error: Failure | null, facts: RequestFacts): void
 }
+
+/** The current request of the client, for its record. */
+type RequestFacts = Required<Pick<Outcome, 'requestId' | 'durationMs'>>
 
 const createUpstreamSession = (
   context: GatewayContext,
@@ -257,6 +267,7 @@ const createUpstreamSession = (
   const { spending } = admission
   let upstreamConnection: UpstreamConnection | null = null
   let isClosed = false
+  let exit: Exit | undefined
   metrics.opened('http')
 
   const destroy = (): void => {
@@ -292,6 +303,14 @@ const createUpstreamSession = (
       isChunkInUse: () => idleConnection.down.holds(),
     })
   }
+  const outcomeOf = (error: Failure | null, facts: RequestFacts): Outcome => ({
+    error,
+    host: target.host,
+    port: target.port,
+    exit,
+    requestId: facts.requestId,
+    durationMs: facts.durationMs,
+  })
   const removeAbortHandler = abortHandlers.on(spending.ended, onDenied)
   return {
     admission,
@@ -306,6 +325,7 @@ const createUpstreamSession = (
       const opened = await openRoute(context, client, admission, target)
       if (opened.denied) return opened
       const { wire } = opened
+      exit = opened.exit
       upstreamConnection = {
         wire,
         up: pumpTo(wire, client.wire, 'up'),
@@ -325,13 +345,14 @@ const createUpstreamSession = (
       upstreamConnection = null
       removeAbortHandler()
     },
-    close: (error) => {
+    requestEnded: (facts) => admission.requestEnded?.(outcomeOf(null, facts)),
+    close: (error, facts) => {
       if (isClosed) return
       isClosed = true
       removeAbortHandler()
       destroy()
       metrics.closed('http')
-      admission.close({ error, host: target.host })
+      admission.close(outcomeOf(error, facts))
     },
   }
 }

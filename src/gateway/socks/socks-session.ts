@@ -5,6 +5,7 @@ import { openRoute } from '../dial/dial.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
 import { targetBlocked } from '../refusals.ts'
 import { runTunnel } from '../relay/tunnel.ts'
+import type { Target } from '../targets.ts'
 import { decodeTarget, socksReplies, socksReply, socksReplyOf, version } from './socks-messages.ts'
 import { associate } from './udp-relay.ts'
 
@@ -88,9 +89,13 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       closed: () => close(null),
     })
   }
-  const refuse = (why: Denied, host: string | null): void => {
+  const refuse = (why: Denied, target: Target | null): void => {
     client.refused(why.status, why.error)
-    admission?.close({ error: why.error, host })
+    admission?.close({
+      error: why.error,
+      host: target?.host ?? null,
+      ...(target !== null && { port: target.port }),
+    })
     admission = null
     client.end(socksReply(socksReplyOf(why)))
   }
@@ -105,11 +110,11 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
       return endWith(socksReplies.hostUnreachable, 'bad_target')
     const { target } = destination
     const opened = await openRoute(context, client, admitted, target)
-    if (opened.denied) return refuse(opened, target.host)
+    if (opened.denied) return refuse(opened, target)
     admission = null
     socket.write(socksReply(socksReplies.succeeded))
     runTunnel(context, client, opened.wire, admitted, 'socks5', (error) =>
-      admitted.close({ error, host: target.host }),
+      admitted.close({ error, host: target.host, port: target.port, exit: opened.exit }),
     )
   }
   const serve = (admitted: Admission | Denied, socksRequest: SocksRequest | 'bad'): void => {

@@ -46,7 +46,7 @@ export const associate = async (
   const { wire, deadline } = client
   const { spending, line, dedicated } = admission
   const fail = (why: Denied): void => {
-    admission.close({ error: why.error, host: null })
+    admission.close({ error: why.error, host: null, protocol: 'udp' })
     refused(why)
   }
   if (!(dedicated === null ? line.targeting.udp : dedicated.udp)) return fail(noUdp)
@@ -94,7 +94,7 @@ export const associate = async (
     route.close()
     control.destroySoon()
     metrics.closed('udp')
-    admission.close({ error, host: null })
+    admission.close({ error, host: null, protocol: 'udp', exit: route.exit })
   }
   relay.on(
     'error',

@@ -65,28 +65,30 @@ export type DocumentOptions = {
 
 const headerSchemas: Readonly<Record<string, Json>> = {
   'X-Request-Id': {
-    description: 'The id of the request, as sent or made.',
+    description: 'The id of the request: the id of the client, or an id that the server created.',
     schema: { type: 'string' },
     example: 'req_0190d0a2c1d27f0e8f6e5c4b3a291807',
   },
   'Retry-After': {
-    description: 'Whole seconds to wait, at least 1.',
+    description: 'The time to wait before the next request, in whole seconds, at least 1.',
     schema: { type: 'integer', minimum: 1 },
     example: 1,
   },
   RateLimit: {
-    description: 'Of each limit: `r` requests may be sent now, and in `t` seconds all.',
+    description:
+      'The state of each limit: `r` is the number of requests that are allowed now. The full number is allowed after `t` seconds.',
     schema: { type: 'string' },
     example: '"key";r=0;t=6',
   },
   'RateLimit-Policy': {
-    description: 'Of each limit: `q` requests may be sent at once, and all again after `w` seconds.',
+    description:
+      'The definition of each limit: `q` is the number of requests that are allowed at once. The full number is allowed again after `w` seconds.',
     schema: { type: 'string' },
     example: '"key";q=300;w=6',
   },
   'X-Farebox-Position': {
     description:
-      'Where the write is in the log. Opaque: send it back as it came, with a read that must show the write.',
+      'The position of the write in the log. Send the unchanged value with a read that must show the write.',
     schema: { type: 'string' },
     example: positionToken(1284),
   },

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Actor } from '../../kernel/event.ts'
 import type { CommandRunner } from '../commands/command.ts'
@@ -50,6 +51,8 @@ export type CliContext = {
   readonly runner: CommandRunner
   /** The service's clock: Postgres's time and the development offset. */
   readonly clock: Clock
+  /** Of the accounting time zone. */
+  readonly calendar: Calendar
   readonly clockGuard: {
     /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; negative: behind. */
     aheadMs(): number

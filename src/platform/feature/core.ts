@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { CloseStack } from '../../kernel/resource-scope.ts'
@@ -38,6 +39,8 @@ export type Core = {
   readonly runner: CommandRunner & RunnerHealth & RunnerWarmup & RunnerPositions
   /** The service's clock: Postgres's time and the development offset, independent of the machine's clock. */
   readonly clock: Clock
+  /** Of the accounting time zone. */
+  readonly calendar: Calendar
   /** Runs other work in the idle time between the commands of this process. */
   readonly backgroundScheduler: BackgroundScheduler
   /** Whether this process may decide commands: its clock is right and does not show a closed month. */

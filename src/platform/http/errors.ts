@@ -93,24 +93,24 @@ const errorTable = {
     retry: 'after-change',
     meaning: 'The request has no valid key.',
     causes: [
-      'It has no key.',
+      'The request has no key.',
       'The key is unknown, revoked or expired.',
       'The key may not be used from this address.',
       'X-API-Key and Authorization carry different keys.',
       'An operation of /finance/v1 got an API key instead of a finance token.',
     ],
-    remedy: 'Send one valid key as X-API-Key or as Authorization: Bearer.',
+    remedy: 'Send one valid key as `X-API-Key` or as `Authorization: Bearer`.',
   }),
   missing_scope: entry({
     status: 403,
     retry: 'after-change',
     meaning: 'The key does not have the scope that this operation needs.',
-    remedy: 'Use a key that has it. The message names the scope.',
+    remedy: 'Use a key with this scope. The message names the scope.',
   }),
   account_blocked: entry({
     status: 403,
     retry: 'never',
-    meaning: 'The account is blocked. It may read and may not change anything.',
+    meaning: 'The account is blocked. It can read but cannot change anything.',
     remedy: 'Contact the operator.',
   }),
   reseller_forbidden: entry({
@@ -118,7 +118,13 @@ const errorTable = {
     retry: 'after-change',
     meaning: 'The request is for resellers, and the key is not a reseller key.',
     causes: ['X-Reseller-Customer-Id or customer_id was sent.', 'The operation is for resellers only.'],
-    remedy: 'Leave the customer out, or use a key of a reseller account.',
+    remedy: 'Leave out the customer, or use a key of a reseller account.',
+  }),
+  prices_not_allowed: entry({
+    status: 403,
+    retry: 'after-change',
+    meaning: 'Only operators set the prices of the customers of this reseller.',
+    remedy: 'Ask the operator to set limits for your prices.',
   }),
   deposits_not_available: entry({
     status: 403,
@@ -161,6 +167,10 @@ const errorTable = {
   invalid_amount: change(
     'The amount is missing, not a whole number of cents, not above 0, or above 500,000.',
     'Send a whole number of cents in that range.',
+  ),
+  price_outside_limits: change(
+    'The markup or the price is outside the limits of the service. Nothing was changed.',
+    'Send a value within the limits that the message names.',
   ),
   unsupported_method: change(
     'The payment method is not offered here.',
@@ -239,8 +249,8 @@ const errorTable = {
   bad_input: entry({
     status: 400,
     retry: 'after-change',
-    meaning: 'The scraper rejected the parameters. Not billed.',
-    remedy: 'Correct the field that details names.',
+    meaning: 'The scraper rejected the parameters. The call was not billed.',
+    remedy: 'Correct the field that `details` names.',
     extra: z.object({ details: z.string().optional() }),
     example: { details: 'handle' },
   }),
@@ -248,8 +258,8 @@ const errorTable = {
   insufficient_balance: entry({
     status: 402,
     retry: 'after-change',
-    meaning: 'The wallet is short by shortfallCents. Nothing was charged.',
-    remedy: 'Top the wallet up and send the same request with the same Idempotency-Key.',
+    meaning: 'The wallet balance is too low by `shortfallCents`. Nothing was charged.',
+    remedy: 'Top up the wallet, and send the same request with the same `Idempotency-Key`.',
     extra: z.object({ balanceCents: cents, amountCents: cents, shortfallCents: cents }),
     example: { balanceCents: 120, amountCents: 1250, shortfallCents: 1130 },
   }),
@@ -265,26 +275,28 @@ const errorTable = {
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',
-    meaning: 'The credit of the named customer is short by shortfallCents. Nothing was charged.',
+    meaning: 'The credit of the named customer is too low by `shortfallCents`. Nothing was charged.',
     causes: [
-      'With payUrl: the method is a rail with a live gateway of the reseller.',
-      'Without payUrl: no method, no live gateway, or more than $5,000.',
+      'With `payUrl`: the method is a rail with a live gateway of the reseller.',
+      'Without `payUrl`: the request has no `method`, the method has no live gateway, or the amount is above $5,000.',
     ],
     remedy:
-      'Send the customer to payUrl. The payment of chargeCents places the order under the same Idempotency-Key, once; a retry before it returns the same pay page. Without payUrl, credit the customer first.',
+      'Send the customer to `payUrl`. The payment of `chargeCents` places the order once, under the same `Idempotency-Key`. A retry before the payment returns the same pay page. Without `payUrl`, credit the customer first.',
     extra: z.object({
-      shortfallCents: cents.meta({ description: 'What the credit is short of.' }),
+      shortfallCents: cents.meta({
+        description: 'The amount that the credit is too low by, in whole cents.',
+      }),
       payUrl: z
         .string()
         .optional()
-        .meta({ description: "Where the customer pays it; under the reseller's merchant name." }),
+        .meta({ description: "The pay page for the customer, under the reseller's merchant name." }),
       depositId: z
         .string()
         .optional()
-        .meta({ description: 'The deposit behind the pay page; it reads `for_order: true`.' }),
+        .meta({ description: 'The id of the deposit for the pay page. This deposit has `for_order: true`.' }),
       chargeCents: cents.optional().meta({
         description:
-          "The shortfall raised to the rail's minimum: $10 for card, $3 for crypto. What is over stays as credit.",
+          'The shortfall in whole cents, raised to the minimum of the rail: $10 for card, $3 for crypto. The excess stays as credit.',
       }),
     }),
     example: {
@@ -300,11 +312,11 @@ const errorTable = {
     retry: 'never',
     meaning: 'No such id or path exists for this caller.',
     causes: [
-      'Nothing has this id or path.',
-      'It belongs to another account.',
-      'It does not belong to the customer that the request names.',
+      'The id or path does not exist.',
+      'The resource belongs to another account.',
+      'The resource does not belong to the customer in the request.',
     ],
-    remedy: 'Check the id, the path, the key and the customer. The causes have the same answer.',
+    remedy: 'Check the id, the path, the key and the customer. All causes have the same answer.',
   }),
   unknown_scraper: entry({
     status: 404,
@@ -315,28 +327,30 @@ const errorTable = {
   target_not_found: entry({
     status: 404,
     retry: 'never',
-    meaning: 'The profile, post or id does not exist. Billed, because this is the result.',
-    remedy: 'Check the handle, link or id. A retry with the same X-Request-Id is not billed again.',
+    meaning:
+      'The profile, post or id does not exist. The call was billed, because this answer is the result.',
+    remedy: 'Check the handle, link or id. A retry with the same `X-Request-Id` is not billed again.',
   }),
   target_restricted: entry({
     status: 403,
     retry: 'never',
-    meaning: 'The target is age-gated, region-locked or for logged-in users only. Not billed.',
+    meaning:
+      'The target has an age limit, is blocked in the region, or requires a login. The call was not billed.',
     remedy: 'Choose another target.',
   }),
 
   method_not_allowed: entry({
     status: 405,
     retry: 'after-change',
-    meaning: 'The path exists but not with this method.',
-    remedy: 'Use a method of the Allow header.',
+    meaning: 'The path exists but does not accept this method.',
+    remedy: 'Use a method of the `Allow` header.',
   }),
 
   price_changed: entry({
     status: 409,
     retry: 'after-change',
-    meaning: 'expected_amount_cents is no longer the price. Nothing was charged.',
-    remedy: 'Show the amountCents of the body to the buyer, and order again with it.',
+    meaning: 'The price is no longer `expected_amount_cents`. Nothing was charged.',
+    remedy: 'Show the `amountCents` of the body to the buyer, and order again with this amount.',
     extra: z.object({ amountCents: cents, unitPriceCents: cents, quantity: z.int() }),
     example: { amountCents: 1250, unitPriceCents: 250, quantity: 5 },
   }),
@@ -344,19 +358,21 @@ const errorTable = {
     status: 409,
     retry: 'later',
     meaning: 'The product is parked or retired.',
-    remedy: 'Order the product that successorId names. Without a successor, wait or choose another product.',
+    remedy:
+      'Order the product that `successorId` names. Without a successor, wait or choose another product.',
     extra: z.object({ successorId: z.string().nullable().optional() }),
     example: { successorId: 'residential-premium' },
   }),
   out_of_stock: entry({
     status: 409,
     retry: 'later',
-    meaning: 'Not enough addresses are free. Nothing was charged.',
+    meaning: 'Too few addresses are free. Nothing was charged.',
     causes: [
-      'Fewer than ordered are free for this product, country and, for mobile products, carrier and service. `availableQuantity` is their number.',
+      'The product and country (mobile products: also the carrier and service) have fewer free addresses than ordered. `availableQuantity` is the number of free addresses.',
       'Without `availableQuantity`: the rental to be extended has ended, or no address is free as a replacement.',
     ],
-    remedy: 'Order fewer or elsewhere: GET /api/v1/products/{id}/options shows the stock.',
+    remedy:
+      'Order fewer addresses, or choose another country or carrier. `GET /api/v1/products/{id}/options` shows the stock.',
     extra: z.object({ availableQuantity: z.int().min(0).optional() }),
     example: { availableQuantity: 3 },
   }),
@@ -364,21 +380,21 @@ const errorTable = {
     status: 409,
     retry: 'never',
     meaning:
-      'The rental of this address has expired or was refunded. It can be neither checked nor replaced.',
+      'The rental of this address has expired or was refunded. The address can be neither checked nor replaced.',
     remedy: 'Order a new address.',
   }),
   replacement_limit_reached: entry({
     status: 409,
     retry: 'later',
     meaning:
-      'The address of a rental is replaced at most once in 24 hours and three times in 30 days. Nothing was changed.',
-    remedy: 'Wait until the time that the message names.',
+      'The address of a rental can be replaced once in 24 hours and three times in 30 days. Nothing was changed.',
+    remedy: 'Wait until the time in the message.',
   }),
   check_not_available: entry({
     status: 409,
     retry: 'never',
     meaning: 'This service has no target for a check of this address.',
-    remedy: 'Send a request through the address yourself. The operator can set FAREBOX_GATEWAY_CHECK_URL.',
+    remedy: 'Send a request through the address yourself. The operator can set `FAREBOX_GATEWAY_CHECK_URL`.',
   }),
   idempotency_conflict: entry({
     status: 409,
@@ -389,27 +405,28 @@ const errorTable = {
   already_applied: entry({
     status: 409,
     retry: 'never',
-    meaning: 'A credit with this reference was applied before. Nothing was moved.',
-    remedy: 'Nothing. For another credit, use another reference.',
+    meaning: 'A money movement with this reference already exists. Nothing was moved.',
+    remedy: 'Do not retry. For a new movement, use a new reference.',
   }),
   webhook_limit_reached: entry({
     status: 409,
     retry: 'after-change',
-    meaning: 'The account has ten active webhook endpoints, or a hundred with the disabled ones.',
+    meaning:
+      'The account has ten active webhook endpoints, or a hundred endpoints including the disabled ones.',
     remedy: 'Remove an endpoint first.',
   }),
 
   whitelist_limit_reached: entry({
     status: 409,
     retry: 'after-change',
-    meaning: 'The account has 150 addresses on the whitelists of its plans. Nothing was added.',
+    meaning: "The whitelists of the account's plans have 150 addresses in total. Nothing was added.",
     remedy: 'Remove an address first.',
   }),
   address_taken: entry({
     status: 409,
     retry: 'after-change',
     meaning: 'The address or network is on the whitelist of another plan. Nothing was added.',
-    remedy: 'If `movable` is true, the plan is yours: send the request again with `move` true.',
+    remedy: 'If `movable` is true, the other plan is yours: send the request again with `move` true.',
     extra: z.object({ movable: z.boolean() }),
     example: { movable: true },
   }),
@@ -418,68 +435,71 @@ const errorTable = {
     status: 410,
     retry: 'after-change',
     meaning:
-      'A call with this X-Request-Id was made before, and results are stored for 24 hours only. Nothing was called or billed now.',
-    remedy: 'Send a new X-Request-Id for a new call. X-Billed says whether the first call was billed.',
+      'A call with this `X-Request-Id` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
+    remedy: 'Send a new `X-Request-Id` for a new call. `X-Billed` says whether the first call was billed.',
   }),
   payload_too_large: entry({
     status: 413,
     retry: 'after-change',
-    meaning: 'The body is above 256 KiB.',
-    remedy: 'Send less in one request.',
+    meaning: 'The body is larger than 256 KiB.',
+    remedy: 'Send less data in one request.',
   }),
   unsupported_media_type: entry({
     status: 415,
     retry: 'after-change',
-    meaning: 'The body is not sent as JSON.',
-    remedy: 'Send Content-Type: application/json in UTF-8, without a Content-Encoding.',
+    meaning: 'The body is not JSON.',
+    remedy: 'Send `Content-Type: application/json` in UTF-8, without a `Content-Encoding`.',
   }),
   rate_limited: entry({
     status: 429,
     retry: 'later',
-    meaning: 'Too many requests of this key, address or account at once. The request was not processed.',
-    remedy: 'Wait for Retry-After seconds and send it again.',
+    meaning: 'This key, address or account sent too many requests. The request was not processed.',
+    remedy: 'Wait for the seconds in `Retry-After`, and send the request again.',
   }),
   internal_error: entry({
     status: 500,
     retry: 'later',
-    meaning: 'The service has a fault.',
-    remedy: 'Send the requestId to the operator. A write with an Idempotency-Key can safely be sent again.',
+    meaning: 'An internal error occurred.',
+    remedy:
+      'Send the `requestId` to the operator. A write with an `Idempotency-Key` can safely be sent again.',
   }),
   gateway_unavailable: entry({
     status: 502,
     retry: 'later',
     meaning: 'The payment gateway did not answer.',
-    remedy: 'Wait for Retry-After seconds and send the request again with the same Idempotency-Key.',
+    remedy:
+      'Wait for the seconds in `Retry-After`, and send the request again with the same `Idempotency-Key`.',
   }),
   provider_failed: entry({
     status: 502,
     retry: 'later',
-    meaning: 'The platform could not be fetched. Not billed.',
+    meaning: 'The request to the platform failed. The call was not billed.',
     remedy: 'Retry with a short backoff and the same X-Request-Id.',
   }),
   overloaded: entry({
     status: 503,
     retry: 'later',
-    meaning: 'The service cannot answer now.',
+    meaning: 'The service is temporarily unavailable.',
     remedy:
-      'Wait for Retry-After seconds and send the request again. A write with the same Idempotency-Key is done once.',
+      'Wait for the seconds in `Retry-After`, and send the request again. A write with the same `Idempotency-Key` is executed once.',
   }),
   upstream_credits_exhausted: entry({
     status: 503,
     retry: 'later',
-    meaning: 'The service lacks capacity at its provider. Not billed.',
+    meaning: 'The scraper provider has no capacity for the service. The call was not billed.',
     remedy: 'Retry shortly.',
   }),
   upstream_auth_rejected: entry({
     status: 503,
     retry: 'later',
-    meaning: 'The service has no access to its provider. Not billed.',
-    remedy: 'Retry shortly. If it persists, contact the operator.',
+    meaning: 'The service has no access to the scraper provider. The call was not billed.',
+    remedy: 'Retry shortly. If the error persists, contact the operator.',
   }),
   scraper_unavailable: entry({
     status: 503,
     retry: 'later',
-    meaning: 'No provider serves this scraper now: it was withdrawn, or none is configured. Not billed.',
+    meaning:
+      'No provider has this scraper: it was withdrawn, or no provider is configured. The call was not billed.',
     remedy: 'Retry later, or contact the operator.',
   }),
 } as const satisfies Readonly<Record<string, ErrorEntry>>

@@ -295,8 +295,11 @@ export class JsonBytes<Body> {
 }
 
 /** Headers of the first answer to a request with an `Idempotency-Key`, and of the answer to its retry. */
-export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
-export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
+export const keyHeaders = {
+  'Idempotency-Key':
+    'The idempotency key of the request: the key of the client, or a key that the server created',
+}
+export const replayHeaders = { 'Idempotency-Replayed': '`true`: this is the answer to an earlier request' }
 
 /** The result of a request with an idempotency key. */
 export type IdempotentResult = {

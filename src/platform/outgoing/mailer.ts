@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** An e-mail of the console: plain text, a few short lines. */
-export type MailMessage = { readonly to: string; readonly subject: string; readonly text: string }
+/** An e-mail: plain text, a few short lines. */
+export type MailMessage = {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  /** The same for each attempt, so that a mail system can drop a repetition; left out: a new one. */
+  readonly id?: string
+}
 
 export type Mailer = {
   /**
@@ -10,6 +16,11 @@ export type Mailer = {
    * known. An e-mail that cannot be sent is only logged, because it is worthless after ten minutes.
    */
   send(mailMessage: MailMessage): void
+  /**
+   * Sends the e-mail with one attempt.
+   * @throws if the mail server does not accept it; the error may quote the e-mail
+   */
+  deliver(mailMessage: MailMessage): Promise<void>
   /** Resolves when no e-mail is being sent. */
   idle(): Promise<void>
   close(): Promise<void>
@@ -58,13 +69,21 @@ export const createMailer = ({
   const sendings = new Set<Promise<void>>()
   const stopping = new AbortController()
 
-  const deliver = async (mailMessage: MailMessage): Promise<void> => {
+  const deliver = async ({ id, to, ...content }: MailMessage): Promise<void> => {
     opened ??= transport()
-    const sender = await opened
+    await (await opened).sendMail({
+      ...content,
+      ...(id !== undefined && { messageId: `<${id}@${from.split('@').at(-1)?.replace('>', '')}>` }),
+      // As an object, so that an address with a comma is not parsed as a list of addresses.
+      to: { name: '', address: to },
+      from,
+    })
+  }
+
+  const deliverWithRetries = async (mailMessage: MailMessage): Promise<void> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        // As an object, so that an address with a comma is not parsed as a list of addresses.
-        await sender.sendMail({ ...mailMessage, to: { name: '', address: mailMessage.to }, from })
+        await deliver(mailMessage)
         return
       } catch (error) {
         // The error of a server may quote the e-mail and so the link, so only its code is logged.
@@ -88,11 +107,12 @@ export const createMailer = ({
         )
         return
       }
-      const sending = deliver(mailMessage)
+      const sending = deliverWithRetries(mailMessage)
         .catch((err) => logger.error({ err }, 'an e-mail of the console failed'))
         .finally(() => sendings.delete(sending))
       sendings.add(sending)
     },
+    deliver,
     idle: async () => {
       await Promise.all(sendings)
     },

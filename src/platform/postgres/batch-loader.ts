@@ -71,3 +71,17 @@ export const createBatchLoader = <Key, Value>(
     return one.promise
   }
 }
+
+/**
+ * Shares reads by key: all calls with a key during a read share the next read. Each sees the database as it is after
+ * the call.
+ */
+export const createSharedRead = <Key, Value>(
+  read: (key: Key) => Promise<Value>,
+): ((key: Key) => Promise<Value>) => {
+  const load = createBatchLoader<Key, { readonly value: Value }>(
+    async (keys) =>
+      new Map(await Promise.all(keys.map(async (key) => [key, { value: await read(key) }] as const))),
+  )
+  return async (key) => (await load(key))!.value
+}

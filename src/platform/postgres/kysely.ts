@@ -43,6 +43,49 @@ export const countedPage = async <Database, Tables extends keyof Database, Row>(
   return { rows, total: (await countQuery.executeTakeFirst())?.total ?? 0 }
 }
 
+/** A page of a list that is ordered by a time and an id. Times are ISO texts. */
+export type TimePage = {
+  /** After the row with this time and id; null: from the start. */
+  readonly after: { readonly at: string; readonly id: string } | null
+  readonly limit: number
+  /** From this time on. */
+  readonly from?: string | null
+  /** Before this time. */
+  readonly until?: string | null
+  /** Default: newest first. */
+  readonly oldestFirst?: boolean
+}
+
+/** The rows of a page. An index on the time makes it read only as many rows as it returns. */
+export const timePage = <Database, Tables extends keyof Database, Row>(
+  matching: SelectQueryBuilder<Database, Tables, Row>,
+  /** The columns, e.g. `o.createdAt`. */
+  columns: { readonly time: string; readonly id: string },
+  { after, limit, from, until, oldestFirst = false }: TimePage,
+): SelectQueryBuilder<Database, Tables, Row> => {
+  const [time, id] = [sql.ref(columns.time), sql.ref(columns.id)]
+  const [order, comparison] = oldestFirst ? (['asc', '>'] as const) : (['desc', '<'] as const)
+  let rows = matching
+  if (from) rows = rows.where(sql<boolean>`${time} >= ${from}::timestamptz`)
+  if (until) rows = rows.where(sql<boolean>`${time} < ${until}::timestamptz`)
+  if (after !== null)
+    // The first condition uses the index. The second excludes rows of the same millisecond.
+    rows = rows
+      .where(sql<boolean>`${time} ${sql.raw(comparison)}= ${after.at}::timestamptz`)
+      .where(
+        sql<boolean>`(${time}, ${id}) ${sql.raw(comparison)} (${after.at}::timestamptz, ${after.id}::text)`,
+      )
+  return rows.orderBy(time, order).orderBy(id, order).limit(limit)
+}
+
+/** Whether a text column contains a text, in any case. */
+export const contains = (column: string, text: string): RawBuilder<boolean> =>
+  sql`${sql.ref(column)} ilike ${`%${text.replaceAll(/[\\%_]/g, '\\$&')}%`}`
+
+/** Whether an id column begins with a text. */
+export const beginsWith = (column: string, text: string): RawBuilder<boolean> =>
+  sql`starts_with(${sql.ref(column)}, ${text})`
+
 /** The tables of the queries: `projections/database.ts` declares them. */
 // biome-ignore lint/suspicious/noEmptyInterface: it is declared in parts
 export interface Database {}

@@ -5,8 +5,8 @@ import { allowSilence } from './postgres-session.ts'
 import { transact } from './transaction.ts'
 
 /**
- * The privileges of the service's role on the owner's objects. The role owns the read tables, which it rebuilds, and
- * creates scratch schemas. It writes work, the vault and the engine's rows. It reads the log and appends to it; for
+ * The privileges of the service's role on the owner's objects. The role owns the read tables, which it rebuilds, and the
+ * traffic records, whose partitions it creates and drops. It creates scratch schemas. It writes work, the vault and the engine's rows. It reads the log and appends to it; for
  * more than an insert it calls functions that run as their owner. It changes no function, key, trigger, owner or
  * privilege.
  *
@@ -58,17 +58,18 @@ const granting = `
       execute format('grant execute on function %s to %I', found.routine, service);
     end loop;
 
-    -- The read tables, and what a rebuild or a verification that was killed left behind.
+    -- The read tables, the traffic records with their daily partitions, and what a rebuild or a verification that was
+    -- killed left behind.
     for found in
       select n.nspname from pg_namespace n
-       where (n.nspname = 'read' or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
+       where (n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
          and pg_get_userbyid(n.nspowner) <> service
     loop
       execute format('alter schema %I owner to %I', found.nspname, service);
     end loop;
     for found in
       select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where (n.nspname = 'read' or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
+       where (n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
          and c.relkind in ('r', 'p') and pg_get_userbyid(c.relowner) <> service
     loop
       execute format('alter table %I.%I owner to %I', found.nspname, found.relname, service);

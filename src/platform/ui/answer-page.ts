@@ -4,7 +4,7 @@ import type { RefusalPage } from '../http/answer.ts'
 import { ApiError } from '../http/errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { type Assets, assetFolder } from './assets.ts'
-import { type FrameContext, framed, pagePolicy, type View } from './frame.ts'
+import { type FrameContext, framed, noNavigation, pagePolicy, type View } from './frame.ts'
 import { type Html, html } from './html.ts'
 import { idText } from './text.ts'
 
@@ -110,8 +110,9 @@ export const frameContext = (
   zone: null,
   path: '/console',
   flash: null,
-  navigation: [],
+  navigation: noNavigation,
   person: null,
+  isStaff: false,
   viewing: null,
   origin: null,
   site: null,

@@ -20,23 +20,34 @@ p { margin: .4rem 0; max-width: 70ch; } ul, ol { padding-left: 1.2rem; }
 code, pre { font: .86em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 .soft, small, .hint { color: var(--soft); } small { font-size: .88em; }
 .skip { position: absolute; left: -999px; } .skip:focus { left: .5rem; top: .5rem; background: var(--card); padding: .5rem; z-index: 2; }
-.shell { display: grid; grid-template: auto 1fr / minmax(0, 1fr); min-height: 100vh; }
-.side { border-bottom: 1px solid var(--line); padding: .7rem 1rem; background: var(--card); }
-.brand { font-weight: 700; color: var(--ink); text-decoration: none; letter-spacing: -.01em; display: inline-block; padding: .15rem 0; }
-.side nav ul { list-style: none; margin: .4rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem; }
-.side nav a { display: block; padding: .32rem .6rem; border-radius: 6px; color: var(--ink); text-decoration: none; min-height: 24px; }
-.side nav a:hover { background: var(--tint); } .side nav a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
-.side h2 { font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft); margin: .9rem 0 0; padding: 0 .6rem; }
-.me { font-size: .88rem; color: var(--soft); } .me p { margin: .5rem 0; }
-.me form, .inline { display: inline-flex; gap: .4rem; flex-wrap: wrap; align-items: center; }
+.shell { display: grid; position: relative; min-height: 100vh; grid: "top me side" auto "main main main" 1fr "foot foot foot" auto / 1fr auto auto; }
+.top, .me, .side, .find { background: var(--card); border-bottom: 1px solid var(--line); display: flex; align-items: center; gap: .8rem; padding: .45rem 1rem; min-height: 3.2rem; }
+.top { grid-area: top; } .me { grid-area: me; justify-content: end; padding-inline: .3rem; } .side { grid-area: side; padding-inline: .3rem 1rem; } .find { grid-area: find; display: none; }
+.brand { font-weight: 700; color: var(--ink); text-decoration: none; letter-spacing: -.01em; font-size: 1.05rem; padding: .25rem 0; white-space: nowrap; } .find-link { padding: .25rem 0; white-space: nowrap; }
+summary { cursor: pointer; padding: .2rem 0; min-height: 24px; }
+.me > details, .side > details { max-width: 100%; } .me summary, .side summary { list-style: none; border: 1px solid var(--line); border-radius: 7px; padding: .3rem .7rem; font-weight: 600; max-width: 11rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.me summary::-webkit-details-marker, .side summary::-webkit-details-marker { display: none; }
+.me details > div, .side > details > div { position: absolute; top: 3.2rem; right: 0; left: 0; z-index: 3; background: var(--card); border-bottom: 1px solid var(--line); padding: .6rem 1rem 1rem; box-shadow: 0 12px 24px -12px #0006; }
+.side ul, .me ul { list-style: none; margin: 0; padding: 0; } .side ul a, .me ul a { display: block; padding: .36rem .6rem; border-radius: 6px; color: var(--ink); text-decoration: none; min-height: 24px; }
+.side a:hover, .me ul a:hover { background: var(--tint); } .side a[aria-current], .me ul a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
+.side h2 { font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft); margin: .9rem 0 .1rem; padding: 0 .6rem; } .own { margin-top: .9rem; } .own > summary { border: 0 !important; color: var(--soft); padding: 0 .6rem !important; }
+.me p, .me form { margin: .5rem .6rem; } .me form, .inline { display: inline-flex; gap: .4rem; flex-wrap: wrap; align-items: center; }
+.crumbs ol { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem .4rem; margin: 0 0 .3rem; padding: 0; font-size: .9rem; } .crumbs li::after { content: "/"; margin-left: .4rem; color: var(--soft); }
+.tabs ul { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1.2rem; margin: -.3rem 0 1.1rem; padding: 0; border-bottom: 1px solid var(--line); } .tabs a { display: block; padding: .4rem 0; color: var(--soft); text-decoration: none; border-bottom: 2px solid transparent; margin-bottom: -1px; } .tabs a[aria-current] { color: var(--ink); font-weight: 600; border-color: var(--accent); }
+footer { grid-area: foot; border-top: 1px solid var(--line); padding: .8rem 1rem; font-size: .88rem; display: flex; flex-wrap: wrap; gap: .2rem 1rem; } footer ul { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; } footer a { display: inline-block; padding: .15rem 0; min-height: 24px; color: var(--soft); }
+main { grid-area: main; min-width: 0; }
 main { padding: 1.4rem 1rem 3rem; max-width: 76rem; width: 100%; }
 main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; justify-content: space-between; margin-bottom: 1rem; }
 .standalone { max-width: 27rem; margin: 6vh auto 0; padding: 1.6rem; }
 .standalone main { padding: 0; }
-.filters { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0 0 .8rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 14rem; } .filters label { flex: none; color: var(--soft); } .filters span { display: inline-flex; gap: .4rem; align-items: center; max-width: 100%; }
+.filters { margin: 0 0 .8rem; } .filters form { display: flex; flex-wrap: wrap; gap: .5rem .7rem; align-items: end; } .filters label { display: block; color: var(--soft); font-size: .82rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 13rem; padding: .38rem .55rem; } .filters button { padding: .4rem .8rem; }
+.presets { display: flex; flex-wrap: wrap; gap: .1rem .9rem; margin: .5rem 0; font-size: .9rem; max-width: none; } .presets a { padding: .15rem 0; } .presets [aria-current] { color: var(--ink); font-weight: 600; text-decoration: none; }
+th a[aria-sort], thead a { color: inherit; }
+.id { white-space: nowrap; } .copy { border: 0; background: none; color: var(--accent); font-size: .8rem; padding: .1rem .3rem; min-width: 24px; } td .id span, th .id span, .cell .id span { display: inline-block; position: relative; width: 1em; overflow: hidden; text-indent: 1em; vertical-align: bottom; } td .id span::before, th .id span::before, .cell .id span::before { content: "\\2026"; position: absolute; left: 0; width: 1em; text-indent: 0; text-align: center; }
+td .copy, th .copy { opacity: 0; } :is(td, th):hover .copy, .copy:focus { opacity: 1; }
 .card, .standalone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .card { padding: 1rem 1.1rem; }
-.card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
+.card > h2:first-child { margin-top: 0; } :is(.card, .cards, .table, p) + :is(.card, .cards), .cards + .table { margin-top: .8rem; } .cards .card { margin: 0; }
 .cards { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
 .cards .card h2 { margin: 0; font-size: .88rem; color: var(--soft); font-weight: 500; }
 h3 { margin: 1.2rem 0 .4rem; font-size: 1rem; } .card h3 { margin-top: 0; }
@@ -48,7 +59,7 @@ th, td { padding: .5rem .8rem; text-align: left; vertical-align: top; border-top
 tbody th { font-weight: 500; min-width: 7rem; } tbody th:has(small) { min-width: 9rem; } thead th { border-top: 0; font-weight: 600; font-size: .82rem; color: var(--soft); white-space: nowrap; }
 tbody tr:hover { background: var(--tint); }
 .number { text-align: right; font-variant-numeric: tabular-nums lining-nums; white-space: nowrap; }
-td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-break: normal; }
+time { white-space: nowrap; }
 .state { white-space: nowrap; } .state::before { content: ""; display: inline-block; width: .55em; height: .55em; margin-right: .45em; border-radius: 50%; background: currentColor; }
 .state.good { color: var(--good); } .state.warn { color: var(--warn); } .state.warn::before { border-radius: 0; clip-path: polygon(50% 0, 100% 100%, 0 100%); width: .65em; height: .6em; }
 .state.bad { color: var(--bad); } .state.bad::before { border-radius: 0; } .state.off { color: var(--soft); } .state.off::before { background: none; border: 1.5px solid currentColor; }
@@ -72,22 +83,34 @@ button.plain[aria-pressed=true] { color: var(--ink); text-decoration: none; }
 .secret { display: block; padding: .8rem; border: 1px solid var(--accent); border-radius: 8px; background: var(--field); font-size: 1rem; user-select: all; }
 dl.facts { display: grid; grid-template-columns: minmax(8rem, auto) minmax(0, 1fr); gap: .35rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; }
 ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px solid var(--line); } ol.timeline > li { padding: .1rem 0 .9rem 1rem; position: relative; } ol.timeline > li::before { content: ""; position: absolute; left: -6px; top: .55em; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); }
-.equivalents { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .equivalents pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
+.equivalents { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .6rem; color: var(--soft); } .equivalents copy-text { display: block; } .equivalents pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
 pre.result { overflow: auto; max-height: 32rem; background: var(--tint); padding: .7rem .9rem; border-radius: 8px; white-space: pre-wrap; }
-.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot .below { fill: var(--bad); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
+.plot { display: grid; grid-template-columns: auto minmax(0, 1fr); margin: .4rem 0; color: var(--soft); font-size: .82rem; } .plot svg { display: block; height: 140px; } .bars { width: 100%; } .scale text { fill: currentColor; text-anchor: end; font-size: 12px; }
+.bars rect { fill: var(--accent); } .bars .below { fill: var(--bad); } .bars line { stroke: var(--line); } .bars .zero { stroke: var(--soft); } .bars :is(line, polyline) { vector-effect: non-scaling-stroke; } .bars polyline { fill: none; stroke: var(--ink); stroke-dasharray: 4 3; opacity: .7; }
+.axis, .key { grid-column: 2; margin: .2rem 0 0; max-width: none; } .axis { display: flex; justify-content: space-between; }
 ul.legs { list-style: none; padding: 0; margin: .2rem 0; font-variant-numeric: tabular-nums lining-nums; }
 meter { width: 7rem; height: .8rem; }
 @media (min-width: 60rem) {
-  .shell { grid-template: 1fr / 14.5rem minmax(0, 1fr); }
-  .side { border-bottom: 0; border-right: 1px solid var(--line); padding: 1.2rem .8rem; }
-  .side > div { position: sticky; top: 1.2rem; } .brand { padding: 0 .6rem; font-size: 1.05rem; }
-  .side nav ul { display: block; } .me { padding: .4rem .6rem; margin-top: 1rem; border-top: 1px solid var(--line); }
-  main { padding: 1.8rem 2.2rem 4rem; }
+  .shell { grid: "top find me" auto "side main main" 1fr "side foot foot" auto / 14.5rem minmax(0, 1fr) auto; }
+  .find { display: flex; gap: .4rem; padding-left: 2.2rem; } .find input { max-width: 30rem; padding: .38rem .6rem !important; } .find button { padding: .38rem .8rem; } .find-link { display: none; }
+  .me { padding-right: 1.4rem; } .me details > div { left: auto; right: 1.4rem; min-width: 16rem; border: 1px solid var(--line); border-radius: 8px; top: 2.9rem; } .me summary { max-width: 18rem; }
+  .side { display: block; border-right: 1px solid var(--line); border-bottom: 0; padding: .6rem .8rem 2rem; }
+  .wide-open::details-content { content-visibility: visible; block-size: auto; } @supports selector(::details-content) { .wide-open > summary { display: none; } }
+  .side > details > div { position: static; padding: 0; border: 0; box-shadow: none; }
+  main { padding: 1.6rem 2.2rem 4rem; } footer { padding-inline: 2.2rem; }
 }
-@media (max-width: 59.99rem) { .side h2 { display: none; } .side nav { display: flex; flex-wrap: wrap; } .side nav ul { margin-top: .2rem; } .me { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: center; } .plot { min-height: 5rem; } }
-@media (max-width: 40rem) { dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .standalone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; } }
+@media (max-width: 40rem) {
+  dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .standalone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; }
+  .me summary { max-width: 6rem; } .top { gap: .5rem; padding-inline: .7rem .3rem; }
+  .filters form > * { flex: 1 1 8rem; } .filters :is(input, select) { width: 100%; max-width: none; }
+  table, tbody, caption { display: block; } thead { display: none; } tr { display: grid; grid-template-columns: 1fr auto; gap: .05rem .8rem; padding: .6rem .9rem; border-top: 1px solid var(--line); } tbody tr:first-child { border-top: 0; }
+  td, tbody th { border: 0; padding: 0; min-width: 0 !important; grid-column: 1 / -1; } td:empty { display: none; }
+  tbody th { grid-column: 1; grid-row: 1; } tbody th ~ th { grid-column: 1 / -1; grid-row: auto; } td.lead { grid-column: 2; grid-row: 1; font-weight: 600; text-align: right; } tr:not(:has(.lead)) th { grid-column: 1 / -1; } tr:not(:has(th)) .lead { grid-row: auto; }
+  td[data-label] { display: flex; justify-content: space-between; gap: .8rem; text-align: right; white-space: normal; overflow-wrap: anywhere; font-size: .95em; } td[data-label]::before { content: attr(data-label); color: var(--soft); text-align: left; font-weight: 400; }
+  td.minor { display: none; }
+}
 @media (prefers-reduced-motion: no-preference) { a, button { transition: background .12s, border-color .12s; } }
-@media print { .side, .equivalents, .pager, .actions, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }
+@media print { .top, .find, .me, .side, .crumbs, .tabs, footer, .filters, .equivalents, .pager, .actions, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }
 `
 
 export type Asset = { readonly mediaType: 'text/css' | 'text/javascript'; readonly text: string }
@@ -102,7 +125,7 @@ export type Assets = {
   find(file: string): Asset | null
 }
 
-export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks', 'send-once'] as const
+export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks', 'forms'] as const
 export type Island = (typeof islands)[number]
 
 export const assetFolder = '/console/assets'

@@ -194,6 +194,7 @@ export const formOf = (
     back,
     backLabel = 'Back',
     action,
+    more = nothing,
   }: {
     readonly fields?: readonly (Html | null)[]
     /** The label of its button. */
@@ -206,11 +207,13 @@ export const formOf = (
     readonly backLabel?: string
     /** Left out: the page's own path. */
     readonly action?: string
+    /** Buttons after the main one, which the Enter key presses. */
+    readonly more?: Html
   },
 ): Html => html`<form method="post"${attribute('action', action)} class="stack" novalidate>
 ${keyField(key)}
 ${fields.filter((field) => field !== null)}
-<div class="actions"><button${attribute('class', danger ? 'danger' : plain ? undefined : 'first')}>${submit}</button>${back === undefined ? null : html` <a href="${back}">${backLabel}</a>`}</div>
+<div class="actions"><button${attribute('class', danger ? 'danger' : plain ? undefined : 'first')}>${submit}</button>${more}${back === undefined ? null : html` <a href="${back}">${backLabel}</a>`}</div>
 </form>`
 
 /** A button that sends one value. `of` names its row for screen readers. */

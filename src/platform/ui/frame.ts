@@ -1,6 +1,6 @@
 import type { Assets, Island } from './assets.ts'
 import { type Html, html, nothing } from './html.ts'
-import { pageInZone } from './text.ts'
+import { copyButton, pageInZone } from './text.ts'
 
 /** The metadata of a page for search engines. */
 type SearchEngineMeta = {
@@ -30,8 +30,28 @@ export type View = {
 
 export type Theme = 'light' | 'dark' | null
 
-type NavItem = { readonly path: string; readonly label: string }
-export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
+/** A link of the navigation. */
+export type Link = {
+  readonly label: string
+  readonly path: string
+  /** The page is shown (`page`), or a page below it (`true`). */
+  readonly current: 'page' | 'true' | null
+}
+
+export type LinkGroup = { readonly label: string; readonly links: readonly Link[]; readonly folded: boolean }
+
+/** The links of the frame of a page. */
+export type Navigation = {
+  readonly groups: readonly LinkGroup[]
+  readonly menu: readonly Link[]
+  readonly footer: readonly Link[]
+  /** The pages of the same entry. */
+  readonly tabs: readonly Link[]
+  /** The pages above the page, the topmost first. */
+  readonly crumbs: readonly { readonly label: string; readonly path: string }[]
+}
+
+export const noNavigation: Navigation = { groups: [], menu: [], footer: [], tabs: [], crumbs: [] }
 
 /** The frame of a page. */
 export type FrameContext = {
@@ -43,9 +63,11 @@ export type FrameContext = {
   readonly path: string
   /** The result of the last action, shown once. */
   readonly flash: string | null
-  readonly navigation: readonly NavGroup[]
+  readonly navigation: Navigation
   /** The name of the signed-in person; null: not signed in. */
   readonly person: string | null
+  /** The person may run commands of the command line. */
+  readonly isStaff: boolean
   /** The account that a member of the staff views; null: none. */
   readonly viewing: string | null
   /** The address of the pages, e.g. `https://shop.example`; null if the page does not need it. */
@@ -70,19 +92,29 @@ export const pagePolicy = [
   "trusted-types 'none'",
 ].join('; ')
 
-const isCurrent = (path: string, item: string): boolean =>
-  path === item || (item !== '/console' && item !== '/' && path.startsWith(`${item}/`))
+const linkView = ({ path, label, current }: Link): Html =>
+  html`<a href="${path}"${current === null ? null : html` aria-current="${current}"`}>${label}</a>`
 
-const navOf = ({ navigation, path }: FrameContext): Html =>
-  navigation.length === 0
+const linkList = (links: readonly Link[]): Html =>
+  html`<ul>${links.map((link) => html`<li>${linkView(link)}</li>`)}</ul>`
+
+/** Groups with the same title follow each other under one title. Folded groups are shown on request. */
+const groupsView = (groups: readonly LinkGroup[]): Html => {
+  const folded = groups.filter((group) => group.folded)
+  const view = ({ label, links }: LinkGroup): Html =>
+    html`${label === '' ? null : html`<h2>${label}</h2>`}${linkList(links)}`
+  return html`${groups.filter((group) => !group.folded).map(view)}${
+    folded.length === 0
+      ? null
+      : html`<details class="own"><summary>Your own use</summary>${folded.map(view)}</details>`
+  }`
+}
+
+/** The entries of the navigation. A narrow window shows them on request, without script. */
+const navigationView = ({ navigation: { groups } }: FrameContext): Html =>
+  groups.length === 0
     ? nothing
-    : html`<nav aria-label="Console">${navigation.map(
-        ({ label, items }) =>
-          html`${label === '' ? null : html`<h2>${label}</h2>`}<ul>${items.map(
-            (item) =>
-              html`<li><a href="${item.path}"${isCurrent(path, item.path) ? { html: ' aria-current="page"' } : null}>${item.label}</a></li>`,
-          )}</ul>`,
-      )}</nav>`
+    : html`<nav class="side" aria-label="Console"><details class="wide-open"><summary>Menu</summary><div>${groupsView(groups)}</div></details></nav>`
 
 const themes: readonly { readonly value: string; readonly label: string }[] = [
   { value: 'system', label: 'System' },
@@ -94,21 +126,35 @@ const themeForm = ({ theme, path }: FrameContext): Html => html`<form method="po
 <input type="hidden" name="to" value="${path}">
 ${themes.map(
   ({ value, label }) =>
-    html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
+    html`<button class="plain" name="theme" value="${value}" aria-pressed="${String((theme ?? 'system') === value)}">${label}</button> `,
 )}</form>`
 
-const sidebar = (pageContext: FrameContext): Html => html`<header class="side"><div>
-<a class="brand" href="/console">${pageContext.name}</a>
-${navOf(pageContext)}
-<div class="me">${
-  pageContext.person === null
-    ? html`<p><a href="/console/sign-in">Sign in</a></p>`
-    : html`<p>${pageContext.person}</p>
-<form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
-}
+const personMenu = (pageContext: FrameContext): Html => {
+  const { person, navigation, path, zone } = pageContext
+  return html`<nav class="me" aria-label="${person === null ? 'Display' : 'Your account'}">${person === null ? html`<a href="/console/sign-in">Sign in</a>` : null}<details><summary>${person ?? 'Display'}</summary><div>
+${navigation.menu.length === 0 ? null : linkList(navigation.menu)}<p><a href="/console/times?${String(new URLSearchParams({ back: path }))}">Times in ${zone ?? 'UTC'}</a></p>
 ${themeForm(pageContext)}
-<p><a href="/console/times?${String(new URLSearchParams({ back: pageContext.path }))}">Times in ${pageContext.zone ?? 'UTC'}</a></p></div>
-</div></header>`
+${person === null ? null : html`<form method="post" action="/console/sign-out"><button>Sign out</button></form>`}</div></details></nav>`
+}
+
+const searchForm: Html = html`<form method="get" action="/console/search" class="find" role="search"><label class="skip" for="find">Search everything</label><input type="search" id="find" name="q" maxlength="254" placeholder="Search by id, e-mail, reference or address"><button>Search</button></form>`
+
+const topBar = (pageContext: FrameContext): Html => {
+  const { person, name } = pageContext
+  return html`<header class="top"><a class="brand" href="${person === null ? '/' : '/console'}">${name}</a>${person === null ? null : html`<a class="find-link" href="/console/search">Search</a>`}</header>
+${person === null ? null : searchForm}${personMenu(pageContext)}${navigationView(pageContext)}`
+}
+
+const crumbsView = ({ navigation: { crumbs } }: FrameContext): Html =>
+  crumbs.length === 0
+    ? nothing
+    : html`<nav class="crumbs" aria-label="Breadcrumb"><ol>${crumbs.map(({ label, path }) => html`<li><a href="${path}">${label}</a></li>`)}</ol></nav>`
+
+const tabsView = ({ navigation: { tabs } }: FrameContext): Html =>
+  tabs.length === 0 ? nothing : html`<nav class="tabs" aria-label="Related pages">${linkList(tabs)}</nav>`
+
+const footerView = ({ navigation: { footer } }: FrameContext): Html =>
+  html`<footer>${footer.length === 0 ? null : html`<nav aria-label="Public pages">${linkList(footer)}</nav>`}<a href="/docs">API reference</a></footer>`
 
 /** The values of the variables in calls, as shell lines. */
 const namesIn = (callText: string, site: string | null): readonly string[] =>
@@ -123,10 +169,12 @@ const namesIn = (callText: string, site: string | null): readonly string[] =>
     .filter(([name]) => callText.includes(`$${name}`))
     .map(([name, value]) => `${name}=${value}`)
 
-const equivalentsOf = (calls: readonly string[], { site }: FrameContext): Html => {
-  if (calls.length === 0) return nothing
-  const callText = calls.join('\n')
-  return html`<section class="equivalents" aria-labelledby="equivalents"><h2 id="equivalents">API and CLI</h2><pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></section>`
+/** The calls and commands that do the same, as a box to open. Commands need a shell of the service: staff only. */
+const equivalentsOf = (calls: readonly string[], { site, isStaff }: FrameContext): Html => {
+  const shown = calls.filter((call) => isStaff || !call.startsWith('npx '))
+  if (shown.length === 0) return nothing
+  const callText = shown.join('\n')
+  return html`<details class="equivalents" id="equivalents"><summary>API and CLI</summary><copy-text>${copyButton('Copy the commands')}<pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></copy-text></details>`
 }
 
 const messageView = (flash: string | null): Html =>
@@ -152,14 +200,15 @@ ${indexed.data === undefined ? null : html`<script type="application/ld+json">${
 export const framed = (view: View, pageContext: FrameContext): string => {
   const { title, body, actions, cliEquivalents = [], standalone } = view
   const { assets, person } = pageContext
+  const mainView = html`<main id="main">
+${crumbsView(pageContext)}<header><h1>${title}</h1>${actions === undefined ? null : html`<div class="actions">${actions}</div>`}</header>
+${tabsView(pageContext)}${messageView(pageContext.flash)}${body}
+${equivalentsOf(cliEquivalents, pageContext)}</main>`
   const islands: readonly Island[] = [
-    ...(person === null ? [] : ['send-once' as const]),
+    ...(person === null ? [] : ['forms' as const]),
+    ...(mainView.html.includes('<copy-text') ? ['copy-text' as const] : []),
     ...(view.islands ?? []),
   ]
-  const mainView = html`<main id="main">
-<header><h1>${title}</h1>${actions === undefined ? null : html`<div class="actions">${actions}</div>`}</header>
-${messageView(pageContext.flash)}${body}
-${equivalentsOf(cliEquivalents, pageContext)}</main>`
   const page = html`<!doctype html>
 <html lang="en"${pageContext.theme === null ? null : html` data-theme="${pageContext.theme}"`}>
 <head>
@@ -172,7 +221,7 @@ ${forEngines(view, pageContext)}<title>${title} · ${pageContext.name}</title>
 ${islands.map((name) => html`<script type="module" src="${assets.island(name)}"></script>\n`)}</head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
-${bannerOf(pageContext.viewing)}${standalone ? html`<div class="standalone">${mainView}</div>` : html`<div class="shell">${sidebar(pageContext)}${mainView}</div>`}
+${bannerOf(pageContext.viewing)}${standalone ? html`<div class="standalone">${mainView}</div>` : html`<div class="shell">${topBar(pageContext)}${mainView}${footerView(pageContext)}</div>`}
 </body>
 </html>
 `.html

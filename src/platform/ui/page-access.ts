@@ -4,7 +4,6 @@ import { sha256 } from '../../kernel/digest.ts'
 import { notAllowed } from './answer-page.ts'
 import { consolePath, wantedCookie } from './cookies.ts'
 import type { FormInput } from './form.ts'
-import type { NavGroup } from './frame.ts'
 import { html } from './html.ts'
 import { type ConsolePage, goTo, type PageOutcome, type Visit, type Visitor } from './page.ts'
 
@@ -16,18 +15,6 @@ export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean =>
   if (visitor === null) return false
   if (page.ofAccount && visitor.account === null) return false
   return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
-}
-
-/** The navigation of a visitor. Null: not signed in. */
-export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | null): readonly NavGroup[] => {
-  const groups = new Map<string, { path: string; label: string }[]>()
-  for (const page of pages)
-    if (page.nav && mayVisit(page, visitor)) {
-      const { label, group = '', ofAccount = false } = page.nav
-      if (ofAccount && visitor?.account === null) continue
-      groups.set(group, [...(groups.get(group) ?? []), { path: page.path, label }])
-    }
-  return [...groups].map(([label, items]) => ({ label, items }))
 }
 
 /** The time to fill in a form after its page was shown, milliseconds. */
@@ -51,12 +38,16 @@ const confirmPath = (page: ConsolePage, path: string): string =>
 /** The path and query of the page, for a later return. */
 const pathOf = ({ path, query }: Visit): string => consolePath(query.size === 0 ? path : `${path}?${query}`)
 
-const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
+const barrier = (
+  page: ConsolePage,
+  visit: Visit,
+  ended: { readonly ended?: 'yes' } = {},
+): PageOutcome | null => {
   const { visitor } = visit
   if (mayVisit(page, visitor)) return null
   const cookies = [wantedCookie(pathOf(visit))]
   if (visitor === null)
-    return { ...goTo(`/console/sign-in?${new URLSearchParams({ to: pathOf(visit) })}`), cookies }
+    return { ...goTo(`/console/sign-in?${new URLSearchParams({ to: pathOf(visit), ...ended })}`), cookies }
   // Staff has its roles after a sign-in with a passkey, or after adding the first one.
   if (visitor.roles.size === 0) return { ...goTo('/console/passkeys'), cookies }
   return { kind: 'view', view: notAllowed, status: 403 }
@@ -90,7 +81,7 @@ export const checkFormAccess = async (
   typed: FormInput,
   singleUse: SingleUse,
 ): Promise<PageOutcome | null> => {
-  const blockingOutcome = barrier(page, visit)
+  const blockingOutcome = barrier(page, visit, { ended: 'yes' })
   if (blockingOutcome !== null) return blockingOutcome
   const { visitor } = visit
   if (visitor && !page.act?.harmless) {

@@ -122,7 +122,7 @@ export const goTo = (to: string, flash?: string): PageOutcome => ({
 })
 
 /** The action of a page's form. */
-type Act<V extends Visit> = {
+export type Act<V extends Visit> = {
   /**
    * A form that is sent twice acts once. `by key`: the action itself happens once per `typed.key`, and a second
    * submission gets the same answer.
@@ -135,7 +135,8 @@ type Act<V extends Visit> = {
   run(visit: V, typed: FormInput): Promise<View | PageOutcome | FormRefusal>
 }
 
-type Common = {
+/** What every page declares. */
+export type Common = {
   /**
    * In the form of the HTTP server's paths, e.g. `/console/orders/{id}`. Public pages may be below `publicRoots`, too.
    */
@@ -144,11 +145,8 @@ type Common = {
   readonly name: string
   /** A few words without a full stop. */
   readonly summary: string
-  /**
-   * Its entry in the navigation. Left out: none. `ofAccount`: not shown to visitors without an account, whom it would
-   * redirect.
-   */
-  readonly nav?: { readonly label: string; readonly group?: string; readonly ofAccount?: true }
+  /** What it shows, as a breadcrumb of the pages below it, e.g. `Plan`. Left out: it is no breadcrumb. */
+  readonly crumb?: string
   /**
    * Page and form need a confirmation of the person's identity for this page within the last five minutes: keys,
    * secrets, refunds, credits.

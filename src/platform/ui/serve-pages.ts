@@ -25,6 +25,7 @@ import {
 import { type FormInput, newFormState, parseFormInput, problemsOf } from './form.ts'
 import { framed, type Theme, type View } from './frame.ts'
 import { html } from './html.ts'
+import { createNavigation, type NavigationGroup } from './navigation.ts'
 import {
   type AccountVisit,
   type ConsolePage,
@@ -38,7 +39,7 @@ import {
   type Visit,
   type Visitor,
 } from './page.ts'
-import { checkFormAccess, checkPageAccess, isViewing, navigationOf, type SingleUse } from './page-access.ts'
+import { checkFormAccess, checkPageAccess, isViewing, type SingleUse } from './page-access.ts'
 import { zoneOf } from './text.ts'
 
 type ServeDependencies = {
@@ -46,6 +47,7 @@ type ServeDependencies = {
   readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
   readonly once: SingleUse
   readonly assets: Assets
+  readonly navigation: readonly NavigationGroup[]
   readonly clock: Clock
   /** The address of the console, e.g. `https://shop.example`. */
   readonly origin: () => string
@@ -119,7 +121,10 @@ export const consoleRoutes = (
     }
   }
 
+  const navigationOf = createNavigation(pages, dependencies.navigation)
+
   const answerView = (
+    page: ConsolePage,
     view: View,
     visit: Visit,
     flash: string | null,
@@ -132,11 +137,12 @@ export const consoleRoutes = (
       zone: visit.zone,
       path: visit.path,
       flash,
-      navigation: navigationOf(pages, visitor),
+      navigation: navigationOf(page, visit.path, visitor),
       origin: dependencies.origin(),
       site: dependencies.site(),
       ...(visitor && {
         person: displayNameOf(visitor),
+        isStaff: visitor.roles.has('finance') || visitor.roles.has('operator'),
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
       }),
     })
@@ -147,11 +153,16 @@ export const consoleRoutes = (
     }
   }
 
-  const answerOf = (outcome: PageOutcome, visit: Visit, flash: string | null): PageAnswer => {
+  const answerOf = (
+    page: ConsolePage,
+    outcome: PageOutcome,
+    visit: Visit,
+    flash: string | null,
+  ): PageAnswer => {
     const cookies = [...(outcome.cookies ?? []), ...(flash === null ? [] : [dropCookie('flash')])]
     switch (outcome.kind) {
       case 'view':
-        return answerView(outcome.view, visit, flash, outcome.status ?? 200, cookies)
+        return answerView(page, outcome.view, visit, flash, outcome.status ?? 200, cookies)
       case 'redirect': {
         const setCookies =
           outcome.flash === undefined
@@ -236,8 +247,13 @@ export const consoleRoutes = (
     }
     const flash = flashOf(readCookies(request.headers.cookie).flash)
     const blockingOutcome = checkPageAccess(page, visit)
-    if (blockingOutcome !== null) return answerOf(blockingOutcome, visit, null)
-    return answerOf(outcomeOf(await page.show!(completeVisit(visit)).catch(notFoundOutcome)), visit, flash)
+    if (blockingOutcome !== null) return answerOf(page, blockingOutcome, visit, null)
+    return answerOf(
+      page,
+      outcomeOf(await page.show!(completeVisit(visit)).catch(notFoundOutcome)),
+      visit,
+      flash,
+    )
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
@@ -245,6 +261,7 @@ export const consoleRoutes = (
       return unknownHostPage(dependencies)
     if (!isOwnForm(request.headers, dependencies.origin()))
       return answerOf(
+        page,
         {
           kind: 'view',
           status: 403,
@@ -265,7 +282,7 @@ export const consoleRoutes = (
       'kind' in result && result.kind === 'refused'
         ? await refusedOutcome(page, visit, typed, result).catch(notFoundOutcome)
         : outcomeOf(result)
-    return answerOf(outcome, visit, null)
+    return answerOf(page, outcome, visit, null)
   }
 
   const routeOf = (

@@ -1,15 +1,143 @@
-import { type Choice, choicesFrom, optionsOf } from './form.ts'
+import type { CsvValue } from '../../kernel/csv.ts'
 import { type Html, html, nothing } from './html.ts'
-import { afterOf, dollarText, queryText } from './text.ts'
+import { amountText, type BadgeTone, idText, microsText, softText, stateText, timeText } from './text.ts'
+
+type Cell = Html | string | number | null
 
 export type Column<Row> = {
   readonly title: string
-  readonly cell: (row: Row) => Html | string | number | null
+  readonly cell: (row: Row) => Cell
+  /** The plain value, for files, search and order. Left out: the column is on the page only. */
+  readonly value?: (row: Row) => CsvValue
   /** Numbers are right-aligned, with digits of one width. */
   readonly number?: true
   /** The column that names the row. */
   readonly head?: true
+  /**
+   * In a narrow window a row is a card. Its first line has the head and the `lead`. The other cells follow, with their
+   * titles, or (`plain`) without. Cells that are `minor` are left out. `file`: the column is in files only.
+   */
+  readonly place?: 'lead' | 'plain' | 'minor' | 'file'
 }
+
+export const plainOf = <Row>({ value }: Column<Row>, row: Row): CsvValue => value?.(row) ?? null
+
+type Place<Row> = Pick<Column<Row>, 'place'>
+
+/** The name of a row, with a link and a short note. */
+export const nameColumn = <Row>(
+  title: string,
+  nameOf: (row: Row) => {
+    readonly text: string
+    readonly href?: string | null
+    readonly note?: Html | string | null
+  },
+): Column<Row> => ({
+  title,
+  head: true,
+  value: (row) => nameOf(row).text,
+  cell: (row) => {
+    const { text, href, note } = nameOf(row)
+    return html`${href ? html`<a href="${href}">${text}</a>` : text}${note ? html` <small>${note}</small>` : null}`
+  },
+})
+
+/** A text; `none` is shown for null. */
+export const textColumn = <Row>(
+  title: string,
+  textOf: (row: Row) => string | null,
+  { none, place }: Place<Row> & { readonly none?: string } = {},
+): Column<Row> => ({
+  title,
+  value: textOf,
+  cell: (row) => textOf(row) ?? (none === undefined ? null : softText(none)),
+  ...(place && { place }),
+})
+
+export const countColumn = <Row>(
+  title: string,
+  countOf: (row: Row) => number | null,
+  { place }: Place<Row> = {},
+): Column<Row> => ({
+  title,
+  number: true,
+  value: countOf,
+  cell: (row) => countOf(row)?.toLocaleString('en-US') ?? null,
+  ...(place && { place }),
+})
+
+/** A text of an amount for files: `-1234.50`. */
+const plainAmount = (text: string): string => text.replaceAll(',', '').replace('\u2212', '-')
+
+/** Whole cents; `none` is shown for null. */
+export const amountColumn = <Row>(
+  title: string,
+  centsOf: (row: Row) => number | null,
+  { none = 'none', place }: Place<Row> & { readonly none?: string } = {},
+): Column<Row> => ({
+  title: `${title}, USD`,
+  number: true,
+  value: (row) => {
+    const amount = centsOf(row)
+    return amount === null ? null : plainAmount(amountText(amount))
+  },
+  cell: (row) => {
+    const amount = centsOf(row)
+    return amount === null ? softText(none) : amountText(amount)
+  },
+  ...(place && { place }),
+})
+
+/** Micro-dollars. Digits after the cents are shown only if they are not zero. */
+export const microsColumn = <Row>(
+  title: string,
+  microsOf: (row: Row) => number,
+  { place }: Place<Row> = {},
+): Column<Row> => ({
+  title: `${title}, USD`,
+  number: true,
+  value: (row) => plainAmount(microsText(microsOf(row))),
+  cell: (row) => microsText(microsOf(row)),
+  ...(place && { place }),
+})
+
+/** A time; `none` is shown for null. */
+export const timeColumn = <Row>(
+  title: string,
+  timeOf: (row: Row) => string | null,
+  { none = 'never', place }: Place<Row> & { readonly none?: string } = {},
+): Column<Row> => ({
+  title,
+  value: timeOf,
+  cell: (row) => timeText(timeOf(row), none),
+  ...(place && { place }),
+})
+
+/** A state as a word with its tone. */
+export const stateColumn = <Row>(
+  title: string,
+  stateOf: (row: Row) => readonly [word: string, tone: BadgeTone],
+): Column<Row> => ({
+  title,
+  value: (row) => stateOf(row)[0],
+  cell: (row) => stateText(...stateOf(row)),
+  place: 'plain',
+})
+
+/** An id, shortened, with a button that copies it. */
+export const idColumn = <Row>(
+  title: string,
+  idOf: (row: Row) => string | null,
+  { hrefOf, place = 'minor' }: Place<Row> & { readonly hrefOf?: (row: Row) => string | null } = {},
+): Column<Row> => ({
+  title,
+  value: idOf,
+  cell: (row) => {
+    const id = idOf(row)
+    return id === null ? null : idText(id, hrefOf?.(row) ?? undefined)
+  },
+  place,
+})
 
 type TableView<Row> = {
   /** The content of the table, for screen readers. */
@@ -18,129 +146,47 @@ type TableView<Row> = {
   readonly rows: readonly Row[]
   /** Shown in place of a table without rows. Left out: nothing. */
   readonly empty?: Html | string | undefined
+  /** The link that sorts by a column, and its order; null: it does not sort. */
+  readonly sortHead?:
+    | ((title: string) => { readonly href: string; readonly order: 'ascending' | 'descending' | null } | null)
+    | undefined
 }
 
-const cells = <Row>({ columns }: TableView<Row>, row: Row): readonly Html[] =>
-  columns.map(({ cell, number, head }) => {
-    const cellView = cell(row)
-    const numbers = number ? { html: ' class="number"' } : null
-    return head ? html`<th scope="row"${numbers}>${cellView}</th>` : html`<td${numbers}>${cellView}</td>`
-  })
+/** The attributes of a cell. The style reads the title of the column in a narrow window. */
+const cellAttributes = <Row>({ number, head, place, title }: Column<Row>): Html => {
+  const classes = [number ? 'number' : '', place === 'lead' || place === 'minor' ? place : ''].filter(
+    (each) => each,
+  )
+  const isLabelled = !head && place === undefined
+  return html`${classes.length === 0 ? null : html` class="${classes.join(' ')}"`}${isLabelled ? html` data-label="${title}"` : null}`
+}
 
-/** A table that scrolls sideways if it is too wide, also by keyboard. */
+/** A table. In a narrow window its rows are cards. */
 export const tableOf = <Row>(view: TableView<Row>): Html => {
-  const { empty } = view
+  const { empty, caption, sortHead } = view
   if (view.rows.length === 0)
     return empty === undefined
       ? nothing
       : html`<div class="empty">${typeof empty === 'string' ? html`<p>${empty}</p>` : empty}</div>`
-  const heads = view.columns.map(
-    ({ title, number }) => html`<th scope="col"${number ? { html: ' class="number"' } : null}>${title}</th>`,
-  )
-  return html`<div class="table" role="region" aria-label="${view.caption}" tabindex="0"><table>
-<caption>${view.caption}</caption>
+  const columns = view.columns
+    .filter(({ place }) => place !== 'file')
+    .map((column) => ({ ...column, attributes: cellAttributes(column) }))
+  const heads = columns.map(({ title, number }) => {
+    const sort = sortHead?.(title) ?? null
+    return html`<th scope="col"${number ? { html: ' class="number"' } : null}${sort?.order ? html` aria-sort="${sort.order}"` : null}>${sort === null ? title : html`<a href="${sort.href}">${title}</a>`}</th>`
+  })
+  return html`<div class="table" role="region" aria-label="${caption}" tabindex="0"><table>
+<caption>${caption}</caption>
 <thead><tr>${heads}</tr></thead>
-<tbody>${view.rows.map((row) => html`<tr>${cells(view, row)}</tr>\n`)}</tbody>
+<tbody>${view.rows.map(
+    (row) =>
+      html`<tr>${columns.map(({ cell, head, attributes }) =>
+        head
+          ? html`<th scope="row"${attributes}>${cell(row)}</th>`
+          : html`<td${attributes}>${cell(row)}</td>`,
+      )}</tr>\n`,
+  )}</tbody>
 </table></div>`
-}
-
-/** A page of a list, and the start of the next page; null: there is none. */
-export type Paged<Row> = { readonly rows: readonly Row[]; readonly next: string | null }
-
-/** The maximum number of rows of a page. */
-export const pageRows = 50
-
-/**
- * Splits rows into a page and the key of the next page. `found` has one row more than the page if there is a next page.
- */
-export const pagedOf = <Row>(
-  found: readonly Row[],
-  keyOf: (row: Row) => string,
-  limit = pageRows,
-): Paged<Row> => {
-  const rows = found.slice(0, limit)
-  const last = rows.at(-1)
-  return { rows, next: found.length > limit && last !== undefined ? keyOf(last) : null }
-}
-
-/** Links of a list that pages by key: to its start and to the next page. */
-export const pagerOf = (
-  path: string,
-  query: Readonly<Record<string, string>>,
-  { before, next }: { readonly before: string | null; readonly next: string | null },
-  words: { readonly first: string; readonly next: string } = { first: 'Newest', next: 'Older' },
-): Html => {
-  if (before === null && next === null) return nothing
-  const to = (more: Readonly<Record<string, string>>): string => `${path}${queryText({ ...query, ...more })}`
-  return html`<nav class="pager" aria-label="Pages">
-${before === null ? null : html`<a href="${to({})}" rel="first">${words.first}</a>`}
-${next === null ? null : html`<a href="${to({ before: next })}" rel="next">${words.next}</a>`}
-</nav>`
-}
-
-/** A filter of a list: one of some choices, or (without choices) a text. */
-export type Filter = {
-  readonly name: string
-  readonly label: string
-  readonly value: string | undefined
-  /** The list is unfiltered without a choice, unless it is `required`. */
-  readonly choices?: readonly (string | Choice)[]
-  readonly required?: true
-  readonly hint?: string
-}
-
-const filterControl = ({ name, value = '', choices, required, hint }: Filter): Html => {
-  if (choices === undefined)
-    return html`<input id="${name}" name="${name}" value="${value}" size="8" maxlength="100"${hint === undefined ? null : html` placeholder="${hint}"`}>`
-  const all = choices.flatMap((choice) => (typeof choice === 'string' ? choicesFrom([choice]) : [choice]))
-  return html`<select id="${name}" name="${name}">${optionsOf(required ? all : [{ value: '', label: 'any' }, ...all], value)}</select>`
-}
-
-/** The filter form above a list. The hidden heading names the list for screen readers. */
-export const filtersOf = (path: string, filters: readonly Filter[], label = 'Show'): Html =>
-  html`<form method="get" action="${path}" class="filters" role="search">${filters.map(
-    (filter) =>
-      html`<span><label for="${filter.name}">${filter.label}</label> ${filterControl(filter)}</span> `,
-  )}<button>${label}</button></form>
-<h2 class="skip">The list</h2>`
-
-/** The values of the filters that are set, for links. */
-export const filterQuery = (filters: readonly Filter[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(filters.flatMap(({ name, value }) => (value ? [[name, value]] : [])))
-
-/** A list that pages by key, with its filters. */
-type PagedList<Row, Key> = Pick<TableView<Row>, 'caption' | 'columns'> & {
-  readonly filters?: readonly Filter[]
-  /** Loads up to `limit` rows after the key; null: from the start. */
-  readonly load: (page: { readonly after: Key | null; readonly limit: number }) => Promise<readonly Row[]>
-  /** The key of a row as the text of a link, and its inverse; default: `afterOf`. */
-  readonly keyOf: (row: Row) => string
-  readonly parseKey?: (text: string | null) => Key | null
-  /** Shown if there is no row at all. */
-  readonly empty: string | Html
-  readonly limit?: number
-  readonly labels?: { readonly first: string; readonly next: string }
-}
-
-/** A page of a list: filters, table, and links to its start and to the next page. */
-export const listOf = async <Row, Key = { readonly at: string; readonly id: string }>(
-  { path, query }: { readonly path: string; readonly query: URLSearchParams },
-  list: PagedList<Row, Key>,
-): Promise<Html> => {
-  const { filters = [], limit = pageRows, parseKey = afterOf as (text: string | null) => Key | null } = list
-  const before = query.get('before')
-  const after = parseKey(before)
-  const { rows, next } = pagedOf(await list.load({ after, limit: limit + 1 }), list.keyOf, limit)
-  const values = filterQuery(filters)
-  const isFiltered = filters.some(({ value, required }) => value && !required)
-  const empty = isFiltered
-    ? html`Nothing matches. <a href="${path}">Show all</a>`
-    : after === null
-      ? list.empty
-      : 'There are no more entries.'
-  return html`${filters.length === 0 ? null : filtersOf(path, filters)}
-${tableOf({ caption: list.caption, columns: list.columns, rows, empty: html`<p>${empty}</p>` })}
-${pagerOf(path, values, { before: after === null ? null : before, next }, list.labels)}`
 }
 
 /** Rows of a label and a value. Rows without a value are left out. */
@@ -162,51 +208,79 @@ export const timelineOf = (
       html`<li><strong>${heading}</strong>${detail === null ? null : html`<br>${detail}`}<br><small>${at}</small></li>\n`,
   )}</ol>`
 
-/** A bar: its label, its value (below zero it hangs from the line), and the value as text. */
-type PlotBar = { readonly label: string; readonly value: number; readonly text: string }
+const plotWidth = 640
+const plotHeight = 140
+/** Space above the highest tick and below the lowest. */
+const plotMargin = 8
 
-/** Whole cents of a day. */
-export type Bar = { readonly label: string; readonly cents: number }
-
-const width = 640
-const height = 120
-/** Space above the tallest bar and below the lowest. */
-const margin = 2
-
-const tallest = (bars: readonly PlotBar[]): PlotBar | null =>
-  bars.reduce<PlotBar | null>((highest, bar) => (bar.value > (highest?.value ?? 0) ? bar : highest), null)
-
-/**
- * Draws values in order as bars. Those below zero hang from the line. The tallest is labelled. The page shows the
- * figures in a table as well.
- */
-export const plotOf = (title: string, bars: readonly PlotBar[]): Html => {
-  const values = bars.map(({ value }) => value)
-  const highest = Math.max(0, ...values)
-  const smallest = Math.min(0, ...values)
-  const scale = (height - 2 * margin) / Math.max(1, highest - smallest)
-  const zero = margin + highest * scale
-  const step = width / Math.max(1, bars.length)
-  const barThickness = Math.max(1, step - Math.min(3, step / 4))
-  const shapes = bars.map(({ label, value, text }, at) => {
-    const barHeight = value === 0 ? 0 : Math.max(1, Math.abs(value) * scale)
-    const top = value < 0 ? zero : zero - barHeight
-    return html`<rect${value < 0 ? html` class="below"` : nothing} x="${(at * step + 1.5).toFixed(1)}" y="${top.toFixed(1)}" width="${barThickness.toFixed(1)}" height="${barHeight.toFixed(1)}" rx="1.5"><title>${label}: ${text}</title></rect>`
-  })
-  const first = bars[0]?.label ?? ''
-  const last = bars.at(-1)?.label ?? ''
-  const top = tallest(bars)
-  return html`${top === null ? nothing : html`<p class="axis"><span>Peak ${top.text}, ${top.label}</span></p>`}
-<svg class="plot" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}">
-<line x1="0" y1="${zero.toFixed(1)}" x2="${width}" y2="${zero.toFixed(1)}"></line>
-${shapes}
-</svg>
-<p class="axis"><span>${first}</span><span>${last}</span></p>`
+/** Round values of an axis, e.g. 0, 50, 100: at most four from `from` to `to`. */
+const ticksOf = (from: number, to: number): readonly number[] => {
+  const least = Math.max(1, (to - from) / 3)
+  const power = 10 ** Math.floor(Math.log10(least))
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= least) ?? least
+  const first = Math.floor(from / step)
+  return Array.from({ length: Math.max(2, Math.ceil(to / step) - first + 1) }, (_, at) => (first + at) * step)
 }
 
-/** Money by day as bars. */
-export const barsOf = (title: string, bars: readonly Bar[]): Html =>
-  plotOf(
-    title,
-    bars.map(({ label, cents }) => ({ label, value: cents, text: dollarText(cents) })),
+type Plot = {
+  /** The content of the plot, for screen readers. */
+  readonly title: string
+  /** In order of time. Values below zero hang from the line. */
+  readonly bars: readonly { readonly label: string; readonly value: number }[]
+  /** Writes a value with its unit. */
+  readonly write: (value: number) => string
+  /** The values of the period before, drawn as a line over the bars. */
+  readonly before?: { readonly label: string; readonly values: readonly number[] }
+  /** Adds the figures as a table, with this title of the first column. */
+  readonly table?: string
+}
+
+const plotTable = ({ title, bars, write, before, table = '' }: Plot): Html => {
+  const rows = bars
+    .map(({ label, value }, at) => ({ label, value, earlier: before?.values[at] ?? 0 }))
+    .filter(({ value, earlier }) => value !== 0 || earlier !== 0)
+  return html`<details><summary>Show as table</summary>${tableOf<(typeof rows)[number]>({
+    caption: title,
+    rows: rows.toReversed(),
+    empty: 'All values are zero.',
+    columns: [
+      { title: table, head: true, cell: ({ label }) => label },
+      { title: 'Value', number: true, place: 'lead', cell: ({ value }) => write(value) },
+      ...(before
+        ? [
+            {
+              title: 'Period before',
+              number: true as const,
+              cell: ({ earlier }: (typeof rows)[number]) => write(earlier),
+            },
+          ]
+        : []),
+    ],
+  })}</details>`
+}
+
+/** Draws values as bars with an axis. */
+export const plotOf = (plot: Plot): Html => {
+  const { title, bars, write, before } = plot
+  const values = [0, ...bars.map(({ value }) => value), ...(before?.values ?? [])]
+  const ticks = ticksOf(Math.min(...values), Math.max(...values))
+  const [lowest = 0, highest = lowest + 1] = [ticks[0], ticks.at(-1)]
+  const yOf = (value: number): number =>
+    plotMargin + ((highest - value) / (highest - lowest)) * (plotHeight - 2 * plotMargin)
+  const step = plotWidth / bars.length
+  const barWidth = Math.max(1, step - Math.min(3, step / 4))
+  const marks = [0, Math.floor(bars.length / 2), bars.length - 1].map((at) => bars[at]?.label ?? '')
+  const points = before?.values.map(
+    (value, at) => `${((at + 0.5) * step).toFixed(1)},${yOf(value).toFixed(1)}`,
   )
+  return html`<figure class="plot"><svg class="scale" width="72" height="${plotHeight}" aria-hidden="true">${ticks.map((tick) => html`<text x="66" y="${(yOf(tick) + 4).toFixed(1)}">${write(tick)}</text>`)}</svg>
+<svg class="bars" viewBox="0 0 ${plotWidth} ${plotHeight}" preserveAspectRatio="none" role="img" aria-label="${title}">
+${ticks.map((tick) => html`<line${tick === 0 ? html` class="zero"` : null} x2="${plotWidth}" y1="${yOf(tick).toFixed(1)}" y2="${yOf(tick).toFixed(1)}"></line>`)}
+${bars.map(({ label, value }, at) => {
+  if (value === 0) return nothing
+  const barHeight = Math.max(1, Math.abs(yOf(value) - yOf(0)))
+  return html`<rect${value < 0 ? html` class="below"` : nothing} x="${(at * step).toFixed(1)}" y="${(value < 0 ? yOf(0) : yOf(0) - barHeight).toFixed(1)}" width="${barWidth.toFixed(1)}" height="${barHeight.toFixed(1)}"><title>${label}: ${write(value)}</title></rect>`
+})}
+${points === undefined ? null : html`<polyline points="${points.join(' ')}"></polyline>`}</svg>
+<figcaption class="axis">${marks.map((mark) => html`<span>${mark}</span>`)}</figcaption>${before === undefined ? null : html`<p class="key">Line: ${before.label}</p>`}</figure>${plot.table === undefined ? null : plotTable(plot)}`
+}

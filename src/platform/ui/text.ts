@@ -85,14 +85,31 @@ export const dollarText = (value: number): string => {
   return text.startsWith(minus) ? `${minus}$${text.slice(1)}` : `$${text}`
 }
 
+/** The type of an event for people: `WalletDebited` is `Wallet debited`. */
+export const eventName = (type: string): string =>
+  type.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
 /** An instant for people, to the minute, in UTC. The machine-readable one is complete. */
 export const timeText = (iso: string | null, none = 'never'): Html =>
   iso === null
     ? softText(none)
     : html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 
-/** A whole id, which can be selected and copied at once. */
-export const idText = (id: string): Html => html`<code class="id">${id}</code>`
+/** A button of `<copy-text>`. Without script it stays hidden. */
+export const copyButton = (label: string): Html =>
+  html`<button type="button" class="copy" hidden aria-label="${label}">Copy</button>`
+
+/**
+ * An id with a button that copies it. Lists shorten it by style: it stays complete for selection, search in the page
+ * and screen readers. Other texts are shown whole.
+ */
+export const idText = (id: string, href?: string): Html => {
+  const [, start, middle, end] = /^([a-z]{3}_[0-9a-f]{6})([0-9a-f]{22})([0-9a-f]{4})$/.exec(id) ?? []
+  if (start === undefined || middle === undefined || end === undefined)
+    return html`<code class="id">${id}</code>`
+  const code = html`<code title="${id}">${start}<span>${middle}</span>${end}</code>`
+  return html`<copy-text class="id">${href === undefined ? code : html`<a href="${href}">${code}</a>`}${copyButton('Copy the id')}</copy-text>`
+}
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 

@@ -48,7 +48,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
           { actor: { kind: 'session', subjectId: 'acc_golden_buyer', sessionId: 'ses_x', method: 'link' } },
         ],
       ],
-      /was caused by another operator or by no operator/,
+      /was caused by another person or by a program/,
     ],
     'an approval of what was over': [
       ({ made, large }) => [[made(large), { expiresAt: '2026-07-21T00:00:00.000Z' }]],

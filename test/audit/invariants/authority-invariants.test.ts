@@ -5,6 +5,7 @@ import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log
 const debit = (log: Log, orderId: string): StoredEvent =>
   log.first('WalletDebited', ({ order }) => order.orderId === orderId)
 const keyed = (log: Log): StoredEvent => debit(log, 'ord_golden_key')
+const capped = (log: Log): StoredEvent => debit(log, 'ord_golden_capped')
 const issued = (log: Log, keyId = 'key_golden'): StoredEvent =>
   log.first('KeyIssued', (data) => data.keyId === keyId)
 
@@ -36,6 +37,14 @@ const cases: Cases = {
   'an order under the cap of another key': [
     (log) => reordered(keyed(log), { capKeyId: 'key_other' }),
     /key key_golden spends under key_golden, not under key_other/,
+  ],
+  'an order that names another cap than its key has': [
+    (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, capCents: 1_800 } }),
+    /it names a cap of 1800 cents, which its key does not have/,
+  ],
+  'an order that names less than its key spent': [
+    (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, spentMicros: 14_000_000 } }),
+    /it says that \$14\.00 were spent, and \$15\.00 are in the log/,
   ],
   'an event of a key that there is not': [
     (log) => causedBy(keyed(log), { kind: 'key', accountId: 'acc_golden_buyer', keyId: 'key_none' }),

@@ -16,6 +16,8 @@ const sold = (log: Log): StoredEvent => log.first('CustomerCharged', ofOrder('or
 const reordered = (event: StoredEvent, order: Facts, more: Facts = {}): Deed =>
   changed(event, { order: { ...dataOf(event).order, ...order }, ...more })
 
+const ownMarkup = (log: Log): StoredEvent =>
+  log.first('MarkupChanged', ({ markupMillionths }) => markupMillionths === 1_300_000)
 const imported = (log: Log): StoredEvent => log.first('CatalogImported')
 const cheaper = (log: Log): Facts => {
   const data = dataOf(imported(log))
@@ -136,8 +138,16 @@ const cases: Cases = {
     /ord_golden_sold is not .*costCents 1313, not 1500/,
   ],
   'another markup': [
-    (log) => changed(log.first('MarkupChanged'), { markupMillionths: 2_000_000 }),
-    /ord_golden_sold is not .*amountCents 1950, not 3000/,
+    (log) => changed(ownMarkup(log), { markupMillionths: 1_500_000 }),
+    /ord_golden_sold is not .*amountCents 1950, not 2250/,
+  ],
+  "a reseller's own markup above its limits": [
+    (log) => changed(ownMarkup(log), { markupMillionths: 1_500_001 }),
+    /acc_golden_shop set a markup outside the limits of the service/,
+  ],
+  "a reseller's own markup without limits": [
+    (log) => changed(log.first('PriceLimitsChanged'), { limits: null }),
+    /acc_golden_shop changed its prices, which only operators may do/,
   ],
   'a product that customers may not order': [
     (log) => changed(log.first('SellableChanged'), { productIds: ['isp-static'] }),

@@ -6,6 +6,7 @@ import {
   decideCap,
   decideCreation,
   decideIssue,
+  decideLowBalance,
   decideRevocation,
   decideRoll,
   decideUnblock,
@@ -178,4 +179,18 @@ test('expired keys do not count towards the limit of keys', () => {
     .when(issueAt('more', null))
     .thenRefused('too_many_keys')
   full.at(dayMs).when(issueAt('more', null)).thenEvents('KeyIssued')
+})
+
+test('a threshold of the low balance is set, changed and removed, and the same one is no event', () => {
+  const account = decider(accountFold).given(create)
+  const set =
+    (cents: number | null): Ask =>
+    (state) =>
+      decideLowBalance(state, cents)
+  account.when(set(null)).thenEvents()
+  account.when(set(5_000)).thenEvents('LowBalanceThresholdSet')
+  account.given(set(5_000)).when(set(5_000)).thenEvents()
+  account.given(set(5_000)).when(set(null)).thenEvents('LowBalanceThresholdSet')
+  decider(accountFold).when(set(5_000)).thenRefused('unknown_account')
+  for (const cents of [0, -1]) assert.throws(() => decideLowBalance(null, cents), RangeError)
 })

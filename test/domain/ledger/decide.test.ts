@@ -83,6 +83,19 @@ test('reaching the cap exactly is accepted and one cent more is refused', () => 
     .thenRefused({ code: 'spend_cap_reached', capCents, spentCents: 600, amountCents: 401 })
 })
 
+test('a debit that leaves 80 % of the cap or more spent says so', () => {
+  const capCents = 1_000
+  const keyCapOf = (first: number, second: number) => {
+    const spent = wallet(100_000_000).given(debit(first, { orderId: 'ord_a', capCents }))
+    const [event] = eventsOf<LedgerEvent>(spent.when(debit(second, { orderId: 'ord_b', capCents })).result)
+    assert.ok(event?.type === 'WalletDebited')
+    return event.data.keyCap
+  }
+  assert.equal(keyCapOf(400, 399), undefined)
+  assert.deepEqual(keyCapOf(400, 400), { capCents, spentMicros: 8_000_000 })
+  assert.deepEqual(keyCapOf(900, 100), { capCents, spentMicros: 10_000_000 })
+})
+
 test('the cap is checked before the balance', () => {
   ledger.when(debit(5_000, { capCents: 100 })).thenRefused('spend_cap_reached')
 })

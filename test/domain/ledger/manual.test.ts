@@ -60,13 +60,13 @@ const credit = (reference: string, amountMicros: number): ManualMovement => ({
 const adjustment = (
   reference: string,
   amountMicros: number,
-  reason: 'correction' | 'chargeback' = 'correction',
+  reason: 'correction' | 'chargeback' | 'deposit_refund' = 'correction',
 ): ManualMovement => ({
   kind: 'adjustment',
   accountId: account,
   reference,
   reason,
-  gateway: reason === 'chargeback' ? 'stripe' : null,
+  gateway: reason === 'correction' ? null : 'stripe',
   amountMicros,
 })
 
@@ -149,6 +149,15 @@ test('a chargeback blocks the account before it takes the money', () => {
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 0)
   assert.equal(world.move(adjustment('cb', -50_000, 'chargeback'), startMs + 1).answer.outcome, 'applied')
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 50_000)
+})
+
+test('a refund at the provider leaves a debt, and does not block the account', () => {
+  const world = createAccount(createWorld())
+  world.move(credit('seed', 30_000), startMs)
+  const refund = adjustment('re', -50_000, 'deposit_refund')
+  assert.equal(world.move(refund, startMs + 1).answer.outcome, 'applied')
+  assert.equal(world.read(accountStream(account), accountFold)!.blocked, false)
+  assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 20_000)
 })
 
 test('neither a correction nor a returned chargeback blocks the account', () => {
@@ -238,7 +247,7 @@ const movement: fc.Arbitrary<ManualMovement> = fc.oneof(
     .record({
       reference: fc.constantFrom('a', 'b', 'c'),
       amountMicros: fc.integer({ min: -60_000, max: 20_000 }).filter((amount) => amount !== 0),
-      reason: fc.constantFrom('correction' as const, 'chargeback' as const),
+      reason: fc.constantFrom('correction' as const, 'chargeback' as const, 'deposit_refund' as const),
     })
     .map(({ reference, amountMicros, reason }) => adjustment(reference, amountMicros, reason)),
   fc

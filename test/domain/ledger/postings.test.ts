@@ -232,6 +232,28 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
     ],
   },
   {
+    flow: 'refund at the provider of more than is there',
+    event: {
+      type: 'WalletAdjusted',
+      data: {
+        reference: 'a',
+        reason: 'deposit_refund',
+        gateway: 'stripe',
+        amountMicros: -7,
+        debtChangeMicros: 2,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: [
+      'service cr assets:gateway:stripe 7',
+      'service dr liabilities:wallet:acc_test 5',
+      'service dr assets:receivable:acc_test 2',
+      'reseller cr assets:service-wallet 5',
+      'reseller cr liabilities:service-debt 2',
+      'reseller dr equity:funding 7',
+    ],
+  },
+  {
     flow: 'customer deposit that pays a debt in part',
     event: {
       type: 'CustomerCredited',
@@ -322,6 +344,27 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'reseller cr assets:gateway:stripe 7',
       'reseller dr liabilities:customer:cus_1 5',
       'reseller dr assets:receivable:customer:cus_1 2',
+    ],
+  },
+  {
+    flow: 'customer refund at the provider that failed, which pays the debt first',
+    event: {
+      type: 'CustomerAdjusted',
+      data: {
+        customerId: 'cus_1',
+        reference: 're_1 failed',
+        reason: 'deposit_refund',
+        gateway: 'stripe',
+        amountMicros: 7,
+        debtChangeMicros: -2,
+        creditAfterMicros: 5,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: [
+      'reseller dr assets:gateway:stripe 7',
+      'reseller cr liabilities:customer:cus_1 5',
+      'reseller cr assets:receivable:customer:cus_1 2',
     ],
   },
   {

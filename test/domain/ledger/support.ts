@@ -1,6 +1,9 @@
-import type {
-  AdjustmentReason,
-  CustomerAdjustmentReason,
+import {
+  type AdjustmentReason,
+  adjustmentReasons,
+  type CustomerAdjustmentReason,
+  customerAdjustmentReasons,
+  isAtGateway,
 } from '../../../src/domain/ledger/adjustment-reasons.ts'
 import {
   decideAdjustment,
@@ -123,7 +126,7 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
   fc.record({
     kind: fc.constant('adjust' as const),
     reference: id('adj', 20),
-    reason: fc.constantFrom<AdjustmentReason>('correction', 'goodwill', 'chargeback'),
+    reason: fc.constantFrom<AdjustmentReason>(...adjustmentReasons),
     amountMicros: fc.integer({ min: -60_000_000, max: 30_000_000 }).filter((amount) => amount !== 0),
   }),
   fc.record({
@@ -149,7 +152,7 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
     kind: fc.constant('customer-adjust' as const),
     customerId: id('cus', 3),
     reference: id('adj', 20),
-    reason: fc.constantFrom<CustomerAdjustmentReason>('payment', 'correction', 'goodwill', 'chargeback'),
+    reason: fc.constantFrom<CustomerAdjustmentReason>(...customerAdjustmentReasons),
     amountMicros: fc.integer({ min: -60_000_000, max: 30_000_000 }).filter((amount) => amount !== 0),
   }),
   fc.record({
@@ -204,7 +207,7 @@ export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs:
       return decideAdjustment(state, {
         reference,
         reason,
-        gateway: reason === 'chargeback' ? 'stripe' : null,
+        gateway: isAtGateway(reason) ? 'stripe' : null,
         amountMicros,
       })
     }
@@ -237,7 +240,7 @@ export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs:
     }
     case 'customer-adjust': {
       const { kind: _, ...adjustment } = command
-      const gateway = adjustment.reason === 'chargeback' ? 'btcpay' : null
+      const gateway = isAtGateway(adjustment.reason) ? 'btcpay' : null
       return decideCustomerAdjustment(state, { ...adjustment, gateway })
     }
     case 'customer-charge': {

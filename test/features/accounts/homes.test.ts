@@ -13,6 +13,7 @@ import { done } from '../../support/app-actions.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
 import { operator } from '../../support/operator.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
+import { until } from '../../support/until.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 
 const { shardKeyOf, streamPrefixes } = streams
@@ -77,6 +78,24 @@ test('an account of another log keeps all its effects in that log; only addresse
     const { body } = await done(client.post(`${api}/webhooks`, { url: receiver.url }, optionsOf(key)))
     await done(client.post(`${api}/webhooks/${body.id}/test`, {}, optionsOf(key)))
   }
+  const topup = `${api}/wallet/auto-topup`
+  const readTopup = async () => (await done(client.get(topup, { key: own.key }))).body
+  const page = await done(client.post(`${topup}/card`, undefined, { key: own.key }))
+  await fetch(page.body.url, {
+    method: 'POST',
+    body: new URLSearchParams({ card: 'good' }),
+    redirect: 'manual',
+  })
+  await until(async () => (await readTopup()).card !== null, { what: 'the saved card' })
+  const settings = { thresholdCents: 500_000, amountCents: 2_000, monthlyMaxCents: 2_000 }
+  await done(client.call('PUT', topup, { key: own.key, json: settings }))
+  await until(
+    async () => {
+      const { monthCents, pending } = await readTopup()
+      return monthCents === 2_000 && !pending
+    },
+    { what: 'the automatic top-up', timeoutMs: 40_000 },
+  )
   for (const { accountId: subjectId } of [own, shop]) {
     const sessionId = newSessionId(subjectId)
     const signIn = { subjectId, sessionId, method: 'cli-link' } as const

@@ -25,6 +25,9 @@ const people: Readonly<Record<string, Actor>> = {
 }
 const causeOf = (who: string) => ({ actor: people[who]!, correlationId: 'run_test' })
 
+/** These proposals refund no deposit. */
+const noDb = undefined as never
+
 /** Two processes on one log, with a limit in force. */
 const openWorld = async () => {
   const log = createMemoryLog()
@@ -52,7 +55,7 @@ const openWorld = async () => {
   const instances = [1, 2].map(() => {
     const runner = runnerOver(log, { clock: () => clock.nowMs })
     const wallets = createWallets({ runner })
-    const proposals = createProposals({ runner, log, settleTraffic: async () => undefined })
+    const proposals = createProposals({ runner, log, db: noDb, settleTraffic: async () => undefined })
     return { runner, wallets, proposals }
   })
   return {

@@ -70,6 +70,9 @@ const filledAccount = async (app: TestApp) => {
     ['notices', 'publish', '--kind', 'INFO', '--title', 'Maintenance', '--body', 'Ten minutes.'],
     app.env,
   )
+  const deposit = await app.openDeposit(account.key, { amount_cents: 2_500 })
+  await app.act(deposit.deposit_id, 'pay', 2_500)
+  await app.untilDeposit(account.key, deposit.deposit_id, { status: 'paid' })
   const hook = await app.buyer.post(
     '/api/v1/webhooks',
     { url: 'https://example.com/hooks' },
@@ -87,6 +90,7 @@ const filledAccount = async (app: TestApp) => {
     planId: plan.body.planId as string,
     proxyId: rented.body.proxyIds[0] as string,
     rentedId: rented.body.orderId as string,
+    depositId: deposit.deposit_id as string,
     webhookId: hook.body.id as string,
     subscriptionId: subscribed.body.subscriptionId as string,
     batchId: await sendBatch(app, account.accountId, [{ subreddit: 'node' }, { subreddit: 'news' }]),
@@ -112,6 +116,7 @@ const pathsOf = ({
   `/console/plans/${planId}/lines?country=us`,
   `/console/plans/${planId}/whitelist`,
   `/console/plans/${planId}/top-up?quantity=3`,
+  `/console/plans/${planId}/traffic`,
   '/console/catalogue',
   '/console/catalogue/residential-premium',
   '/console/catalogue/mobile-dedicated?quantity=2',
@@ -123,6 +128,8 @@ const pathsOf = ({
   '/console/subscriptions',
   `/console/subscriptions/${subscriptionId}`,
   '/console/transactions',
+  '/console/low-balance',
+  '/console/auto-topup',
   '/console/keys',
   '/console/keys/new',
   '/console/scrapers',
@@ -154,16 +161,21 @@ const pathsOf = ({
 const staffPathsOf = ({
   accountId,
   orderId,
+  depositId,
   runId,
   proposal,
 }: {
   readonly accountId: string
   readonly orderId: string
+  readonly depositId: string
   /** Of a verification. */
   readonly runId: string
   /** The page of one. */
   readonly proposal: string
 }): readonly string[] => [
+  '/console/staff',
+  '/console/operator/orders',
+  '/console/operator/webhooks',
   '/console/finance/money',
   '/console/finance/balance',
   '/console/finance/balance?from=2020-01-01&depth=1',
@@ -177,13 +189,16 @@ const staffPathsOf = ({
   '/console/finance/exports?format=beancount&to=never',
   `/console/finance/account?name=${accountId}&to=2020-01-01`,
   '/console/finance/seals',
-  '/console/operator/search?q=nothing',
+  '/console/search?q=nothing',
   '/console/operator/accounts',
   `/console/operator/accounts/${accountId}`,
   `/console/operator/accounts/${accountId}/block`,
   `/console/operator/accounts/${accountId}/credit`,
   `/console/operator/orders/${orderId}`,
   `/console/operator/orders/${orderId}/refund`,
+  `/console/operator/deposits/${depositId}`,
+  `/console/operator/deposits/${depositId}/refund`,
+  `/console/operator/deposits/${depositId}/refund/confirm?amount=1&reason=ticket`,
   `/console/trail/${orderId}`,
   '/console/operator/catalogue',
   '/console/operator/stock',
@@ -191,6 +206,7 @@ const staffPathsOf = ({
   '/console/operator/exits',
   '/console/operator/gateways',
   '/console/operator/gateways/sandbox-stripe',
+  '/console/operator/unmatched',
   '/console/operator/proposals',
   proposal,
   `${proposal}/approve`,
@@ -205,11 +221,15 @@ const staffPathsOf = ({
 ]
 
 const resellerPathsOf = ({ customerId }: { readonly customerId: string }): readonly string[] => [
+  '/console',
   '/console/reseller/margins',
   '/console/reseller/customers',
   `/console/reseller/customers/${customerId}`,
   '/console/reseller/statement',
   '/console/reseller/terms',
+  '/console/reseller/markup',
+  '/console/reseller/price',
+  '/console/reseller/movement',
   '/console/reseller/shop',
   '/console/reseller/gateways',
   '/console/reseller/gateways/card',
@@ -495,6 +515,7 @@ test('the console in a browser', async (t) => {
       await page.getByLabel('Name').fill('laptop')
       await page.getByRole('button', { name: 'Add passkey' }).click()
       await page.getByText('The passkey is added.').waitFor()
+      await page.getByRole('navigation', { name: 'Your account' }).locator('summary').click()
       await page.getByRole('button', { name: 'Sign out' }).click()
       await page.goto(`${origin}/console/sign-in?to=/console/plans`)
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
@@ -537,7 +558,9 @@ test('the console in a browser', async (t) => {
     await page.goto(`${origin}/console`)
     await page.waitForURL(`${origin}/console/staff`)
     assert.deepEqual(await violations(page), [])
-    await page.getByLabel('Account').fill(account.email)
+    if (pictures) await writeFile(join(pictures, 'staff-home.png'), await pictureOf(page))
+    await page.getByRole('link', { name: 'View an account' }).click()
+    await page.getByRole('textbox', { name: 'Account' }).fill(account.email)
     await page.getByLabel('Reason').fill('a question about an order')
     await page.getByRole('button', { name: 'View account' }).click()
     await page.getByText('as it sees them').waitFor()

@@ -288,7 +288,7 @@ test('pages and their roles', async (t) => {
 
   await t.test('viewing an account changes nothing in it, and the log records the viewer', async () => {
     const browser = visitors.operator!
-    await browser.post('/console/staff', { account: customer.email, reason: 'a question' })
+    await browser.post('/console/view', { account: customer.email, reason: 'a question' })
     const seen = await browser.get('/console/keys')
     assert.equal(seen.status, 200)
     assert.match(seen.html, /as it sees them/)

@@ -40,7 +40,7 @@ test('every entry of the navigation has its own page and its own label, for ever
   const viewing = async (): Promise<Browser> => {
     const browser = await staffBrowser(app, ['operator'])
     const { accountId } = await app.customer({ email: 'viewed@example.com', cents: 10_000, reseller: true })
-    const { status } = await browser.post('/console/staff', { account: accountId, reason: 'a question' })
+    const { status } = await browser.post('/console/view', { account: accountId, reason: 'a question' })
     assert.equal(status, 303)
     return browser
   }

@@ -36,7 +36,7 @@ test('the pages of an operator', async (t) => {
   const wallet = async () =>
     (await app.buyer.get('/api/v1/wallet', { key: account.key })).body.balanceCents as number
   const here = `/console/operator/accounts/${account.accountId}`
-  const find = (q: string) => operator.get(`/console/operator/search?${new URLSearchParams({ q })}`)
+  const find = (q: string) => operator.get(`/console/search?${new URLSearchParams({ q })}`)
 
   await t.test('search finds an account, an order, a resource, an event and an address', async () => {
     const dedicated = await order('found', { ...isp, quantity: 1 })
@@ -44,7 +44,7 @@ test('the pages of an operator', async (t) => {
     assert.equal((await find('WIM@example.com')).to, here)
     assert.equal((await find(account.accountId)).to, here)
     assert.equal((await find(dedicated.orderId)).to, `/console/operator/orders/${dedicated.orderId}`)
-    const proxy = await operator.open(`/console/operator/search?q=${proxyId}`)
+    const proxy = await operator.open(`/console/search?q=${proxyId}`)
     assert.match(proxy.html, /History of a proxy/)
     assert.match(proxy.html, /AddressesAllocated/)
     const { rows } = await app.core.pool.query('select ip from read.proxies where proxy_id = $1', [proxyId])
@@ -52,6 +52,23 @@ test('the pages of an operator', async (t) => {
     assert.match(address.html, /In stock of isp-static in USA/)
     assert.match(address.html, new RegExp(`href="${here}"`))
     assert.match(address.html, new RegExp(`href="/console/trail/${proxyId}"`))
+    const replaced = await app.buyer.post(
+      `/api/v1/proxies/${proxyId}/replace`,
+      { reason: 'not_working' },
+      { key: account.key },
+    )
+    assert.equal(replaced.status, 200)
+    const states = async (ip: string) => [
+      ...(await find(ip)).html.matchAll(/wim@example\.com .*?state (good|off)">(\w+)</gs),
+    ]
+    assert.deepEqual(
+      (await states(rows[0].ip)).map(([, , state]) => state),
+      ['ended'],
+    )
+    assert.deepEqual(
+      (await states(replaced.body.ip)).map(([, , state]) => state),
+      ['current'],
+    )
     assert.match((await operator.get('/console/trail/pos_0_1')).html, /An event and its request/)
     assert.equal((await operator.get('/console/trail/pos_0_999999999')).status, 404)
   })
@@ -192,7 +209,9 @@ test('the pages of an operator', async (t) => {
       // Whatever a table contains, the second operator sees what they approve.
       const { pool } = app.core
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 10000}'`)
-      assert.match((await other.get(`${to}/approve`)).html, /Approve: credit \$100\.01/)
+      const approval = (await other.get(`${to}/approve`)).html
+      assert.match(approval, /Approve: credit \$100\.01/)
+      assert.match(approval, /<dt>Account<\/dt><dd>wim@example\.com .*<dt>Balance<\/dt>/s)
       await pool.query(`update read.proposals set what = what || '{"amountMicros": 100010000}'`)
       const once = await form(other)
       await Promise.all([1, 2].map(() => other.post(`${to}/approve`, once)))
@@ -335,7 +354,7 @@ test('the pages of an operator', async (t) => {
     assert.equal(preview.status, 200)
     assert.match(preview.html, />1 change</)
     const row = new RegExp(
-      `<code>${first.id}: tiers\\[0\\]\\.unitPriceMicros</code></th><td><code>${before}</code></td><td><code>${before + 10_000}</code>`,
+      `<code>${first.id}: tiers\\[0\\]\\.unitPriceMicros</code></th><td[^>]*><code>${before}</code></td><td[^>]*><code>${before + 10_000}</code>`,
     )
     assert.match(preview.html, row)
     const other = JSON.parse(text)
@@ -359,7 +378,8 @@ test('the pages of an operator', async (t) => {
       const { html } = await operator.get(next)
       for (const [, row = ''] of html.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs)) {
         const cells = [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell]) => cell)
-        shown.push([cells[0], cells[1], cells[3], cells[4], cells[6]].join(' '))
+        const pool = cells[0]?.replace(/ <small>.*/, '').replace(',', '')
+        shown.push([pool, cells[1], cells[2], cells[4]].join(' '))
       }
       next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
     }

@@ -177,6 +177,7 @@ test("the information about a reseller's gateways has no secret, and shows which
       merchantName: 'Shop',
       sandbox: null,
       depositPollMs: 1_000,
+      adaptivePricing: false,
       gateways: [
         { provider: 'stripe', secretKey: 'rk_test_s3cret', webhookSecret: 'whsec_s3cret' },
         {

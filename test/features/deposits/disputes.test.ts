@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { decideCreation } from '../../../src/domain/accounts/decide.ts'
 import { accountFold } from '../../../src/domain/accounts/fold.ts'
 import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
-import type { DisputeReport } from '../../../src/domain/payments/payments.ts'
-import { applyDispute } from '../../../src/features/deposits/disputes.ts'
+import type { Reversal } from '../../../src/domain/payments/payments.ts'
+import { bookReversal } from '../../../src/features/deposits/reversals.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { AccountId, CustomerId, DepositId } from '../../../src/kernel/ids.ts'
 import { accountStream } from '../../../src/kernel/streams.ts'
@@ -74,14 +74,17 @@ const setUp = async (heldCents: number) => {
   }
 }
 
-const report = (disputeId: string, amountMicros: number, state: DisputeReport['state']): DisputeReport => ({
-  kind: 'dispute',
-  disputeId,
-  invoiceId: 'cs_1',
-  depositId: 'dep_1',
-  currency: 'usd',
-  amountMicros,
-  state,
+/** A dispute with the movements of the provider's balance, micro-dollars. */
+const dispute = (...amounts: readonly number[]): Reversal => ({
+  reason: 'chargeback',
+  reversalId: 'dp_1',
+  movements: amounts.map((amountMicros, n) => ({
+    transactionId: `txn_${n}`,
+    currency: 'usd',
+    amountMicros,
+    feeMicros: 0,
+    at: '2026-11-20T00:00:00.000Z',
+  })),
 })
 
 test('a dispute takes at most the credited amount, once, and returns exactly that when it is won', async () => {
@@ -96,13 +99,17 @@ test('a dispute takes at most the credited amount, once, and returns exactly tha
         const { wallets, net, close } = await setUp(heldCents)
         const deposit = { details: detailsOf(customerId), creditedMicros }
         const before = await net(customerId)
-        const takes = Math.floor(Math.min(creditedMicros, disputedMicros) / 10_000)
+        const takesMicros = Math.min(creditedMicros, disputedMicros)
         let won = false
         for (const state of states) {
-          const outcome = await applyDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
+          const movements =
+            state === 'withdrawn' ? [0 - disputedMicros] : [0 - disputedMicros, disputedMicros]
+          const booked = await bookReversal(wallets, deposit, dispute(...movements), cause)
+          assert.equal(booked.refused, null)
+          if (state === 'withdrawn') assert.equal(booked.uncoveredMicros, takesMicros - disputedMicros)
+          else assert.ok(booked.uncoveredMicros === 0)
           won ||= state === 'reinstated'
-          assert.equal(outcome, takes === 0 ? 'nothing was credited: nothing moved' : state)
-          assert.equal(await net(customerId), won ? before : before - takes)
+          assert.equal(await net(customerId), won ? before : (before * 10_000 - takesMicros) / 10_000)
         }
         // The other side is as it was.
         assert.equal(await net(customerId === null ? ann : null), heldCents)
@@ -113,12 +120,34 @@ test('a dispute takes at most the credited amount, once, and returns exactly tha
   )
 })
 
+test('the net of all movements of a dispute is booked: a part that returns, a second withdrawal, a second return', async () => {
+  const { wallets, net, adjusted, close } = await setUp(0)
+  const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
+  const amounts = [-10_000_000, 4_000_000, -4_000_000, 10_000_000]
+  const nets = [-1_000, -600, -1_000, 0]
+  for (const [n, cents] of nets.entries()) {
+    for (const _ of ['once', 'again'])
+      assert.deepEqual(await bookReversal(wallets, deposit, dispute(...amounts.slice(0, n + 1)), cause), {
+        refused: null,
+        uncoveredMicros: 0,
+      })
+    assert.equal(await net(ann), cents)
+  }
+  assert.deepEqual(
+    (await adjusted()).map(({ reference }) => reference),
+    ['stripe dp_1', 'stripe dp_1 won', 'stripe dp_1 txn_2', 'stripe dp_1 txn_3'],
+  )
+  await close()
+})
+
 test('a dispute that grew before it was won returns what it took', async () => {
   const { wallets, net, close } = await setUp(0)
   const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
-  await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
+  await bookReversal(wallets, deposit, dispute(-4_000_000), cause)
   assert.equal(await net(ann), -400)
-  await applyDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
+  await bookReversal(wallets, deposit, dispute(-4_000_000, -5_000_000), cause)
+  assert.equal(await net(ann), -900)
+  await bookReversal(wallets, deposit, dispute(-4_000_000, -5_000_000, 9_000_000), cause)
   assert.equal(await net(ann), 0)
   await close()
 })
@@ -130,8 +159,8 @@ for (const [whose, customerId] of [
   test(`a chargeback ${whose} names its deposit, once, and so does its return; a manual one names none`, async () => {
     const { wallets, adjusted, close } = await setUp(0)
     const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
-    for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
-      assert.equal(await applyDispute(wallets, deposit, report('dp_1', 4_000_000, state), cause), state)
+    for (const movements of [[-4_000_000], [-4_000_000], [-4_000_000, 4_000_000], [-4_000_000, 4_000_000]])
+      await bookReversal(wallets, deposit, dispute(...movements), cause)
     const byHand = {
       accountId,
       amountCents: 5,
@@ -159,10 +188,8 @@ test('a chargeback without its deposit, as older versions wrote it, is not taken
   await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)
   const standing = await adjusted()
   const deposit = { details: detailsOf(null), creditedMicros: 10_000_000 }
-  assert.equal(
-    await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause),
-    'withdrawn',
-  )
+  const booked = await bookReversal(wallets, deposit, dispute(-4_000_000), cause)
+  assert.deepEqual(booked, { refused: null, uncoveredMicros: 0 })
   assert.equal(await net(null), 1_600)
   assert.deepEqual(await adjusted(), standing)
   await close()

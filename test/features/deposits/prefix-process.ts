@@ -43,7 +43,14 @@ const gatewaysOf = ({ master, sandboxUrl, publicUrl, gateways }: Installation) =
     byId: async (id) => gateways.find(({ gatewayId }) => gatewayId === id) ?? null,
   }
   return createGateways({
-    config: { publicUrl, merchantName: 'Shop', gateways: [], sandbox: null, depositPollMs: 0 },
+    config: {
+      publicUrl,
+      merchantName: 'Shop',
+      gateways: [],
+      sandbox: null,
+      depositPollMs: 0,
+      adaptivePricing: false,
+    },
     resellers,
     sandboxUrl,
     master,
@@ -89,6 +96,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     gateways,
     deposits,
     wallets,
+    runner,
     hooks,
     logger: silent,
     pollMs: 20,

@@ -133,6 +133,8 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
   await writeFile(noExport, 'date,amount\n2026-11-21,5\n')
   const before = await readdir(directory)
   const csv = ['ledger', 'export', '--format', 'csv', '--out', out]
+  const xero = ['ledger', 'export', '--format', 'xero', '--out', out]
+  const october = [...xero, '--from', '2026-10-01', '--to', '2026-11-01']
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [['ledger', 'export', '--out', out], /--format/],
     [['ledger', 'export', '--format', 'xml'], /hledger, beancount, csv, jsonl/],
@@ -144,6 +146,14 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
     [['ledger', 'export', '--format', 'jsonl', '--out', out, '--book', 'service'], /takes no --book/],
     [['ledger', 'export', '--format', 'csv', '--json'], /give --out/],
     [['ledger', 'export', '--format', 'csv', '--out', join(out, 'x')], /cannot be written/],
+    [[...csv, '--mapping', noExport], /csv takes no --mapping/],
+    [[...xero, '--from', '2026-11-01'], /xero needs --from, --to and --mapping/],
+    [[...xero, '--from', '2026-11-31'], /It must be a day such as/],
+    [[...october, '--mapping', noExport, '--until', '5'], /takes --to in place of --until/],
+    [[...october, '--mapping', noExport], /first line must be account,code,tax_rate/],
+    [[...october, '--mapping', join(directory, 'nothing')], /cannot be read/],
+    [[...october, '--mapping', noExport, '--to', '2026-10-01'], /must be after --from/],
+    [[...october, '--mapping', noExport, '--to', '9999-01-01'], /not over: export it from 9999-01-01T00:05/],
     [['ledger', 'import', join(directory, 'nothing')], /cannot be read/],
     [['ledger', 'import', directory], /is a directory/],
     [['ledger', 'import', noExport], /nothing was written: line 1 is no JSON object/],

@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test'
 import { exportLedger } from '../../../src/features/exports/export-log.ts'
 import type { Format } from '../../../src/features/exports/journal-formats.ts'
 import type { Moment } from '../../../src/features/finance/input-forms.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { DomainEvent } from '../../../src/kernel/event.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { accountStream, ledgerStream } from '../../../src/kernel/streams.ts'
@@ -82,8 +83,12 @@ export const exportTo = async (
   format: Format,
   { book = null, until = null }: { book?: string | null; until?: Moment | null } = {},
 ) =>
-  exportLedger({ log, decode: codec.decode, clock: () => endOfTimes }, await fileSink(path), {
-    format,
-    book,
-    until,
-  })
+  exportLedger(
+    { log, decode: codec.decode, clock: () => endOfTimes, calendar: utcCalendar },
+    await fileSink(path),
+    {
+      format,
+      book,
+      until,
+    },
+  )

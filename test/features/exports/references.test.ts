@@ -8,9 +8,10 @@ import {
   hledgerWriter,
   type JournalWriter,
 } from '../../../src/features/exports/journal-formats.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import fc from '../../support/fast-check.ts'
 
-const head = { logId: 'log_1', book: null, gatewayOf: () => null }
+const head = { logId: 'log_1', book: null, gatewayOf: () => null, calendar: utcCalendar }
 
 const entryOf = (reference: string) =>
   ({

@@ -27,6 +27,9 @@ const debtOf = (facts: Facts, paid: boolean): number =>
 const walletDebtOf = (facts: Facts): number =>
   'walletDebtChangeMicros' in facts ? facts.walletDebtChangeMicros : -facts.walletReceivableMicros
 
+/** Whether a gateway took the money, or returned it. */
+const isReversal = (reason: string): boolean => reason === 'chargeback' || reason === 'deposit_refund'
+
 type Books = (book: string, account: string, debitMicros: number) => void
 
 /** The service's book, flow by flow. */
@@ -43,7 +46,7 @@ const bookOfService = (type: string, facts: Facts, owner: string, book: Books): 
       post(debt, debtOf(facts, true))
       return
     case 'WalletAdjusted':
-      if (facts.reason === 'chargeback') post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
+      if (isReversal(facts.reason)) post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
       else post(`expenses:adjustments:${facts.reason}`, facts.amountMicros)
       post(debt, debtOf(facts, false))
       post(wallet, -(facts.amountMicros + debtOf(facts, false)))
@@ -99,7 +102,7 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
       const moved = facts.amountMicros + debtOf(facts, false)
       post('assets:service-wallet', moved)
       post('liabilities:service-debt', -debtOf(facts, false))
-      if (facts.reason === 'chargeback') post('equity:funding', -facts.amountMicros)
+      if (isReversal(facts.reason)) post('equity:funding', -facts.amountMicros)
       else post(`revenue:adjustments:${facts.reason}`, -facts.amountMicros)
       return
     }
@@ -133,7 +136,7 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
     case 'CustomerAdjusted': {
       const { reason, gateway, amountMicros } = facts
       if (reason === 'payment') post('assets:gateway:manual', amountMicros)
-      else if (reason === 'chargeback') post(`assets:gateway:${gateway}`, amountMicros)
+      else if (isReversal(reason)) post(`assets:gateway:${gateway}`, amountMicros)
       else post(`expenses:adjustments:${reason}`, amountMicros)
       post(owed, debtOf(facts, false))
       post(credit, -(amountMicros + debtOf(facts, false)))

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
 import type { Config } from '../../../src/app/config.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { AccountId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import type { Register } from '../../../src/platform/cli/command.ts'
@@ -24,6 +25,7 @@ export const ledgerWorld = async (t: TestContext, rooms: readonly Register<Confi
     pool,
     db: createKysely(pool),
     log,
+    calendar: utcCalendar,
     clock: () => Date.parse('2026-12-24T12:00:00Z'),
     logger: silent,
   } as unknown as CliContext

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { endOfPeriodMs, nextPeriod, periodOf } from '../../../src/kernel/months.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
+import { nextPeriod } from '../../../src/kernel/months.ts'
 import { asOperator } from '../../support/demo-env.ts'
 import { farebox } from '../../support/farebox.ts'
 import { testApp } from '../../support/test-app.ts'
@@ -13,7 +14,7 @@ test('finance closes the month on the command line; a service whose clock is sti
   const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
   const app = await testApp(t, { settings: { LOG_LEVEL: 'error' }, logTo })
   const { env, buyer } = app
-  const period = periodOf(new Date().toISOString())
+  const period = utcCalendar.periodOf(Date.now())
   const next = nextPeriod(period)
   const order = () =>
     buyer.post(
@@ -27,7 +28,7 @@ test('finance closes the month on the command line; a service whose clock is sti
 
   const run = async (offsetMs: number, ...args: string[]) =>
     farebox(t, ['ledger', ...args], { ...env, FAREBOX_CLOCK_OFFSET_MS: String(Math.round(offsetMs)) })
-  const untilEnd = endOfPeriodMs(period) - Date.now()
+  const untilEnd = utcCalendar.endOfPeriodMs(period) - Date.now()
   const early = await run(untilEnd + 2 * minute, 'close', '--period', period)
   assert.equal(early.code, 2, early.err)
   assert.match(early.err, /is not over: it can be closed from .*:05:00.000Z on; nothing was written/)

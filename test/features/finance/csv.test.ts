@@ -5,6 +5,7 @@ import { statementCsv as accountStatementCsv } from '../../../src/features/finan
 import { reportCsv } from '../../../src/features/finance/period-report.ts'
 import { trialBalanceCsv } from '../../../src/features/finance/trial-balance.ts'
 import { statementCsv as resellerStatementCsv } from '../../../src/features/resellers/reseller-statement.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { csv, csvField } from '../../../src/kernel/csv.ts'
 
 const formulas = ['=1+1', '+1+1', '-1+1', '@SUM(A1)', '＝1+1', '-', '-2-cmd', '-1e', '+49', ' =1', '\u00a0@x']
@@ -80,7 +81,7 @@ test('every CSV of the books has the same form and protection', () => {
   const reseller = resellerStatementCsv([{ customer: reference, marginCents: -5 } as never])
   const postings = [{ book: 'service', account: 'a', debitMicros: 5, creditMicros: 0 }]
   const entry = { type: 'CreditAdded', reference, postings }
-  const writer = csvWriter({ logId: 'log', book: null, gatewayOf: () => null })
+  const writer = csvWriter({ logId: 'log', book: null, gatewayOf: () => null, calendar: utcCalendar })
   const exported = writer.head() + writer.entry(entry as never)
   for (const text of [account, reseller, exported]) assert.match(text, /,'=cmd\|calc/)
   const sums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 5n, closingMicros: -5n }

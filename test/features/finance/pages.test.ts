@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createExportRuns, type Exporter } from '../../../src/features/exports/export-runs.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { positionToken } from '../../../src/kernel/log-position.ts'
-import { closingDelayMs, endOfPeriodMs, periodOf } from '../../../src/kernel/months.ts'
+import { closingDelayMs } from '../../../src/kernel/months.ts'
 import { periodStream } from '../../../src/kernel/streams.ts'
 import { changeSessions, hiddenField, staffBrowser } from '../../support/console.ts'
 import { dataDirectory } from '../../support/farebox.ts'
@@ -22,12 +23,12 @@ const rowsOf = (html: string): readonly (readonly string[])[] =>
     ),
   )
 
-/** The micro-dollars on a page or in a file. */
+/** The micro-dollars on a page or in a file: credits are negative. */
 const microsOf = (text: string): bigint => {
-  const [, minus, whole, fraction] = /^([-\u2212]?)([\d,]+)\.(\d{2,6})$/.exec(text) ?? []
+  const [, minus, whole, fraction, side] = /^([-\u2212]?)([\d,]+)\.(\d{2,6})( Dr| Cr)?$/.exec(text) ?? []
   assert.ok(whole !== undefined && fraction !== undefined, text)
   const micros = BigInt(whole.replaceAll(',', '')) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
-  return minus === '' ? micros : -micros
+  return minus === '' && side !== ' Cr' ? micros : -micros
 }
 
 test('the pages of finance', async (t) => {
@@ -72,16 +73,20 @@ test('the pages of finance', async (t) => {
   await t.test(
     'a wallet is shown now and as of an earlier position, and its lines add up to both',
     async () => {
-      const now = figure((await lines(wallet)).html)
+      const current = (await lines(wallet)).html
+      assert.match(current, /owner fay@example\.com/)
+      const now = figure(current)
       const then = figure((await lines({ ...wallet, to: String(beforeOrders) })).html)
       assert.equal(then - now, -spent, 'a credit of the books is below zero')
       const { html } = await lines({ ...wallet, from: String(beforeOrders + 1) })
       const moved = rowsOf(html).filter(([event, ...rest]) => rest.length === 4 && event !== 'Event')
       assert.deepEqual(
         moved.map((row) => microsOf(row[3] ?? '')),
-        orders.map(({ amountCents }) => BigInt(amountCents) * 10_000n),
+        orders.map(({ amountCents }) => BigInt(amountCents) * 10_000n).toReversed(),
       )
-      assert.equal(microsOf(moved.at(-1)?.[4] ?? ''), now)
+      assert.equal(microsOf(moved[0]?.[4] ?? ''), now)
+      assert.match(moved[0]?.[0] ?? '', /^Wallet debited/)
+      assert.match(moved[0]?.[1] ?? '', /^Premium residential/)
       for (const { orderId } of orders) assert.match(html, new RegExp(`href="/console/trail/${orderId}"`))
       const [, event = ''] = /<caption>[\s\S]*?href="(\/console\/trail\/pos_0_\d+)"/.exec(html) ?? []
       const trail = await finance.open(event)
@@ -330,7 +335,7 @@ test('a month is closed from its page as by the command, once, after a preview o
   const app = await testApp(t)
   await app.customer({ email: 'gil@example.com', cents: 12_345 })
   const { clock, log } = app.core
-  const period = periodOf(new Date(clock()).toISOString())
+  const period = utcCalendar.periodOf(clock())
   const page = `/console/finance/periods/${period}/close`
   const early = await staffBrowser(app, ['finance'])
   const notOver = await early.open(page)
@@ -344,7 +349,7 @@ test('a month is closed from its page as by the command, once, after a preview o
     return types
   }
   assert.deepEqual(await stream(), [], 'nothing was written')
-  app.ahead(endOfPeriodMs(period) + closingDelayMs + 60_000 - clock())
+  app.ahead(utcCalendar.endOfPeriodMs(period) + closingDelayMs + 60_000 - clock())
   const finance = await staffBrowser(app, ['finance'])
   assert.match((await finance.get(page)).to ?? '', /^\/console\/confirm\?/)
   await changeSessions(app, [finance.staffId], `confirmed_until = now() + interval '90 days'`)

@@ -7,12 +7,19 @@ import { createPeriodCheck } from '../../../src/audit/checks/record-checks.ts'
 import {
   closedOf,
   closingsOf,
+  createPeriodEnds,
   createPeriodFold,
   differenceOf,
   digestedText,
   inChartOf,
 } from '../../../src/features/finance/period-report.ts'
-import { createPeriods, PeriodDiffers, PeriodRefused } from '../../../src/features/finance/period-service.ts'
+import {
+  createPeriods,
+  PeriodDiffers,
+  PeriodRefused,
+  readPeriodEnds,
+} from '../../../src/features/finance/period-service.ts'
+import { createCalendar, utcCalendar } from '../../../src/kernel/calendar.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../../src/kernel/ids.ts'
 import { parsePeriod } from '../../../src/kernel/months.ts'
 import { ledgerStream, noticeStream, periodStream } from '../../../src/kernel/streams.ts'
@@ -27,6 +34,7 @@ import { operator } from '../../support/operator.ts'
 const codec = createCodec()
 const account = 'acc_1' as AccountId
 const minute = 60_000
+const utcEnds = createPeriodEnds(utcCalendar, new Map())
 const ms = (iso: string): number => Date.parse(iso)
 const month = (text: string) => parsePeriod(text) ?? assert.fail(text)
 
@@ -56,9 +64,9 @@ const createWorld = () => {
     await log.append(ledgerStream(account), revision === -1 ? 'noStream' : revision, [event])
     revision += 1
   }
-  const process = (clock: () => number, on: EventLog = log) => {
+  const process = (clock: () => number, on: EventLog = log, zone = 'UTC') => {
     const runner = createCommandRunner({ log: on, clock, newEventId, codec, logger: silent })
-    return createPeriods({ log: on, runner, decode: codec.decode })
+    return createPeriods({ log: on, runner, decode: codec.decode, calendar: createCalendar(zone) })
   }
   return { log, credit, process }
 }
@@ -240,6 +248,7 @@ const jumps = fc.array(
       arbitrary: fc.record({
         kind: fc.constant('close' as const),
         offset: fc.integer({ min: -10, max: 90_000 }),
+        zone: fc.constantFrom('UTC', 'Europe/Berlin', 'America/Los_Angeles', 'Pacific/Kiritimati'),
       }),
     },
     {
@@ -253,14 +262,15 @@ const jumps = fc.array(
   { minLength: 1, maxLength: 40 },
 )
 
-test('for any clocks a closed month never changes, and every entry is in exactly one month', async () => {
+test('for any clocks and changes of the time zone a closed month never changes, and every entry is in exactly one month', async () => {
   await fc.assert(
     fc.asyncProperty(jumps, async (steps) => {
       const { log, credit, process } = createWorld()
       // Offsets are minutes around the end of November: about a month to each side.
       const at = (offset: number): number => ms('2026-12-01T00:00:00.000Z') + offset * minute
       const known = new Map<string, string>()
-      for (const [n, { kind, offset }] of steps.entries()) {
+      for (const [n, step] of steps.entries()) {
+        const { kind, offset } = step
         const iso = new Date(at(offset)).toISOString()
         if (kind === 'book') await credit(iso)
         else if (kind === 'fact')
@@ -276,7 +286,7 @@ test('for any clocks a closed month never changes, and every entry is in exactly
           const period = month(
             new Date(at(offset) - 5 * minute - 31 * 24 * 60 * minute).toISOString().slice(0, 7),
           )
-          const closed = await process(() => at(offset))
+          const closed = await process(() => at(offset), log, step.zone)
             .close(period, operator)
             .catch((error) => {
               if (error instanceof PeriodRefused) return []
@@ -288,7 +298,7 @@ test('for any clocks a closed month never changes, and every entry is in exactly
           }
         }
       }
-      const fold = createPeriodFold()
+      const fold = createPeriodFold(await readPeriodEnds(log, utcCalendar))
       const events = (await log.readAll(0, 1000)).map(codec.decode)
       const reports = events.flatMap((event) => fold.take(event))
       const last = fold.current()
@@ -303,6 +313,33 @@ test('for any clocks a closed month never changes, and every entry is in exactly
     }),
     { numRuns: 200 },
   )
+})
+
+test('a month ends in the accounting time zone, and keeps its recorded end when the zone changes', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-10-10T00:00:00.000Z')
+  await credit('2026-10-31T22:59:59.999Z', 200)
+  await credit('2026-10-31T23:00:00.000Z', 400)
+  const inBerlin = process(() => ms('2026-10-31T23:05:00.000Z'), log, 'Europe/Berlin')
+  const early = process(() => ms('2026-10-31T23:05:00.000Z'))
+  await assert.rejects(early.close(month('2026-10'), operator), /from 2026-11-01T00:05:00\.000Z on/)
+  const [closed] = await inBerlin.close(month('2026-10'), operator)
+  assert.deepEqual([closed?.entries, closed?.throughOrdinal], [2, 2])
+
+  const inUtc = process(() => ms('2026-12-01T00:05:00.000Z'))
+  const { report } = await inUtc.show(month('2026-10'), ms('2026-12-01T00:05:00.000Z'))
+  assert.equal(report.entries, 2)
+  const [november] = (await inUtc.close(month('2026-11'), operator)).slice(-1)
+  assert.deepEqual([november?.period, november?.entries], ['2026-11', 1])
+  const listed = await inUtc.list(ms('2026-12-01T00:05:00.000Z'))
+  assert.deepEqual(listed.map(({ period, endMs }) => [period, new Date(endMs).toISOString()]).slice(0, 2), [
+    ['2026-10', '2026-10-31T23:00:00.000Z'],
+    ['2026-11', '2026-12-01T00:00:00.000Z'],
+  ])
+  const findings = createFindings()
+  const check = createPeriodCheck(findings, await readPeriodEnds(log, utcCalendar))
+  check.take(createEventReader().read(await log.readAll(0, 1000), 1))
+  assert.deepEqual(findings.list(), [])
 })
 
 test('verification recomputes the report of each month, and names the closing that differs', () => {
@@ -324,12 +361,12 @@ test('verification recomputes the report of each month, and names the closing th
   }
   const first = event(1, 'WalletCredited', credited, '2026-11-10T00:00:00.000Z')
   const cut = event(2, 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z')
-  const fold = createPeriodFold()
+  const fold = createPeriodFold(utcEnds)
   const [report] = [first, cut].flatMap((stored) => fold.take(codec.decode(stored)))
   const closed = closedOf(report ?? assert.fail('no report'))
   const problems = (events: readonly ReturnType<typeof event>[]) => {
     const findings = createFindings()
-    createPeriodCheck(findings).take(createEventReader().read(events, 1))
+    createPeriodCheck(findings, utcEnds).take(createEventReader().read(events, 1))
     return findings
       .list()
       .map((finding) => `${finding.check} ${'event' in finding ? finding.event.ordinal : ''}`)
@@ -384,7 +421,7 @@ test('a month that was closed before resellers had debts in their books keeps it
     money('WalletAdjusted', { reason: 'goodwill', amountMicros: 60_000_000, receivableMicros: -50_000_000 }),
     event('period-2026-11', 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z'),
   ]
-  const fold = createPeriodFold()
+  const fold = createPeriodFold(utcEnds)
   const [report] = events.flatMap((each) => fold.take(each))
   const now = report ?? assert.fail('no report')
   const own = (lines: typeof now.lines) =>

@@ -6,6 +6,7 @@ import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { totalsOfBook } from '../../../src/features/finance/trial-balance.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { startMs } from '../../projections/steps.ts'
@@ -48,7 +49,8 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
       const reader = createFinanceReader({
         db,
         log,
-        moments: createMoments({ db, log, clock: () => Number.POSITIVE_INFINITY }),
+        calendar: utcCalendar,
+        moments: createMoments({ db, log, calendar: utcCalendar, clock: () => Number.POSITIVE_INFINITY }),
       })
       for (const given of instants) {
         const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
@@ -113,7 +115,8 @@ test('invariant: over any range opening plus movements is closing, and pages of 
         const reader = createFinanceReader({
           db,
           log,
-          moments: createMoments({ db, log, clock: () => Number.POSITIVE_INFINITY }),
+          calendar: utcCalendar,
+          moments: createMoments({ db, log, calendar: utcCalendar, clock: () => Number.POSITIVE_INFINITY }),
         })
         const before = (end: Moment) =>
           end.kind === 'position'
@@ -149,6 +152,15 @@ test('invariant: over any range opening plus movements is closing, and pages of 
             balance: balanceMicros,
           })),
           expected,
+        )
+        const newest = await reader.statement({ from, to }, head, filter, { limit, newestFirst: true })
+        assert.deepEqual(
+          newest.lines.map(({ position, amountMicros, balanceMicros }) => ({
+            position,
+            amount: amountMicros,
+            balance: balanceMicros,
+          })),
+          expected.toReversed().slice(0, limit),
         )
         const { books: ranged } = await reader.trialBalance({ from, to }, head, { book: null, depth: 2 })
         for (const { accounts } of ranged)

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { exportLedger } from '../../../src/features/exports/export-log.ts'
 import type { Format } from '../../../src/features/exports/journal-formats.ts'
 import { resourceKind } from '../../../src/features/finance/input-forms.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { parsePosition } from '../../../src/kernel/log-position.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
@@ -70,7 +71,11 @@ const gatewaysAreNamed = async (cli: TestApp['cli'], log: EventLog): Promise<voi
       finish: async () => undefined,
       abandon: async () => undefined,
     }
-    await exportLedger({ log, decode, clock: Date.now }, sink, { format, book: null, until: null })
+    await exportLedger({ log, decode, clock: Date.now, calendar: utcCalendar }, sink, {
+      format,
+      book: null,
+      until: null,
+    })
     return text
   }
   assert.match(

@@ -197,6 +197,11 @@ test('a customer buys in the console', async (t) => {
       assert.match(html, new RegExp(`id="${field}-problem"`))
       assert.ok(html.includes(`value="${amount}"`), amount)
     }
+    for (const cents of ['500001', '1', '0', 'x']) {
+      const form = hiddenField(await browser.get('/console/top-up'), 'form')
+      const sent = { form, amount: '', method: 'card', cents }
+      assert.equal((await browser.post('/console/top-up', sent)).status, 400, `a button for ${cents} cents`)
+    }
     assert.equal((await browser.get(`/console/deposits/dep_${'0'.repeat(32)}`)).status, 404)
   })
 

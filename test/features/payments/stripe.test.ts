@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Stripe from 'stripe'
-import {
-  createStripeGateway,
-  disputeStateOf,
-  reportOfSession,
-} from '../../../src/features/payments/stripe.ts'
+import { createStripeGateway, reportOfSession } from '../../../src/features/payments/stripe.ts'
+import type { DepositId } from '../../../src/kernel/ids.ts'
 
 /** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields before `url`. */
 const published = JSON.parse(`{
@@ -94,6 +91,98 @@ test('a paid session credits amount_total once, under the id of the session', ()
   })
 })
 
+test('a payer may pay in another currency: the amount and the currency of the integration are credited', () => {
+  const { payments, currency } = reportOfSession({
+    ...published,
+    status: 'complete',
+    payment_status: 'paid',
+    presentment_details: { presentment_amount: 2_020, presentment_currency: 'eur' },
+  })
+  assert.deepEqual([currency, payments], ['usd', [{ paymentId: published.id, amountMicros: 21_980_000 }]])
+})
+
+test('payers pay in dollars, unless the setting lets them pay in their own currency', async () => {
+  const createdWith = async (adaptivePricing?: boolean) => {
+    let body = ''
+    const api = createStripeGateway(
+      { secretKey: 'sk_test_unused', webhookSecret: secret },
+      async (_url, init) => {
+        body = String(init?.body)
+        const session = { ...published, url: 'https://checkout.stripe.com/c/pay/cs_1' }
+        return { status: 200, headers: new Headers(), text: async () => JSON.stringify(session) }
+      },
+      adaptivePricing === undefined ? {} : { adaptivePricing },
+    )
+    await api.createInvoice({
+      depositId: 'dep_a' as DepositId,
+      amountCents: 2_500,
+      rail: 'card',
+      merchantName: 'Shop',
+      returnUrl: 'https://shop.example.com',
+      callbackUrl: 'https://shop.example.com/callbacks/service-stripe',
+    })
+    return new URLSearchParams(body).get('adaptive_pricing[enabled]')
+  }
+  assert.deepEqual(
+    [await createdWith(), await createdWith(false), await createdWith(true)],
+    ['false', 'false', 'true'],
+  )
+})
+
+test('refunds are read with the balance transactions that Stripe settled, never from the sum of the charge', async () => {
+  const transaction = (id: string, amount: number, fee: number) => ({
+    id,
+    object: 'balance_transaction',
+    amount,
+    fee,
+    currency: 'usd',
+    created: 1_680_651_737,
+  })
+  const refund = { object: 'refund', amount: 1_500, currency: 'jpy', charge: 'ch_1' }
+  const answers: Readonly<Record<string, object>> = {
+    '/v1/charges/ch_1': { id: 'ch_1', object: 'charge', payment_intent: 'pi_1', amount_refunded: 99_999 },
+    '/v1/checkout/sessions': { object: 'list', data: [{ ...published, metadata: { deposit_id: 'dep_a' } }] },
+    '/v1/refunds': {
+      object: 'list',
+      has_more: false,
+      data: [
+        {
+          ...refund,
+          id: 're_2',
+          status: 'failed',
+          balance_transaction: transaction('txn_2', -1_000, 0),
+          failure_balance_transaction: transaction('txn_3', 990, -5),
+        },
+        { ...refund, id: 're_1', status: 'pending', balance_transaction: null },
+      ],
+    },
+  }
+  const queries: string[] = []
+  const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
+    const { pathname, search } = new URL(url)
+    queries.push(decodeURIComponent(search))
+    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(answers[pathname]) }
+  })
+  const at = '2023-04-04T23:42:17.000Z'
+  const usd = { currency: 'usd', at }
+  assert.deepEqual(await api.fetch('charge:ch_1'), {
+    kind: 'reversals',
+    depositId: 'dep_a',
+    reversals: [
+      {
+        reason: 'deposit_refund',
+        reversalId: 're_2',
+        movements: [
+          { ...usd, transactionId: 'txn_2', amountMicros: -10_000_000, feeMicros: 0 },
+          { ...usd, transactionId: 'txn_3', amountMicros: 9_900_000, feeMicros: -50_000 },
+        ],
+      },
+      { reason: 'deposit_refund', reversalId: 're_1', movements: [] },
+    ],
+  })
+  assert.match(queries.at(-1) ?? '', /charge=ch_1.*expand.*data\.balance_transaction.*data\.failure_balance/)
+})
+
 test('a complete and unpaid session is a delayed payment: pending, or failed if its intent failed', () => {
   const complete = { ...published, status: 'complete' }
   assert.equal(reportOfSession(complete).status, 'processing')
@@ -121,37 +210,54 @@ const publishedDispute = JSON.parse(`{
   "status": "warning_needs_response"
 }`)
 
-test('the published dispute is an inquiry and took nothing; its balance transactions show what moved', () => {
-  assert.deepEqual(disputeStateOf(publishedDispute), { state: 'inquiry' })
-  const state = (status: Stripe.Dispute.Status, ...amounts: readonly number[]) => {
-    const balance_transactions = amounts.map(
-      (amount) => ({ amount, currency: 'usd' }) as Stripe.BalanceTransaction,
-    )
-    return disputeStateOf({ ...publishedDispute, status, balance_transactions }).state
-  }
-  assert.equal(state('needs_response', -1000), 'withdrawn')
-  assert.equal(state('won', -1000), 'withdrawn', 'won, and not given back yet')
-  assert.equal(state('won', -1000, 1000), 'reinstated')
-  assert.equal(state('lost'), 'withdrawn')
-  assert.equal(state('prevented'), 'inquiry')
-  assert.equal(state('warning_closed'), 'inquiry')
-  assert.equal(state('warning_closed', 0), 'inquiry', 'a fee alone')
+const transaction = (id: string, amount: number, currency = 'usd') => ({
+  id,
+  object: 'balance_transaction',
+  amount,
+  currency,
+  fee: 0,
+  created: 1_680_651_737 + Number(id.slice('txn_'.length)),
 })
 
-test('amounts that a dispute moved besides the disputed amount are listed, and decide the owner of the money', () => {
-  const of = (currency: string, ...amounts: readonly number[]) => {
-    const balance_transactions = amounts.map((amount) => ({ amount, currency }) as Stripe.BalanceTransaction)
-    return disputeStateOf({ ...publishedDispute, status: 'lost', balance_transactions })
+/** What is read of a dispute with this status and these balance transactions. */
+const readDispute = async (over: object) => {
+  const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
+    const found = new URL(url).pathname.startsWith('/v1/disputes/')
+      ? { ...publishedDispute, payment_intent: 'pi_1', ...over }
+      : { object: 'list', data: [{ ...published, metadata: { deposit_id: 'dep_a' } }] }
+    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(found) }
+  })
+  const report = await api.fetch(`dispute:${publishedDispute.id}`)
+  assert.equal(report?.kind, 'reversals')
+  return report?.kind === 'reversals' ? (report.reversals[0]?.movements ?? []) : []
+}
+
+test('the published dispute is an inquiry and took nothing; only its balance transactions move money', async () => {
+  for (const status of ['warning_needs_response', 'prevented', 'warning_closed', 'lost', 'won'])
+    assert.deepEqual(await readDispute({ status }), [])
+  const amounts = async (status: string, ...moved: readonly number[]) => {
+    const balance_transactions = moved.map((amount, n) => transaction(`txn_${n}`, amount))
+    return (await readDispute({ status, balance_transactions })).map(({ amountMicros }) => amountMicros)
   }
-  assert.deepEqual(of('usd', -1000, 400), { state: 'withdrawn', adjusted: '-6.00 usd' })
-  assert.deepEqual(of('usd', -1000, 1000, -1000), { state: 'withdrawn', adjusted: '-10.00 usd' })
-  assert.deepEqual(of('usd', -900), { state: 'withdrawn', adjusted: '-9.00 usd' })
-  assert.deepEqual(of('usd', -1000, 1100), { state: 'reinstated', adjusted: '1.00 usd' })
-  assert.deepEqual(of('usd', -1000, 1000), { state: 'reinstated' })
-  assert.deepEqual(of('usd', -1000), { state: 'withdrawn' })
-  assert.deepEqual(of('eur', -930), { state: 'withdrawn' }, 'it cannot be compared')
-  assert.deepEqual(of('eur', -930, 925), { state: 'withdrawn', adjusted: '-0.05 eur' })
-  assert.deepEqual(of('jpy', -1500, 500), { state: 'withdrawn', adjusted: '-1000 jpy' })
+  assert.deepEqual(await amounts('won', -1000), [-10_000_000], 'won, and not given back yet')
+  assert.deepEqual(await amounts('needs_response', -1000, 400), [-10_000_000, 4_000_000], 'a part, not won')
+})
+
+test('movements of a dispute are in the order of time and in the settled currency, with their fees', async () => {
+  const balance_transactions = [
+    { ...transaction('txn_5', 1000), fee: -1500 },
+    { ...transaction('txn_2', -1000), fee: 1500 },
+  ]
+  const found = await readDispute({ currency: 'eur', amount: 930, balance_transactions })
+  assert.deepEqual(
+    found.map(({ transactionId, currency, feeMicros }) => [transactionId, currency, feeMicros]),
+    [
+      ['txn_2', 'usd', 15_000_000],
+      ['txn_5', 'usd', -15_000_000],
+    ],
+  )
+  const [yen] = await readDispute({ balance_transactions: [transaction('txn_1', -1500, 'jpy')] })
+  assert.equal(yen?.amountMicros, -1_500_000_000, 'a currency without decimals')
 })
 
 test('a dispute is looked up with its charge and the session of its payment', async () => {
@@ -160,7 +266,12 @@ test('a dispute is looked up with its charge and the session of its payment', as
     const { pathname, search } = new URL(url)
     requests.push(`${pathname}${search}`)
     const found = pathname.startsWith('/v1/disputes/')
-      ? { ...publishedDispute, payment_intent: 'pi_1', status: 'needs_response' }
+      ? {
+          ...publishedDispute,
+          payment_intent: 'pi_1',
+          status: 'needs_response',
+          balance_transactions: [transaction('txn_1', -1000)],
+        }
       : {
           object: 'list',
           has_more: false,
@@ -170,13 +281,23 @@ test('a dispute is looked up with its charge and the session of its payment', as
     return { status: 200, headers: new Headers(), text: async () => JSON.stringify(found) }
   })
   assert.deepEqual(await api.fetch(`dispute:${publishedDispute.id}`), {
-    kind: 'dispute',
-    disputeId: publishedDispute.id,
-    invoiceId: published.id,
+    kind: 'reversals',
     depositId: 'dep_a',
-    currency: 'usd',
-    amountMicros: 10_000_000,
-    state: 'withdrawn',
+    reversals: [
+      {
+        reason: 'chargeback',
+        reversalId: publishedDispute.id,
+        movements: [
+          {
+            transactionId: 'txn_1',
+            currency: 'usd',
+            amountMicros: -10_000_000,
+            feeMicros: 0,
+            at: '2023-04-04T23:42:18.000Z',
+          },
+        ],
+      },
+    ],
   })
   assert.match(requests[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
 })
@@ -187,7 +308,7 @@ test('disputes and refunds are listed page by page since a time, without dispute
     ...publishedDispute,
     id,
     status,
-    balance_transactions: amounts.map((amount) => ({ amount, currency: 'usd' })),
+    balance_transactions: amounts.map((amount, n) => transaction(`txn_${n}`, amount)),
   })
   const refunds = [{ id: 're_1', object: 'refund', status: 'succeeded', charge: 'ch_1' }]
   const listOf = (data: unknown, has_more: boolean) => {
@@ -206,8 +327,8 @@ test('disputes and refunds are listed page by page since a time, without dispute
     return listOf(data, queries.length < pages.length)
   })
   assert.deepEqual(await api.changesSince(1_680_000_000_999), [
-    { eventId: 'found dp_3 withdrawn', reference: 'dispute:dp_3' },
-    { eventId: 'found dp_1 reinstated', reference: 'dispute:dp_1' },
+    { eventId: 'found dp_3 txn_0', reference: 'dispute:dp_3' },
+    { eventId: 'found dp_1 txn_0 txn_1', reference: 'dispute:dp_1' },
     { eventId: 'found re_1 succeeded', reference: 'charge:ch_1' },
   ])
   assert.deepEqual(

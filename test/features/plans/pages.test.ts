@@ -58,10 +58,17 @@ test('the page of a plan', async (t) => {
     assert.doesNotMatch(none.html, /name="city"/)
     const { html } = await browser.get(`${here}/lines?country=us&city=dallas`)
     assert.match(html, /<option value="dallas" selected>/)
-    assert.match(html, /curl -x 'http:\/\/\w+-country-us-city-dallas:\w+@[\w.:]+' http:\/\/whoami\.sandbox\//)
+    assert.match(
+      html,
+      /curl -x &#39;http:\/\/\w+-country-us-city-dallas:\w+@[\w.:]+&#39; http:\/\/whoami\.sandbox\//,
+    )
     const other = await browser.get(`${here}/lines?country=de&city=dallas`)
     assert.doesNotMatch(other.html, /value="dallas"/)
-    assert.match(other.html, /curl -x 'http:\/\/\w+-country-de:/, 'the line is of the city that is chosen')
+    assert.match(
+      other.html,
+      /curl -x &#39;http:\/\/\w+-country-de:/,
+      'the line is of the city that is chosen',
+    )
   })
 
   await t.test('reports a wrong line at its field, and keeps the input', async () => {
@@ -93,7 +100,7 @@ test('the page of a plan', async (t) => {
     for (const span of ['day', 'week', 'month', 'nonsense']) {
       const { html } = await browser.get(`${here}?usage=${span}`)
       assert.match(html, /<p>701\.50 kB, 2 connections, 1 failure\./, span)
-      assert.match(html, /<svg class="plot"/)
+      assert.match(html, /<svg class="bars"/)
       assert.match(html, /example\.com/)
       assert.match(html, /<code>target_timeout<\/code>/)
     }
@@ -169,7 +176,7 @@ test('the page of a plan', async (t) => {
 
   await t.test('shows no password to staff', async () => {
     const operator = await staffBrowser(app, ['operator'])
-    await operator.post('/console/staff', { account: account.accountId, reason: 'ticket 7' })
+    await operator.post('/console/view', { account: account.accountId, reason: 'ticket 7' })
     const { html, status } = await operator.get(`${here}/lines`)
     assert.equal(status, 200)
     const { password } = (await call(`/plans/${planId}`)).body.connection

@@ -66,7 +66,7 @@ const readable: readonly (readonly [string, StatementFormat, string, string, rea
     [
       '2 payment deposit:dep_1 2026-11-02T10:00 usd 25000000 1 1030000 - final',
       '3 dispute payment:stripe dp_1 2026-11-03T10:00 usd -25000000 1 15000000 - final',
-      '5 dispute_reversal payment:stripe dp_1 won 2026-11-04T10:00 usd 25000000 1 0 - final',
+      '5 dispute_reversal payment:stripe dp_1 2026-11-04T10:00 usd 25000000 1 0 - final',
       '7 fee - 2026-11-05T00:00 usd -300000 1 0 - final',
       '8 payment - 2026-11-05T10:00 eur 7000000 1 0 - final',
       '9 other - 2026-11-06T00:00 usd -1000000 1 0 - final',

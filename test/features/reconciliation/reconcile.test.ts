@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
+import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
@@ -58,10 +59,10 @@ const steps = [
   depositBy('dep_4', 700),
 ]
 
-const world = async (t: TestContext) => {
+const world = async (t: TestContext, more: typeof steps = []) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
-  await playInto(log, steps)
+  await playInto(log, [...steps, ...more])
   const runner = runnerOver(log, { clock })
   t.after(() => runner.close())
   const actor = { kind: 'operator', name: 'test' } as const
@@ -70,6 +71,7 @@ const world = async (t: TestContext) => {
     db: createKysely(pool),
     log,
     clock,
+    calendar: utcCalendar,
     runner,
     actor,
     correlationId: 'run_1',
@@ -320,6 +322,33 @@ test('entries that both sides booked in different months agree', async (t) => {
       ['outside', 'payment', '75000000'],
     ],
   )
+})
+
+test('each movement of a refund and of a dispute is matched by the id of the refund or the dispute', async (t) => {
+  const reversed = (cents: number, name: string) => (shop: Shop) =>
+    shop.chargeBack(one, cents, { gateway: 'stripe', reference: `stripe ${name}`, depositId: 'dep_3' })
+  const { file, json } = await world(t, [
+    reversed(300, 're_1'),
+    reversed(-300, 're_1 failed'),
+    reversed(400, 're_2'),
+    reversed(900, 'dp_2'),
+    reversed(-500, 'dp_2 won'),
+    reversed(200, 'dp_2 txn_25'),
+  ])
+  const at = '2026-12-03 02:29:00,usd'
+  const balance = await file([
+    heading,
+    `txn_20,${at},-3.00,0.00,-3.00,refund,re_1,dep_3`,
+    `txn_21,${at},3.00,0.00,3.00,refund_failure,re_1,dep_3`,
+    `txn_22,${at},-4.00,0.00,-4.00,refund,re_2,dep_3`,
+    `txn_23,${at},-9.00,0.00,-9.00,dispute,dp_2,dep_3`,
+    `txn_24,${at},5.00,0.00,5.00,dispute_reversal,dp_2,dep_3`,
+    `txn_25,${at},-2.00,0.00,-2.00,dispute,dp_2,dep_3`,
+    `txn_26,${at},7.00,0.00,7.00,charge,ch_4,dep_4`,
+    `txn_27,${at},25.00,0.00,25.00,dispute_reversal,dp_1,dep_1`,
+  ])
+  const { code, said } = await json('--gateway', 'stripe', '--from', '2026-12-01', '--file', balance)
+  assert.deepEqual([code, said.agrees, said.differences], [0, true, []])
 })
 
 test('crypto: converted amounts agree to the digits of the report', async (t) => {

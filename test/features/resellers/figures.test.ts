@@ -66,6 +66,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
     reseller: true,
     blocked: false,
     emailCommitment: null,
+    lowBalanceMicros: null,
     keys: new Map() as never,
   }
   const dedicated = isDedicated(product)

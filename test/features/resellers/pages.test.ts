@@ -57,11 +57,15 @@ test('the pages of a reseller', async (t) => {
       [totals.revenueCents, totals.costCents, totals.marginCents],
     )
     assert.match(cards.Sales ?? '', new RegExp(`^${totals.orders} order`))
-    assert.match(html, /<svg class="plot"/)
+    assert.match(html, /<svg class="bars"/)
     assert.match(html, new RegExp(`href="/console/reseller/customers/${aliceId}">alice<`))
     assert.match(html, /&lt;b&gt;bob/)
-    const [, day = ''] = /href="(\/console\/reseller\/statement\?day=[\d-]+)"/.exec(html) ?? []
-    assert.deepEqual(cardsOf((await browser.open(day)).html), cards, 'all of it happened on this day')
+    const [, day = ''] = /href="(\/console\/reseller\/statement\?from=[\d-]+&amp;to=[\d-]+)"/.exec(html) ?? []
+    assert.deepEqual(
+      cardsOf((await browser.open(day.replace('&amp;', '&'))).html),
+      cards,
+      'all of it happened on this day',
+    )
     const before = await browser.open('/console/reseller/margins?month=2020-01')
     assert.match(before.html, /There were no sales/)
     for (const wrong of ['2026-13', 'x', '"><script>x'])
@@ -79,13 +83,28 @@ test('the pages of a reseller', async (t) => {
       assert.equal(lines.length, 4)
       for (const { orderId } of lines) assert.match(html, new RegExp(`href="/console/orders/${orderId}"`))
       assert.equal((await browser.get(`/console/orders/${ordered[0].orderId}`)).status, 200)
-      const file = await browser.get('/console/reseller/statement.csv')
-      assert.match(String(file.headers['content-disposition']), new RegExp(`statement-${month}\\.csv`))
-      const csv = await shop.client.get('/api/v1/reseller/statement?format=csv')
-      assert.equal(file.html, `\ufeff${csv.text}`)
+      const { html: file } = await browser.get('/console/reseller/statement?format=csv&sort=Time')
+      const rows = file.trim().split('\r\n').slice(1)
+      assert.equal(rows.length, lines.length)
+      for (const [at, { orderId, refundId, position, marginCents }] of lines.entries()) {
+        for (const id of [orderId, refundId ?? '', position]) assert.ok(rows[at]?.includes(id), rows[at])
+        assert.ok(rows[at]?.includes((marginCents / 100).toFixed(2)), rows[at])
+      }
+      const newest = await browser.open('/console/reseller/statement')
+      const places = lines.map(({ orderId, type }: { orderId: string; type: string }) =>
+        newest.html.indexOf(`${orderId}">${type === 'sale' ? 'Sale' : 'Refund'}`),
+      )
+      assert.deepEqual(
+        places,
+        places.toSorted((one: number, other: number) => other - one),
+      )
+      const ofToday = await browser.open(`/console/reseller/statement?from=${month}-01&to=2020-01-01`)
+      assert.match(ofToday.html, /Nothing matches/)
       const ofAlice = await browser.open(`/console/reseller/statement?customer=${aliceId}`)
       assert.doesNotMatch(ofAlice.html, new RegExp(ordered[2].orderId))
       assert.match(ofAlice.html, new RegExp(ordered[0].orderId))
+      const byRef = await browser.open('/console/reseller/statement?customer=alice')
+      assert.deepEqual(cardsOf(byRef.html), cardsOf(ofAlice.html))
     },
   )
 
@@ -93,9 +112,9 @@ test('the pages of a reseller', async (t) => {
     const { html } = await browser.open('/console/reseller/customers')
     assert.match(html, />alice<\/a>/)
     assert.doesNotMatch(html, /<b>bob/)
-    const found = await browser.open('/console/reseller/customers?ref=alice')
+    const found = await browser.open('/console/reseller/customers?search=alice')
     assert.doesNotMatch(found.html, /bob/)
-    assert.match((await browser.open('/console/reseller/customers?ref=unknown')).html, /Nothing matches/)
+    assert.match((await browser.open('/console/reseller/customers?search=unknown')).html, /Nothing matches/)
     const here = `/console/reseller/customers/${aliceId}`
     const one = await browser.open(here)
     const { creditCents, totals } = await read(`customers/${aliceId}`)
@@ -145,6 +164,13 @@ test('the pages of a reseller', async (t) => {
     assert.doesNotMatch(page.html, /s3cret/)
   })
 
+  await t.test('lists of orders and plans name the customer, with a link', async () => {
+    for (const path of ['/console', '/console/orders', '/console/plans']) {
+      const { html } = await browser.open(path)
+      assert.match(html, new RegExp(`href="/console/reseller/customers/${aliceId}">alice<`), path)
+    }
+  })
+
   await t.test('customers page by key, each once, newest first', async () => {
     for (let n = 0; n < 55; n += 1) await shop.pay(`crowd-${n}`, 1)
     const seen: string[] = []
@@ -168,7 +194,7 @@ test('the pages of a reseller', async (t) => {
       for (const path of [
         `customers/${rivals}`,
         `statement?customer=${rivals}`,
-        `statement.csv?customer=${rivals}`,
+        `statement?format=csv&customer=${rivals}`,
       ])
         assert.equal((await browser.get(`/console/reseller/${path}`)).status, 404, path)
       assert.equal(
@@ -178,7 +204,7 @@ test('the pages of a reseller', async (t) => {
       assert.equal((await browser.get(`/console/reseller/customers?before=${rivals}`)).status, 200)
       const customer = await app.customer({ email: 'plain@example.com', cents: 10_000 })
       const plain = await signedIn(app, customer.accountId)
-      for (const path of ['margins', 'customers', 'statement', 'statement.csv', 'terms'])
+      for (const path of ['margins', 'customers', 'statement', 'movement', 'terms'])
         assert.equal((await plain.get(`/console/reseller/${path}`)).status, 403, path)
       assert.doesNotMatch((await plain.open('/console')).html, /\/console\/reseller/)
     },

@@ -36,7 +36,7 @@ test('signing in', async (t) => {
       assert.equal(browser.cookies.has(sessionCookie), false)
       assert.equal((await pressLink(browser, link)).to, '/console/orders?limit=5')
       const page = await browser.open('/console')
-      assert.match(page.html, /<h1>Overview<\/h1>/)
+      assert.match(page.html, /<h1>Home<\/h1>/)
       assert.match(page.html, new RegExp(email))
       assert.equal((await pressLink(browser, link)).status, 409, 'a link is good once')
     },

@@ -17,7 +17,7 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   const world = await projectedWorld(t, readsWaitMs)
   const { pool, reads, logger } = world
   const db = createKysely(pool)
-  const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db })]
+  const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db, accounts: world.accounts })]
   const server = createHttpServer({
     routes,
     customerIdOf: sampleCustomerId,

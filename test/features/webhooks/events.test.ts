@@ -24,12 +24,16 @@ const names = [
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
+  'wallet.low_balance',
+  'key.cap_reached',
   'announcement.published',
   'scrape.batch.finished',
+  'deposit.reversed',
+  'wallet.topup_failed',
   'ping',
 ] as const
 
-test('each of the nine events reaches a receiver as specified, and its data can be read then', async (t) => {
+test('each of the thirteen events reaches a receiver as specified, and its data can be read then', async (t) => {
   const app = await testApp(t)
   const { client } = app
   const { core, projecting } = app.farebox
@@ -47,6 +51,8 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     if (kind === 'order') return `/api/v1/orders/${resource}`
     if (kind === 'subscription') return `/api/v1/subscriptions/${resource}`
     if (kind === 'plan') return `/api/v1/plans/${resource}`
+    if (kind === 'wallet' || kind === 'deposit') return '/api/v1/wallet/transactions'
+    if (kind === 'key') return '/api/v1/me'
     if (kind === 'scrape') return `/v1/scrape/batch/${resource}`
     return kind === 'announcement' ? '/api/v1/announcements' : path
   }
@@ -182,6 +188,63 @@ test('each of the nine events reaches a receiver as specified, and its data can 
     chargedUsd: '0.0060',
   })
   assert.deepEqual([batched.found.done, batched.found.chargedUsd], [2, '0.0060'])
+
+  // One order takes the balance below the threshold, and its key above 80 % of its cap.
+  const balanceCents = await app.balance(key)
+  await done(
+    client.call('PUT', '/api/v1/wallet/low-balance', { key, json: { thresholdCents: balanceCents } }),
+  )
+  const capCents = Math.ceil(bought.amountCents / 0.85)
+  const capped = await app.issueKey(customer.accountId, capCents)
+  await done(client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key: capped }))
+  const lowBalance = await receivedEvent('wallet.low_balance')
+  const [transaction] = lowBalance.found.transactions
+  assert.deepEqual(lowBalance.data, {
+    transactionId: transaction.transactionId,
+    thresholdCents: balanceCents,
+    balanceCents: transaction.balanceAfterCents,
+    currency: 'USD',
+  })
+  assert.equal(lowBalance.json.resource, transaction.transactionId)
+  // The deposit below raises the balance above the threshold again.
+  await done(client.call('PUT', '/api/v1/wallet/low-balance', { key, json: { thresholdCents: null } }))
+  const { data: reached } = await receivedEvent('key.cap_reached')
+  assert.deepEqual(
+    [reached.levelPct, reached.capCents, reached.spentCents],
+    [80, capCents, bought.amountCents],
+  )
+
+  const { url } = (await done(client.post('/api/v1/wallet/auto-topup/card', undefined, { key }))).body
+  await fetch(url, { method: 'POST', body: new URLSearchParams({ card: 'declined' }), redirect: 'manual' })
+  await until(async () => (await read('/api/v1/wallet/auto-topup')).card)
+  const topup = { thresholdCents: 500_000, amountCents: 1_000, monthlyMaxCents: 1_000 }
+  await done(client.call('PUT', '/api/v1/wallet/auto-topup', { key, json: topup }))
+  const topupFailed = await receivedEvent('wallet.topup_failed')
+  assert.deepEqual(topupFailed.data, {
+    topupId: topupFailed.json.resource,
+    amountCents: 1_000,
+    currency: 'USD',
+    reason: 'card_declined',
+    failures: 1,
+    turnedOff: false,
+  })
+  await done(client.call('DELETE', '/api/v1/wallet/auto-topup', { key }))
+
+  const deposit = await app.openDeposit(key, { amount_cents: 1_000, method: 'card' })
+  await app.act(deposit.deposit_id, 'pay', 1_000)
+  await app.untilDeposit(key, deposit.deposit_id, { status: 'paid' })
+  await app.act(deposit.deposit_id, 'refund', 400)
+  const reversed = await receivedEvent('deposit.reversed')
+  const { reference, ...reversal } = reversed.data
+  assert.deepEqual(reversal, {
+    depositId: deposit.deposit_id,
+    customerId: null,
+    reason: 'deposit_refund',
+    amountCents: -400,
+    amountMicros: -4_000_000,
+  })
+  const [refund] = reversed.found.transactions
+  assert.deepEqual([refund.transactionId, refund.reference], [reversed.json.resource, reference])
 
   const subscribe = async () =>
     (

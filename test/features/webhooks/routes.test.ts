@@ -15,6 +15,8 @@ const all = [
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
+  'wallet.low_balance',
+  'key.cap_reached',
   'announcement.published',
   'ping',
 ]

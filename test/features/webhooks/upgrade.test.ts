@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
 import { type DueEvent, enqueue } from '../../../src/features/webhooks/enqueue.ts'
@@ -92,22 +93,26 @@ test("a database of the previous release continues at its reactor's position: no
   const already = { ...rows[0]!, ...list, endpoint_id: hook.id, account_id: hook.accountId, data: '{}' }
   await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfSent }], clock())
 
-  await pool.query(formerTables)
-  await pool.query(
+  // Its projections would hold locks that the change of the tables needs in another order.
+  await farebox.close()
+  const client = new pg.Client({ connectionString: farebox.core.postgresUrl })
+  await client.connect()
+  await client.query(formerTables)
+  await client.query(
     `insert into work.webhook_reactor (name, log_id, position, epoch, last_event)
      values ('webhooks', $1::text, $2::bigint, 3, $3::uuid)`,
     [logId, placeAt, place.id],
   )
-  await pool.query(
+  await client.query(
     `insert into work.webhook_fan_outs values ($1::uuid, 'announcement.published', $2::text, '{}', 'test')`,
     [list.cause_id, halfSent],
   )
-  await pool.query('insert into work.webhook_fan_out_targets values ($1::uuid, $2::text, $3::text)', [
+  await client.query('insert into work.webhook_fan_out_targets values ($1::uuid, $2::text, $3::text)', [
     list.cause_id,
     notices.id,
     notices.accountId,
   ])
-  await farebox.close()
+  await client.end()
 
   const upgraded = await startFarebox(t, {
     ...env,

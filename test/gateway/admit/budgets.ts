@@ -1,6 +1,11 @@
 import type { TestContext } from 'node:test'
 import { createTrafficCounters, createTrafficReports } from '../../../src/features/plans/traffic-counters.ts'
-import { type Budgets, createLeases, startBudgets } from '../../../src/gateway/admit/budgets.ts'
+import {
+  type Budgets,
+  createLeases,
+  createMeteringHour,
+  startBudgets,
+} from '../../../src/gateway/admit/budgets.ts'
 import { createPlanDirectory } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
@@ -54,6 +59,7 @@ export const startWorker = (
     reports: { begin: alive(reports.begin), report: alive(reports.report) },
     leases: { renew: alive(leases.renew) },
     worker: name,
+    meteringHour: createMeteringHour(core.clock),
     monotonicMs,
     logger,
   })

@@ -38,6 +38,7 @@ describe('who may use the gateway', () => {
       monotonicMs: () => performance.now(),
       logger: createLogger('silent'),
       maxTunnels: 3,
+      recordedHosts: 'full',
       whitelisted: async (source) => whitelist.get(source) ?? null,
       targetingOfSet: async () => null,
       exitOf: async ({ ip }) => ({
@@ -59,6 +60,7 @@ describe('who may use the gateway', () => {
   }
   const attempt = (credentials: ConnectionAttempt['credentials'], over: Partial<ConnectionAttempt> = {}) =>
     gateway.access.admit({
+      requestId: 'req_test',
       credentials,
       source: '203.0.113.9',
       dialled: '127.0.0.1',

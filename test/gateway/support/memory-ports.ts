@@ -126,7 +126,7 @@ export const memoryAccess = (spending: Spending): MemoryAccess => {
           if (closed) throw new Error('an admission was closed twice')
           closed = true
           access.open -= 1
-          access.closed.push(outcome)
+          access.closed.push({ error: outcome.error, host: outcome.host })
         },
       }
       return admission

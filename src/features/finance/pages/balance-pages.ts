@@ -1,9 +1,10 @@
-import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import type { Calendar } from '../../../kernel/calendar.ts'
+import { createSharedRead } from '../../../platform/postgres/batch-loader.ts'
 import type { Db } from '../../../platform/postgres/kysely.ts'
 import { choicesFrom, fieldOf, problemsOf, selectOf } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
+import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/list.ts'
 import { type ConsolePage, fileOf, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
-import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
 import { buttonLink, oneOf, queryText } from '../../../platform/ui/text.ts'
 import { bookForms, momentForms } from '../input-forms.ts'
 import type { AccountSums, JournalHead } from '../journal.ts'
@@ -43,30 +44,29 @@ const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead
     readonly book: string | null
     readonly depth: number | null
   }
-  const read = async ({ range, ...filter }: BalanceRequest): Promise<Balances> =>
-    reader.trialBalance(range, await journalHead(), filter)
-  const loadBalances = createBatchLoader<string, Balances>(
-    async (keys) =>
-      new Map(await Promise.all(keys.map(async (key) => [key, await read(JSON.parse(key))] as const))),
-  )
-  return async (request: BalanceRequest): Promise<Balances> =>
-    (await loadBalances(JSON.stringify(request))) ?? read(request)
+  const read = createSharedRead(async (request: string): Promise<Balances> => {
+    const { range, ...filter }: BalanceRequest = JSON.parse(request)
+    return reader.trialBalance(range, await journalHead(), filter)
+  })
+  return (request: BalanceRequest) => read(JSON.stringify(request))
 }
 
 /** The trial balance as of now or of another moment, and the changes between two moments. */
 export const balancePages = ({
   db,
+  calendar,
   journalHead,
   reader,
 }: {
   readonly db: Db
+  readonly calendar: Calendar
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'trialBalance'>
 }): readonly ConsolePage[] => {
   const balances = createBalances(reader, journalHead)
 
   const readBalances = async ({ query, nowMs }: PersonVisit) => {
-    const { range, problems, typed } = parseReportQuery(query, await journalHead(), nowMs)
+    const { range, problems, typed } = parseReportQuery(query, await journalHead(), { nowMs, calendar })
     const depth = oneOf(depths, textOf(query, 'depth')) ?? usualDepth
     const allProblems: Record<string, string> = { ...problems }
     let book: string | null = typed.book || null
@@ -83,7 +83,6 @@ export const balancePages = ({
       path,
       name: 'showTrialBalance',
       summary: 'The balance of every account at a moment, or the changes between two moments',
-      nav: { label: 'Trial balance', group: 'Finance' },
       show: async (visit) => {
         const { span, books, depth, typed, problems, ranged } = await readBalances(visit)
         const form = { ...visit.form, problems }
@@ -108,7 +107,7 @@ export const balancePages = ({
           title: ranged ? 'Changes' : 'Trial balance',
           actions: buttonLink(`/console/finance/balance.csv${queryText(fields)}`, 'Download CSV'),
           body: html`${asOfBanner(asOf, `${path}${rangeQuery(typed.from, '')}`)}${problemsOf(problems)}
-<form method="get" action="${path}" class="stack" role="search" novalidate>
+<form method="get" action="${path}" class="stack" role="search" aria-label="Filter" novalidate>
 <div class="cards">
 ${fieldOf({ name: 'from', label: 'Changes since', hint: 'Empty: balances.', value: typed.from }, form)}
 ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Empty: now.', value: typed.to }, form)}

@@ -1,9 +1,14 @@
 import { Readable } from 'node:stream'
+import type pg from 'pg'
+import { productsOfOrders } from '../../../../projections/orders.ts'
+import type { Catalog } from '../../../domain/catalog/catalog.ts'
+import type { Calendar } from '../../../kernel/calendar.ts'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
 import type { Db } from '../../../platform/postgres/kysely.ts'
 import { fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
+import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/list.ts'
 import {
   type ConsolePage,
   fileOf,
@@ -11,8 +16,10 @@ import {
   type PageOutcome,
   type PersonVisit,
 } from '../../../platform/ui/page.ts'
-import { type Paged, pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
-import { buttonLink, queryText, timeText } from '../../../platform/ui/text.ts'
+import { tableOf } from '../../../platform/ui/table.ts'
+import { buttonLink, eventName, queryText, timeText } from '../../../platform/ui/text.ts'
+import { emailsOf } from '../../accounts/index.ts'
+import { productName } from '../../catalog/index.ts'
 import { statementCsv } from '../account-statement.ts'
 import { accountText } from '../gateway-names.ts'
 import type { Moment } from '../input-forms.ts'
@@ -28,7 +35,7 @@ import {
   parseReportQuery,
   problemOf,
   refuseProblems,
-  signedWriter,
+  sidedWriter,
   spanOf,
   sumsRow,
   sumsTable,
@@ -43,16 +50,18 @@ type BookAccount = { readonly book: string; readonly account: string }
 const at = (position: number): Moment => ({ kind: 'position', position })
 
 /** Cuts the lines to one page, given one line more. Entries are not split: the next page begins after whole entries. */
-const pageOfLines = (lines: readonly StatementLine[]): Paged<StatementLine> => {
+const pageOfLines = (
+  lines: readonly StatementLine[],
+): { readonly rows: readonly StatementLine[]; readonly next: string | null } => {
   const extraLine = lines[pageRows]
   if (extraLine === undefined) return { rows: lines, next: null }
-  const wholeEntries = lines.slice(0, pageRows).filter(({ position }) => position < extraLine.position)
+  const wholeEntries = lines.slice(0, pageRows).filter(({ position }) => position > extraLine.position)
   const rows = wholeEntries.length > 0 ? wholeEntries : lines
   return { rows, next: String(rows.at(-1)?.position ?? 0) }
 }
 
 const linesOf = async (
-  reader: Pick<FinanceReader, 'statement'>,
+  reads: BookAccountReads,
   { query, visitor }: PersonVisit,
   head: number,
   found: BookAccount,
@@ -61,24 +70,23 @@ const linesOf = async (
   asOf: string,
 ): Promise<Html> => {
   const { roles } = visitor
-  const before = textOf(query, 'before')
-  const after = before === '' ? null : parsePosition(before)
-  const startPosition = Math.min(Math.max(span.after, after ?? 0), span.position)
-  const statement = await reader.statement(
-    { from: at(startPosition + 1), to: at(span.position + 1) },
+  const before = parsePosition(textOf(query, 'before'))
+  const end = Math.min(Math.max(span.after, (before ?? Number.MAX_SAFE_INTEGER) - 1), span.position)
+  const statement = await reads.reader.statement(
+    { from: at(span.after + 1), to: at(end + 1) },
     head,
     { ...found, below: false },
-    { limit: pageRows + 1, offset: 0 },
+    { limit: pageRows + 1, newestFirst: true },
   )
   const { rows, next } = pageOfLines(statement.lines)
-  const amount = signedWriter([
-    statement.totals.openingMicros,
-    ...rows.flatMap((line) => [line.amountMicros, line.balanceMicros]),
-  ])
+  const products = await productsOfOrders(
+    reads.db,
+    rows.flatMap(({ orderId }) => orderId ?? []),
+  )
+  const amount = sidedWriter(rows.flatMap((line) => [line.amountMicros, line.balanceMicros]))
   return html`<h2>Lines</h2>
-<p class="soft">Opening balance: ${amount(statement.totals.openingMicros)}</p>
 ${tableOf({
-  caption: 'Lines of the account, oldest first',
+  caption: 'Lines of the account, newest first',
   rows,
   empty: 'There are no lines.',
   columns: [
@@ -86,37 +94,38 @@ ${tableOf({
       title: 'Event',
       head: true,
       cell: (line) =>
-        html`${line.type} ${linkedText(positionToken(line.position), roles, asOf)}<br><small class="soft">${timeText(line.at)}</small>`,
+        html`<a href="/console/trail/${positionToken(line.position)}${queryText(asOf ? { to: asOf } : {})}" title="${line.type}">${eventName(line.type)}</a><br><small class="soft">${timeText(line.at)}</small>`,
     },
     {
       title: 'Subject',
-      cell: (line) =>
-        linkedText(
-          [line.orderId, line.depositId, line.customerId, line.reference]
-            .filter((part) => part !== null)
-            .join(' '),
-          roles,
-          asOf,
-        ),
+      cell: (line) => {
+        const product = line.orderId === null ? undefined : products.get(line.orderId)
+        const ids = [line.orderId, line.depositId, line.customerId, line.reference]
+        return html`${product === undefined ? null : html`${productName(reads.catalog, product)}<br>`}<small>${linkedText(ids.filter((id) => id !== null).join(' '), roles, asOf)}</small>`
+      },
     },
-    { title: 'Counter accounts', cell: ({ against }) => against.join(', ') },
-    { title: 'Amount', number: true, cell: ({ amountMicros }) => amount(amountMicros) },
+    { title: 'Counter accounts', place: 'minor', cell: ({ against }) => against.join(', ') },
+    { title: 'Amount', number: true, place: 'lead', cell: ({ amountMicros }) => amount(amountMicros) },
     { title: 'Balance', number: true, cell: ({ balanceMicros }) => amount(balanceMicros) },
   ],
 })}
-${pagerOf(path, fields, { before: after === null ? null : before, next }, { first: 'Oldest', next: 'Newer' })}`
+${pagerOf(path, fields, { before: before === null ? null : String(before), next })}`
 }
 
 type BookAccountReads = {
+  readonly pool: pg.Pool
   readonly db: Db
+  readonly calendar: Calendar
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'account' | 'statement'>
 }
 
-const account = async ({ db, journalHead, reader }: BookAccountReads, visit: PersonVisit): Promise<View> => {
+const account = async (reads: BookAccountReads, visit: PersonVisit): Promise<View> => {
+  const { db, calendar, journalHead, reader } = reads
   const { query, nowMs, visitor } = visit
   const head = await journalHead()
-  const { range, problems, typed } = parseReportQuery(query, head, nowMs)
+  const { range, problems, typed } = parseReportQuery(query, head, { nowMs, calendar })
   const name = textOf(query, 'name')
   let allProblems = problems
   const found =
@@ -130,7 +139,7 @@ const account = async ({ db, journalHead, reader }: BookAccountReads, visit: Per
         )
   const formState = { ...visit.form, problems: allProblems }
   const form = html`${problemsOf(allProblems)}
-<form method="get" action="${path}" class="stack" role="search" novalidate>
+<form method="get" action="${path}" class="stack" role="search" aria-label="Filter" novalidate>
 <div class="cards">
 ${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, formState)}
 ${fieldOf({ name: 'book', label: 'Book', hint: 'Empty: the only book with this account.', value: typed.book }, formState)}
@@ -153,14 +162,16 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Empty: now.', value: t
     childAccounts.filter((each) => before === '' || each.account > before).slice(0, pageRows + 1),
     (each) => each.account,
   )
+  const [ownerId] = /acc_[0-9a-f]{32}$/.exec(found.account) ?? []
+  const email = ownerId && (await emailsOf(reads.pool, [ownerId])).get(ownerId)
   const closing = accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
   return {
     title: accountText(found.account, ownSums?.gateway),
     ...(childAccounts.length === 0 && {
       actions: buttonLink(`/console/finance/statement.csv${queryText(fields)}`, 'Download CSV'),
     }),
-    body: html`${asOfBanner(asOf, `${path}${queryText({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
-<p class="figure">${signedWriter([closing])(closing)}</p>
+    body: html`${asOfBanner(asOf, `${path}${queryText({ ...fields, to: '' })}`)}<p>Book ${found.book}${email === undefined ? null : html`, owner ${email}`}</p>
+<p class="figure">${sidedWriter([closing])(closing)}</p>
 ${spanOf(span, ranged, visitor.roles, asOf)}
 ${
   childAccounts.length === 0
@@ -178,7 +189,7 @@ ${sumsTable({
 })}
 ${pagerOf(path, fields, { before: before || null, next }, { first: 'First accounts', next: 'More accounts' })}`
 }
-${childAccounts.length === 0 ? await linesOf(reader, visit, head, found, span, fields, asOf) : nothing}
+${childAccounts.length === 0 ? await linesOf(reads, visit, head, found, span, fields, asOf) : nothing}
 <h2>Show another account or time</h2>
 ${form}`,
     cliEquivalents: [
@@ -221,11 +232,11 @@ async function* statementFile(
 }
 
 const statementCsvOf = async (
-  { db, journalHead, reader }: BookAccountReads,
+  { db, calendar, journalHead, reader }: BookAccountReads,
   { query, nowMs }: PersonVisit,
 ): Promise<PageOutcome> => {
   const head = await journalHead()
-  const { range, problems, typed } = parseReportQuery(query, head, nowMs)
+  const { range, problems, typed } = parseReportQuery(query, head, { nowMs, calendar })
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
   const found = await namedAccount(db, textOf(query, 'name'), { book, below: true })
@@ -239,7 +250,6 @@ export const bookAccountPages = (reads: BookAccountReads): readonly ConsolePage[
     path,
     name: 'showBookAccount',
     summary: 'A ledger account with its lines',
-    nav: { label: 'Ledger account', group: 'Finance' },
     show: (visit) => account(reads, visit),
   }),
   financePage({

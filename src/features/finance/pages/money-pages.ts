@@ -1,23 +1,42 @@
 import { serviceBook } from '../../../domain/ledger/books.ts'
-import { isoTime } from '../../../kernel/clock.ts'
+import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
-import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import { amountWriter } from '../../../kernel/money.ts'
+import { createSharedRead } from '../../../platform/postgres/batch-loader.ts'
 import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
 import { type ConsolePage, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
-import { type Bar, barsOf, figureCard, tableOf } from '../../../platform/ui/table.ts'
+import { figureCard, plotOf, tableOf } from '../../../platform/ui/table.ts'
+import { dollarText } from '../../../platform/ui/text.ts'
 import { accountText } from '../gateway-names.ts'
 import { type AccountSums, closingMicros, type DaySum, type JournalHead } from '../journal.ts'
 import type { FinanceReader, ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
-import { signedWriter } from './report-parts.ts'
 
 const dayMs = 86_400_000
 const daysShown = 30
 /** The largest number of accounts in a table. The page of their parent account has all. */
 const maxRows = 20
 
-const write = (micros: bigint): string => signedWriter([micros])(micros)
+/** The shown days, oldest first. A day begins in the accounting time zone, and noon is on the same day everywhere in it. */
+const daysOf = (
+  nowMs: number,
+  { dayOf, startOfDayMs }: Calendar,
+): { readonly days: readonly string[]; readonly before: readonly string[] } => {
+  const noonMs = startOfDayMs(dayOf(nowMs)) + dayMs / 2
+  const all = Array.from({ length: 2 * daysShown }, (_, day) =>
+    dayOf(noonMs - (2 * daysShown - 1 - day) * dayMs),
+  )
+  return { before: all.slice(0, daysShown), days: all.slice(daysShown) }
+}
+
+type ShownDays = ReturnType<typeof daysOf>
+
+/** The sums of the shown days. */
+const shownSums = (sums: readonly DaySum[], { days }: ShownDays): readonly DaySum[] =>
+  sums.filter(({ day }) => day >= days[0]!)
+
+const write = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
 
 const total = (amounts: readonly { readonly amountMicros: bigint }[]): bigint =>
   amounts.reduce((sum, { amountMicros }) => sum + amountMicros, 0n)
@@ -27,10 +46,10 @@ const size = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
 const compareSizes = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
 
 /** Whole cents of each day; `sign` makes credits positive. */
-const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint): readonly Bar[] => {
+const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint) => {
   const micros = new Map<string, bigint>()
   for (const { day, amountMicros } of sums) micros.set(day, (micros.get(day) ?? 0n) + amountMicros * sign)
-  return days.map((label) => ({ label, cents: Number((micros.get(label) ?? 0n) / 10_000n) }))
+  return days.map((label) => ({ label, value: Number((micros.get(label) ?? 0n) / 10_000n) }))
 }
 
 const accountLink = (account: string, gateway?: string | null): Html =>
@@ -38,18 +57,28 @@ const accountLink = (account: string, gateway?: string | null): Html =>
 
 /** The daily movements of each account below a parent, one plot each, the largest first. */
 const plotsOf = (
-  days: readonly string[],
+  shownDays: ShownDays,
   sums: readonly DaySum[],
   { sign, empty }: { readonly sign: bigint; readonly empty: string },
 ): Html => {
-  const accounts = [...Map.groupBy(sums, ({ account }) => account)].sort(([, a], [, b]) =>
-    compareSizes(total(a), total(b)),
+  const earlier = Map.groupBy(sums, ({ account }) => account)
+  const accounts = [...Map.groupBy(shownSums(sums, shownDays), ({ account }) => account)].sort(
+    ([, a], [, b]) => compareSizes(total(a), total(b)),
   )
   if (accounts.length === 0) return html`<div class="empty"><p>${empty}</p></div>`
   return html`<div class="cards">${accounts.slice(0, maxRows).map(
     ([account, of]) => html`<section class="card"><h3>${accountLink(account)}</h3>
 <p class="figure">${write(total(of) * sign)}</p>
-${barsOf(`${account} on each of the last ${daysShown} days, in USD`, barsBy(days, of, sign))}
+${plotOf({
+  title: `${account} on each of the last ${daysShown} days`,
+  bars: barsBy(shownDays.days, of, sign),
+  write: dollarText,
+  table: 'Day',
+  before: {
+    label: `the ${daysShown} days before`,
+    values: barsBy(shownDays.before, earlier.get(account) ?? [], sign).map(({ value }) => value),
+  },
+})}
 </section>`,
   )}</div>`
 }
@@ -80,6 +109,8 @@ const card = (title: string, micros: bigint, account: string): Html =>
     html`<p><a href="${bookAccountPath(serviceBook, account)}">Show account</a></p>`,
   )
 
+export type MoneyFigures = ReturnType<typeof createFigures>
+
 type MoneyReads = {
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'account' | 'byDay'>
@@ -95,11 +126,11 @@ type Figures = {
 }
 
 /** The figures of the page from a day on. They sum many postings: requests during a read share the next one. */
-const createFigures = ({ reader, journalHead }: MoneyReads) => {
-  const read = async (firstMs: number): Promise<Figures> => {
+export const createFigures = ({ reader, journalHead }: MoneyReads) => {
+  return createSharedRead(async (firstDay: string): Promise<Figures> => {
     const head = await journalHead()
     const now: ReportRange = {}
-    const recentRange: ReportRange = { from: { kind: 'time', atMs: firstMs } }
+    const recentRange: ReportRange = { from: { kind: 'day', day: firstDay } }
     const accountFilter = (account: string) => ({ book: serviceBook, account })
     const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
       reader.account(now, head, accountFilter('assets:receivable')),
@@ -116,22 +147,18 @@ const createFigures = ({ reader, journalHead }: MoneyReads) => {
       revenue: revenue.days,
       expenses: expenses.days,
     }
-  }
-  const loadFigures = createBatchLoader<number, Figures>(
-    async (days) => new Map(await Promise.all(days.map(async (day) => [day, await read(day)] as const))),
-  )
-  return async (firstMs: number): Promise<Figures> => (await loadFigures(firstMs)) ?? read(firstMs)
+  })
 }
 
 const money = async (
-  figures: ReturnType<typeof createFigures>,
+  figures: MoneyFigures,
+  calendar: Calendar,
   { nowMs, visitor }: PersonVisit,
 ): Promise<View> => {
-  const firstMs = nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs
-  const days = Array.from({ length: daysShown }, (_, day) => isoTime(firstMs + day * dayMs).slice(0, 10))
-  const { head, receivable, gateways, deposits, revenue, expenses } = await figures(firstMs)
-  const earned = -total(revenue)
-  const spent = total(expenses)
+  const days = daysOf(nowMs, calendar)
+  const { head, receivable, gateways, deposits, revenue, expenses } = await figures(days.before[0]!)
+  const earned = -total(shownSums(revenue, days))
+  const spent = total(shownSums(expenses, days))
   return {
     title: 'Money',
     body: html`<div class="cards">
@@ -141,7 +168,7 @@ ${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
 ${card('Balance at gateways, USD', sumOf(gateways), 'assets:gateway')}
 </div>
 <h2>Revenue by family</h2>
-<p class="soft">Sales less refunds, by day (UTC). Days with more refunds than sales are below the line.</p>
+<p class="soft">Sales less refunds, by day (${calendar.zone}). Days with more refunds than sales are below the line.</p>
 ${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
 <h2>Expenses</h2>
 <p class="soft">Expenses of the service's own book: goodwill and corrections. Supplier costs are not in the books.</p>
@@ -156,23 +183,66 @@ ${balancesOf('Balance at each gateway', gateways, 'There were no deposits yet.')
 ${balancesOf('Accounts with debts, largest first', receivable, 'There are no debts.')}
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
     cliEquivalents: [
-      `curl "$FINANCE/accounts/revenue?from=${days[0]}" -H "Authorization: Bearer $TOKEN"`,
+      `curl "$FINANCE/accounts/revenue?from=${days.days[0]}" -H "Authorization: Bearer $TOKEN"`,
       'npx farebox ledger account assets:gateway',
       'npx farebox ledger account assets:receivable',
     ],
   }
 }
 
-/** Money received, earned, spent and owed. */
-export const moneyPages = (reads: MoneyReads): readonly ConsolePage[] => {
-  const figures = createFigures(reads)
-  return [
-    financePage({
-      path: '/console/finance/money',
-      name: 'showMoney',
-      summary: 'Revenue, expenses, deposits by gateway, and debts',
-      nav: { label: 'Money', group: 'Finance' },
-      show: (visit) => money(figures, visit),
-    }),
-  ]
+/** The name of a revenue account: `revenue:orders:residential` is `Residential`. */
+const familyName = (account: string): string => {
+  const name = account.split(':').at(-1) ?? account
+  return /^(?:isp|ipv\d)$/.test(name)
+    ? name.toUpperCase().replace('V', 'v')
+    : `${name[0]?.toUpperCase()}${name.slice(1)}`
 }
+
+const centsOf = (micros: bigint): string => dollarText(Number(micros / 10_000n))
+
+/** The figures of finance for the home page: revenue, money received, liabilities, and revenue by family. */
+export const createFinanceSummary =
+  (figures: MoneyFigures, reader: Pick<FinanceReader, 'account'>, calendar: Calendar) =>
+  async (nowMs: number): Promise<Html> => {
+    const days = daysOf(nowMs, calendar)
+    const { gateways, head, ...all } = await figures(days.before[0]!)
+    const revenue = shownSums(all.revenue, days)
+    const expenses = shownSums(all.expenses, days)
+    const deposits = shownSums(all.deposits, days)
+    const wallets = await reader.account({}, head, { book: serviceBook, account: 'liabilities' })
+    const families = [...Map.groupBy(revenue, ({ account }) => account)]
+      .map(([account, sums]) => ({ account, micros: -total(sums) }))
+      .sort((a, b) => compareSizes(a.micros, b.micros))
+    return html`<div class="cards">
+${figureCard(`Revenue in ${daysShown} days`, centsOf(-total(revenue)), html`<p class="soft">${centsOf(-total(revenue) - total(expenses))} after expenses of the books, such as payment fees. Supplier costs are not in the books.</p>`)}
+${figureCard(`Money received in ${daysShown} days`, centsOf(total(deposits)))}
+${figureCard('Owed to customers', centsOf(-sumOf(wallets.accounts)), html`<p class="soft">Wallets, holds and credits</p>`)}
+${figureCard('Balance at payment providers', centsOf(sumOf(gateways)))}
+</div>
+<h2>Revenue by family, ${daysShown} days</h2>
+${tableOf({
+  caption: `Revenue by family in ${daysShown} days`,
+  rows: families,
+  empty: 'Nothing was sold in these days.',
+  columns: [
+    {
+      title: 'Family',
+      head: true,
+      cell: ({ account }) =>
+        html`<a href="${bookAccountPath(serviceBook, account)}">${familyName(account)}</a>`,
+    },
+    { title: 'Revenue', number: true, place: 'lead', cell: ({ micros }) => centsOf(micros) },
+  ],
+})}
+<p class="soft">Sales less refunds. <a href="/console/finance/money">All figures</a></p>`
+  }
+
+/** Money received, earned, spent and owed. */
+export const moneyPages = (figures: MoneyFigures, calendar: Calendar): readonly ConsolePage[] => [
+  financePage({
+    path: '/console/finance/money',
+    name: 'showMoney',
+    summary: 'Revenue, expenses, deposits by gateway, and debts',
+    show: (visit) => money(figures, calendar, visit),
+  }),
+]

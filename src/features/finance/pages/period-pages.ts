@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serviceBook } from '../../../domain/ledger/books.ts'
+import type { Calendar } from '../../../kernel/calendar.ts'
 import { isoTime } from '../../../kernel/clock.ts'
-import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../../kernel/months.ts'
+import { closingDelayMs, nextPeriod, type Period, parsePeriod } from '../../../kernel/months.ts'
 import { refuse } from '../../../platform/http/errors.ts'
 import { formOf } from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
+import { listOf } from '../../../platform/ui/list.ts'
 import { foldProgress, runStateOf, runsTable } from '../../../platform/ui/long-runs.ts'
 import {
   type ConsolePage,
@@ -14,7 +16,7 @@ import {
   type PersonVisit,
   refused,
 } from '../../../platform/ui/page.ts'
-import { listOf, tableOf } from '../../../platform/ui/table.ts'
+import { countColumn, nameColumn, tableOf, timeColumn } from '../../../platform/ui/table.ts'
 import { type BadgeTone, countText, queryText, stateText, timeText } from '../../../platform/ui/text.ts'
 import type { AccountSums, JournalHead } from '../journal.ts'
 import type { ClosingRuns } from '../long-runs.ts'
@@ -31,7 +33,7 @@ const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, Ba
 }
 
 /** The first day after a month. */
-const endDayOf = (period: Period): string => isoTime(endOfPeriodMs(period)).slice(0, 10)
+const endDayOf = (period: Period): string => `${nextPeriod(period)}-01`
 
 /** The path of the page with a month's movements. */
 const movedPath = (period: Period, isEnded: boolean): string =>
@@ -41,43 +43,38 @@ const movedPath = (period: Period, isEnded: boolean): string =>
 export const periodPages = ({
   periods,
   closings,
+  calendar,
 }: {
   readonly periods: Pick<Periods, 'list'>
   readonly closings: Pick<ClosingRuns, 'list'>
+  readonly calendar: Calendar
 }): readonly ConsolePage[] => [
   financePage({
     path: periodsPath,
     name: 'showPeriods',
     summary: 'The months of the log and which of them are closed',
-    nav: { label: 'Periods', group: 'Finance' },
     show: async (visit) => {
-      const months = await listOf<PeriodStatus, string>(visit, {
+      const months = await listOf(visit, {
         caption: 'Months of the log, newest first',
-        load: async ({ after, limit }) =>
-          (await periods.list(visit.nowMs))
-            .toReversed()
-            .filter(({ period }) => after === null || period < after)
-            .slice(0, limit),
-        parseKey: (text) => (/^\d{4}-\d\d$/.test(text ?? '') ? text : null),
-        keyOf: ({ period }) => period,
+        rows: async () => (await periods.list(visit.nowMs)).toReversed(),
         empty: 'The log is empty.',
-        columns: [
-          {
-            title: 'Month (UTC)',
-            head: true,
-            cell: ({ period, status }) =>
-              html`<a href="${movedPath(period, status !== 'under way')}">${period}</a>`,
-          },
+        columns: (_) => [
+          nameColumn(`Month (${calendar.zone})`, ({ period, status }) => ({
+            text: period,
+            href: movedPath(period, status !== 'under way'),
+          })),
           {
             title: 'State',
+            place: 'plain',
             cell: ({ period, status }) =>
               html`${stateText(...periodBadges[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
           },
-          { title: 'Closed', cell: ({ closed }) => timeText(closed && isoTime(closed.closedAtMs), 'no') },
-          { title: 'Entries', number: true, cell: ({ closed }) => closed?.entries ?? '' },
-          { title: 'Accounts', number: true, cell: ({ closed }) => closed?.accounts ?? '' },
+          timeColumn('Closed', ({ closed }) => closed && isoTime(closed.closedAtMs), { none: 'not yet' }),
+          countColumn('Entries', ({ closed }) => closed?.entries ?? null),
+          countColumn('Accounts', ({ closed }) => closed?.accounts ?? null),
           {
             title: 'Digest of its balances',
+            place: 'minor',
             cell: ({ closed }) => html`<code>${closed?.digest ?? ''}</code>`,
           },
         ],
@@ -86,7 +83,7 @@ export const periodPages = ({
       return {
         title: 'Periods',
         body: html`<p>Closing a month stores a digest of its balances in the log. Its reports can then be reproduced exactly.</p>
-${months}
+${months.body}
 ${
   runs.length === 0
     ? nothing
@@ -97,7 +94,7 @@ ${runsTable({
   caption: 'Closings of this process, newest first',
   runs,
   columns: [
-    { title: 'Month (UTC)', head: true, cell: ({ period }) => period },
+    { title: 'Month', head: true, cell: ({ period }) => period },
     {
       title: 'State',
       cell: (run) => runStateOf(run, { running: foldProgress, done: () => stateText('closed', 'good') }),
@@ -134,11 +131,13 @@ export const closePeriodPages = ({
   journalHead,
   reader,
   closings,
+  calendar,
 }: {
   readonly periods: Pick<Periods, 'list'>
   readonly journalHead: JournalHead
   readonly reader: Pick<FinanceReader, 'trialBalance'>
   readonly closings: ClosingRuns
+  readonly calendar: Calendar
 }): readonly ConsolePage[] => {
   /** Null: the month is closed. @throws not_found if the log has no such month */
   const closingInput = async ({ params, nowMs }: PersonVisit): Promise<ClosingInput | null> => {
@@ -151,7 +150,7 @@ export const closePeriodPages = ({
     return {
       period,
       months: months.map((each) => each.period),
-      fromMs: endOfPeriodMs(period) + closingDelayMs,
+      fromMs: periodStatus.endMs + closingDelayMs,
     }
   }
 
@@ -162,8 +161,8 @@ export const closePeriodPages = ({
     const last = months.at(-1)!
     const { books } = await reader.trialBalance(
       {
-        from: { kind: 'time', atMs: Date.parse(`${first}-01T00:00:00Z`) },
-        to: { kind: 'time', atMs: endOfPeriodMs(last) },
+        from: { kind: 'day', day: `${first}-01` },
+        to: { kind: 'day', day: endDayOf(last) },
       },
       await journalHead(),
       { book: serviceBook, depth: 1 },
@@ -210,11 +209,11 @@ ${tableOf({
   rows: months,
   columns: [
     {
-      title: 'Month (UTC)',
+      title: 'Month',
       head: true,
       cell: (month) => html`<a href="${movedPath(month, true)}">${month}</a>`,
     },
-    { title: 'Ends', cell: (month) => timeText(isoTime(endOfPeriodMs(month))) },
+    { title: 'Ends', cell: (month) => timeText(isoTime(calendar.endOfPeriodMs(month))) },
   ],
 })}
 <h2>Changes</h2>

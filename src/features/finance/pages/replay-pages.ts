@@ -1,3 +1,4 @@
+import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { plainDollars } from '../../../kernel/money.ts'
 import { fieldOf, formOf } from '../../../platform/ui/form.ts'
@@ -5,7 +6,7 @@ import { type Html, html } from '../../../platform/ui/html.ts'
 import { foldProgress, resultOf, runStateOf, runsTable } from '../../../platform/ui/long-runs.ts'
 import { type ConsolePage, displayNameOf, financePage, goTo, refused } from '../../../platform/ui/page.ts'
 import { countText, stateText } from '../../../platform/ui/text.ts'
-import { momentForms } from '../input-forms.ts'
+import { momentForms, momentOf } from '../input-forms.ts'
 import type { JournalHead } from '../journal.ts'
 import type { ReplayRun, ReplayRuns } from '../long-runs.ts'
 import type { ReplayCheck } from '../replay.ts'
@@ -40,15 +41,16 @@ const stateOf = (run: ReplayRun): Html =>
 export const replayPages = ({
   journalHead,
   replays,
+  calendar,
 }: {
   readonly journalHead: JournalHead
   readonly replays: ReplayRuns
+  readonly calendar: Calendar
 }): readonly ConsolePage[] => [
   financePage({
     path,
     name: 'replayBooks',
     summary: 'Computes balances from the log and compares them with the tables',
-    nav: { label: 'Replay', group: 'Finance' },
     show: async ({ form, query, visitor }) => {
       const runs = replays.list()
       const latest = runs[0]?.typed ?? ''
@@ -108,11 +110,11 @@ ${runsTable({
       run: async ({ visitor, nowMs }, typed) => {
         const head = await journalHead()
         const query = new URLSearchParams({ to: typed.text('to') })
-        const { range, problems, typed: texts } = parseReportQuery(query, head, nowMs)
+        const { range, problems, typed: texts } = parseReportQuery(query, head, { nowMs, calendar })
         if (Object.keys(problems).length > 0) return refused(problems)
         const run = replays.start(
           {
-            until: 'asOf' in range ? (range.asOf ?? null) : null,
+            until: 'asOf' in range && range.asOf ? momentOf(range.asOf, calendar) : null,
             typed: texts.to,
             by: displayNameOf(visitor),
             startedAtMs: nowMs,

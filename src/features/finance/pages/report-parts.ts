@@ -1,3 +1,4 @@
+import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
 import { ApiError, refuse } from '../../../platform/http/errors.ts'
@@ -9,7 +10,7 @@ import { type Column, tableOf } from '../../../platform/ui/table.ts'
 import { timeText } from '../../../platform/ui/text.ts'
 import { type AccountMessages, createAccountLookup } from '../book-accounts.ts'
 import { accountText } from '../gateway-names.ts'
-import { bookForms, momentForms, parseMoment } from '../input-forms.ts'
+import { bookForms, momentForms, momentOf, parseMoment } from '../input-forms.ts'
 import { type AccountSums, closingMicros } from '../journal.ts'
 import { MomentPastHead, refuseMomentPastHead } from '../moment.ts'
 import { isReversedRange, type ReportRange } from '../reader.ts'
@@ -33,27 +34,31 @@ export const textOf = (query: URLSearchParams, name: string): string =>
  * Parses the range of a page. Without `from`, balances are shown as of `to`. With `from`, the movements from `from` up
  * to `to` (exclusive) are shown. A moment that is invalid or past the end is reported and ignored.
  */
-export const parseReportQuery = (query: URLSearchParams, head: number, nowMs: number): ReportQuery => {
+export const parseReportQuery = (
+  query: URLSearchParams,
+  head: number,
+  { nowMs, calendar }: { readonly nowMs: number; readonly calendar: Calendar },
+): ReportQuery => {
   const typed = { from: textOf(query, 'from'), to: textOf(query, 'to'), book: textOf(query, 'book') }
   const problems: Record<string, string> = {}
-  const momentOf = (name: 'from' | 'to') => {
+  const readMoment = (name: 'from' | 'to') => {
     if (typed[name] === '') return undefined
-    const moment = parseMoment(typed[name])
-    if (moment === null) {
+    const parsed = parseMoment(typed[name])
+    if (parsed === null) {
       problems[name] = `Type ${momentForms}.`
       return undefined
     }
     try {
-      refuseMomentPastHead(moment, head, nowMs)
-      return moment
+      refuseMomentPastHead(momentOf(parsed, calendar), head, nowMs)
+      return parsed
     } catch (error) {
       if (!(error instanceof MomentPastHead)) throw error
       problems[name] = toSentence(error.message)
       return undefined
     }
   }
-  const from = momentOf('from')
-  const to = momentOf('to')
+  const from = readMoment('from')
+  const to = readMoment('to')
   const reportRange: ReportRange = from === undefined ? { asOf: to } : { from, to }
   if (!isReversedRange(reportRange)) return { range: reportRange, problems, typed }
   return { range: { asOf: to }, problems: { from: 'It must not be after the end.' }, typed }
@@ -88,19 +93,16 @@ export const problemOf = (error: unknown): string => {
 
 export const { checkBook, namedAccount } = createAccountLookup(consoleMessages)
 
-/** Writes micro-dollars with a typographic minus sign and the decimals that all amounts need. */
-export const signedWriter = (amounts: readonly bigint[]): ((micros: bigint) => string) => {
+/** Writes micro-dollars as debits (`Dr`) and credits (`Cr`), with the decimals that all amounts need. */
+export const sidedWriter = (amounts: readonly bigint[]): ((micros: bigint) => string) => {
   const write = amountWriter(amounts)
-  return (micros) => write(micros).replace('-', '\u2212')
+  return (micros) => {
+    if (micros === 0n) return write(0n)
+    return micros > 0n ? `${write(micros)} Dr` : `${write(-micros)} Cr`
+  }
 }
 
 type Sums = Omit<AccountSums, 'book' | 'account' | 'gateway'>
-
-/** Writes micro-dollars with the decimals that the table needs. */
-const writerOf = (allSums: readonly Sums[]): ((micros: bigint) => string) =>
-  signedWriter(
-    allSums.flatMap((sums) => [sums.openingMicros, sums.debitMicros, sums.creditMicros, closingMicros(sums)]),
-  )
 
 /** The shown range in words: its positions and times. */
 export const spanOf = (span: Span, ranged: boolean, roles: ReadonlySet<Role>, asOf: string): Html => {
@@ -108,8 +110,8 @@ export const spanOf = (span: Span, ranged: boolean, roles: ReadonlySet<Role>, as
     span.at === null ? null : html` (${timeText(span.at)})`
   }`
   return ranged
-    ? html`<p class="soft">After ${linkedText(positionToken(span.after), roles, asOf)} up to ${end}, in US dollars. A credit is negative.</p>`
-    : html`<p class="soft">As of ${end}, in US dollars. A credit is negative.</p>`
+    ? html`<p class="soft">After ${linkedText(positionToken(span.after), roles, asOf)} up to ${end}, in US dollars.</p>`
+    : html`<p class="soft">As of ${end}, in US dollars.</p>`
 }
 
 /** A row of sums: an account, or a book's total. */
@@ -135,11 +137,17 @@ export const sumsTable = ({
   readonly rows: readonly SumsRow[]
   readonly ranged: boolean
 }): Html => {
-  const write = writerOf(rows)
-  const number = (title: string, of: (row: SumsRow) => bigint): Column<SumsRow> => ({
+  const amounts = rows.flatMap((sums) => [
+    sums.openingMicros,
+    sums.debitMicros,
+    sums.creditMicros,
+    closingMicros(sums),
+  ])
+  const [write, writeSide] = [amountWriter(amounts), sidedWriter(amounts)]
+  const number = (title: string, of: (row: SumsRow) => bigint, writeOf = writeSide): Column<SumsRow> => ({
     title,
     number: true,
-    cell: (row) => write(of(row)),
+    cell: (row) => writeOf(of(row)),
   })
   return tableOf({
     caption,
@@ -148,8 +156,8 @@ export const sumsTable = ({
     columns: [
       { title: 'Account', head: true, cell: ({ name }) => name },
       ...(ranged ? [number('Before', ({ openingMicros }) => openingMicros)] : []),
-      number('Debits', ({ debitMicros }) => debitMicros),
-      number('Credits', ({ creditMicros }) => creditMicros),
+      number('Debits', ({ debitMicros }) => debitMicros, write),
+      number('Credits', ({ creditMicros }) => creditMicros, write),
       number(ranged ? 'After' : 'Balance', closingMicros),
     ],
   })

@@ -1,5 +1,6 @@
 /**
- * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page. A form with
+ * Replaces the parts of a page with `data-live` by those of the same id in a fresh copy of the page, and the commands
+ * of the page. A form with
  * `data-quotes` starts this while the user types. A part with `data-runs` starts it every two seconds, as long as it has
  * that attribute. Without script, the form's button and a link have the same effect.
  *
@@ -68,6 +69,8 @@ class LiveParts extends HTMLElement {
         found = true
         replacePart(old, document.importNode(replacement, true))
       }
+      const [commands, freshCommands] = [document, page].map((each) => each.querySelector('#equivalents pre'))
+      if (commands && freshCommands) commands.textContent = freshCommands.textContent
       const key = keyField()
       if (key && stoppedKey !== null) key.value = stoppedKey
       return found

@@ -22,7 +22,6 @@ export const sampleThingPages = ({
     path,
     name: 'showSampleThing',
     summary: 'Shows and sets the sample thing of the account',
-    nav: { label: 'Sample thing' },
     show: async ({ account: { accountId }, form }) => {
       // The page shows the last action of the account.
       await reads.settledHere(accountId)

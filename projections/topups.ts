@@ -1,0 +1,126 @@
+import type { TopupEvent } from '../src/domain/deposits/topups.ts'
+import { minTopupCents, retryAfterMs } from '../src/domain/deposits/topups.ts'
+import { isoTime } from '../src/kernel/clock.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { centsToMicros } from '../src/kernel/money.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
+
+/** The automatic top-up of a wallet: what a worker needs to find the wallets that may need one. */
+const topupsTable = readTable({
+  name: 'auto_topups',
+  columns: {
+    accountId: column.text(),
+    hasCard: column.boolean(),
+    /** Null: automatic top-up is off. */
+    thresholdMicros: nullable(column.bigint()),
+    /** The smallest amount of a top-up. */
+    leastCents: column.bigint(),
+    monthlyMaxCents: column.bigint(),
+    /** The calendar month in UTC of the last top-up, `yyyy-mm`, and the sum of its top-ups. */
+    month: column.text(),
+    monthCents: column.bigint(),
+    /** A requested top-up, which is neither paid nor failed. */
+    openTopupId: nullable(column.text()),
+    retryAt: nullable(column.timestamptz()),
+  },
+  key: ['accountId'],
+  indexes: ['account_id where open_topup_id is not null'],
+})
+
+type TopupRow = RowOf<typeof topupsTable>
+
+/** Failed top-ups. Each is mailed once. */
+const failuresTable = readTable({
+  name: 'topup_failures',
+  columns: {
+    position: column.bigint(),
+    topupId: column.text(),
+    accountId: column.text(),
+    at: column.timestamptz(),
+  },
+  key: ['position'],
+  appendOnly: true,
+})
+
+const topupEvents: ReadonlySet<string> = new Set<TopupEvent['type']>([
+  'PaymentMethodSaved',
+  'PaymentMethodRemoved',
+  'TopupSettingsChanged',
+  'TopupTurnedOff',
+  'TopupRequested',
+  'TopupPaid',
+  'TopupFailed',
+])
+
+const isTopup = (event: RecordedEvent): event is RecordedEvent<TopupEvent> => topupEvents.has(event.type)
+
+const noTopups = (accountId: string): TopupRow => ({
+  accountId,
+  hasCard: false,
+  thresholdMicros: null,
+  leastCents: minTopupCents,
+  monthlyMaxCents: 0,
+  month: '',
+  monthCents: 0,
+  openTopupId: null,
+  retryAt: null,
+})
+
+const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<TopupRow> => {
+  const { recordedAt } = event.metadata
+  switch (event.type) {
+    case 'PaymentMethodSaved':
+      return { hasCard: true, retryAt: null }
+    case 'PaymentMethodRemoved':
+      return { hasCard: false }
+    case 'TopupSettingsChanged': {
+      const { thresholdCents, amountCents, monthlyMaxCents } = event.data
+      return {
+        thresholdMicros: centsToMicros(thresholdCents),
+        leastCents: amountCents ?? minTopupCents,
+        monthlyMaxCents,
+        retryAt: null,
+      }
+    }
+    case 'TopupTurnedOff':
+      return { thresholdMicros: null }
+    case 'TopupRequested': {
+      const month = recordedAt.slice(0, 7)
+      const before = row.month === month ? row.monthCents : 0
+      return { openTopupId: event.data.topupId, month, monthCents: before + event.data.amountCents }
+    }
+    case 'TopupPaid':
+      return { openTopupId: null, retryAt: null }
+    case 'TopupFailed': {
+      const { failures, amountCents } = event.data
+      return {
+        openTopupId: null,
+        monthCents: row.monthCents - amountCents,
+        retryAt: isoTime(Date.parse(recordedAt) + (retryAfterMs[failures - 1] ?? 0)),
+      }
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+/** Read by `src/features/deposits/auto-topup.ts` and `topup-mails.ts`. */
+export const topups = readModel({
+  name: 'topups',
+  version: 1,
+  tables: [topupsTable, failuresTable],
+  reads: (event) => (isTopup(event) ? [{ table: topupsTable.name, key: [event.data.accountId] }] : []),
+  apply: (event, rows) => {
+    if (!isTopup(event)) return
+    const { accountId } = event.data
+    const row = rows.get(topupsTable, [accountId]) ?? noTopups(accountId)
+    rows.put(topupsTable, { ...row, ...changeOf(row, event) })
+    if (event.type === 'TopupFailed')
+      rows.add(failuresTable, {
+        position: event.position,
+        topupId: event.data.topupId,
+        accountId,
+        at: event.metadata.recordedAt,
+      })
+  },
+})

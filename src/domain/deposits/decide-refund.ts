@@ -1,0 +1,151 @@
+import type { Appends, CommandDecision, Refused } from '../../kernel/decider.ts'
+import { refused } from '../../kernel/decider.ts'
+import { deriveId } from '../../kernel/ids.ts'
+import { amountIn, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import { depositStream } from '../../kernel/streams.ts'
+import type { ProposedDepositRefund } from '../ledger/approvals.ts'
+import type { LedgerState } from '../ledger/fold.ts'
+import type { MadeRefund, Provider } from '../payments/payments.ts'
+import { decideChanges } from './decide.ts'
+import type { DepositEvent, DepositRefundRequested } from './events.ts'
+import type { Deposit, DepositState, RequestedRefund } from './fold.ts'
+
+/** The id of the refund with this reason: a deposit is refunded once for a reason. */
+export const depositRefundIdOf = (depositId: string, reference: string): string =>
+  deriveId('ref', [depositId, 'operator', reference])
+
+export type DepositRefundRefusal =
+  | { readonly code: 'unknown_deposit' }
+  | { readonly code: 'not_paid' }
+  /** The API of the provider cannot return a payment to its payer. */
+  | { readonly code: 'provider_cannot_refund'; readonly provider: Provider }
+  /** The payment is at the gateway of a reseller, which refunds it there. */
+  | { readonly code: 'gateway_of_reseller' }
+  /** The deposit has several payments, so a refund must name one of them. */
+  | { readonly code: 'several_payments' }
+  | { readonly code: 'above_refundable'; readonly leftCents: number }
+  /** `balanceCents`: what the wallet has, less the requested refunds of the deposit that are not made yet. */
+  | { readonly code: 'insufficient_balance'; readonly balanceCents: number; readonly amountCents: number }
+  /** The reason was used before for this deposit. `status`: what became of that refund. */
+  | ({ readonly code: 'already_applied' } & RequestedRefund)
+
+export type DepositRefundAnswer =
+  | {
+      readonly outcome: 'requested'
+      readonly amountCents: number
+      readonly provider: Provider
+    }
+  | Refused<DepositRefundRefusal>
+
+export type DepositRefundRequest = {
+  readonly refundId: string
+  /** Whole cents above 0; null: all that is left. */
+  readonly amountCents: number | null
+  readonly reference: string
+  /** What refunds at the provider and disputes have taken of the deposit, from the read table. */
+  readonly reversedMicros: number
+}
+
+/** The sum of the requested refunds that the provider may still make. */
+const requestedCents = ({ refunds }: Deposit): number =>
+  [...refunds.values()].reduce(
+    (sum, { status, amountCents }) => sum + (status === 'requested' ? amountCents : 0),
+    0,
+  )
+
+/** What can still be refunded of a deposit, whole cents. */
+export const refundableCents = (deposit: Deposit, reversedMicros: number): number =>
+  Math.max(0, microsToCentsFloor(deposit.creditedMicros - reversedMicros) - requestedCents(deposit))
+
+/** Why no part of the deposit can be refunded here, whatever the amount; null: it can be. */
+export const refundHindrance = (deposit: Deposit): DepositRefundRefusal | null => {
+  const { customerId, provider } = deposit.details
+  if (provider !== 'stripe') return { code: 'provider_cannot_refund', provider }
+  if (customerId !== null) return { code: 'gateway_of_reseller' }
+  if (deposit.creditedMicros === 0) return { code: 'not_paid' }
+  return deposit.payments.size > 1 ? { code: 'several_payments' } : null
+}
+
+/**
+ * Requests a refund of a payment at its provider, once for each reason. The wallet must cover it, because a refund that
+ * it does not cover would become a debt. The read table may be a moment old; the provider refuses what exceeds the
+ * payment in any case.
+ */
+export const decideRefundRequest = (
+  { deposit, ledger }: { readonly deposit: DepositState; readonly ledger: LedgerState },
+  { refundId, amountCents: wantedCents, reference, reversedMicros }: DepositRefundRequest,
+): CommandDecision<DepositRefundAnswer> => {
+  const refuse = (refusal: DepositRefundRefusal) => ({ appends: [], answer: refused(refusal) })
+  if (!deposit) return refuse({ code: 'unknown_deposit' })
+  const existing = deposit.refunds.get(refundId)
+  if (existing) return refuse({ code: 'already_applied', ...existing })
+  const hindrance = refundHindrance(deposit)
+  if (hindrance) return refuse(hindrance)
+  const leftCents = refundableCents(deposit, reversedMicros)
+  const amountCents = wantedCents ?? leftCents
+  if (amountCents === 0 || amountCents > leftCents) return refuse({ code: 'above_refundable', leftCents })
+  const balanceCents = microsToCentsFloor(ledger.availableMicros) - requestedCents(deposit)
+  if (amountCents > balanceCents) return refuse({ code: 'insufficient_balance', balanceCents, amountCents })
+  const { depositId, accountId, provider } = deposit.details
+  const event: DepositEvent = {
+    type: 'DepositRefundRequested',
+    data: { depositId, accountId, refundId, amountCents, reference },
+  }
+  return {
+    appends: [{ stream: depositStream(depositId), events: [event] }],
+    answer: { outcome: 'requested', amountCents, provider },
+  }
+}
+
+/** The manual refund in a decision's events; null if there is none. */
+export const proposedRefundIn = (appends: Appends): ProposedDepositRefund | null => {
+  const event = appends
+    .flatMap(({ events }) => events)
+    .find(({ type }) => type === 'DepositRefundRequested') as DepositRefundRequested | undefined
+  return event === undefined ? null : { kind: 'deposit_refund', ...event.data }
+}
+
+/** Whether the wallet still covers a requested refund. */
+export const isCovered = (ledger: LedgerState, amountCents: number): boolean =>
+  ledger.availableMicros >= centsToMicros(amountCents)
+
+/**
+ * Records that the provider made a requested refund. It may follow a refusal: a call that another process began may
+ * succeed after the refusal.
+ */
+export const decideRefundMade = (
+  deposit: DepositState,
+  refundId: string,
+  { providerRefundId }: MadeRefund,
+): CommandDecision<null> => {
+  const refund = deposit?.refunds.get(refundId)
+  if (!deposit || !refund || refund.status === 'made') return { appends: [], answer: null }
+  const { depositId, accountId } = deposit.details
+  const event: DepositEvent = {
+    type: 'DepositRefundMade',
+    data: { depositId, accountId, refundId, providerRefundId },
+  }
+  return { appends: [{ stream: depositStream(depositId), events: [event] }], answer: null }
+}
+
+/** Records that a requested refund was not made, and shows it to operators as a change. */
+export const decideRefundRefusal = (
+  deposit: DepositState,
+  refundId: string,
+  code: string,
+): CommandDecision<null> => {
+  const refund = deposit?.refunds.get(refundId)
+  if (!deposit || refund?.status !== 'requested') return { appends: [], answer: null }
+  const { depositId, accountId } = deposit.details
+  const event: DepositEvent = {
+    type: 'DepositRefundRefused',
+    data: { depositId, accountId, refundId, code },
+  }
+  const amount = amountIn(centsToMicros(refund.amountCents), 'usd')
+  const change = { change: 'refund_refused', reference: `${refundId} ${code}`, amount } as const
+  const changes = decideChanges(deposit, [change]).appends.flatMap(({ events }) => events)
+  return {
+    appends: [{ stream: depositStream(depositId), events: [event, ...changes] }],
+    answer: null,
+  }
+}

@@ -1,0 +1,419 @@
+import type { CommandDecision, Fold, StreamRef } from '../../kernel/decider.ts'
+import { applyDecided } from '../../kernel/decider.ts'
+import { requestDigest } from '../../kernel/digest.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { cents, id, integer, oneOf, orNull, text } from '../../kernel/event-fields.ts'
+import { type AccountId, type DepositId, deriveId } from '../../kernel/ids.ts'
+import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import { topupStream } from '../../kernel/streams.ts'
+import type { AccountState } from '../accounts/fold.ts'
+import type { LedgerState } from '../ledger/fold.ts'
+import { floorCents, maxDepositCents } from '../payments/payments.ts'
+import { decideFailure, decideOpen } from './decide.ts'
+import type { DepositState } from './fold.ts'
+
+const stream = 'topup-{account}'
+const accountId = id<AccountId>('acc', 'the account of the wallet')
+
+/** A `topup-{account}` stream: the automatic top-up of a wallet. It has no card data but the brand and four digits. */
+export const paymentMethodSaved = defineEvent('PaymentMethodSaved', {
+  stream,
+  means: 'The customer saved a card on the page of the payment provider. It replaces an earlier one.',
+  fields: {
+    accountId,
+    setupId: text("the id at the provider of the page's session, which saves a card once"),
+    gatewayId: text('the gateway of the service at which the card is saved'),
+    customerReference: text("the provider's id of the payer"),
+    methodReference: text("the provider's id of the card"),
+    brand: text('the brand of the card, to show'),
+    lastFour: text('the last four digits of the card, to show'),
+  },
+})
+
+export const paymentMethodRemoved = defineEvent('PaymentMethodRemoved', {
+  stream,
+  means: 'The customer removed the saved card. No automatic top-up is requested without a card.',
+  fields: { accountId, methodReference: text("the provider's id of the card") },
+})
+
+const settingsFields = {
+  thresholdCents: cents('above 0', 'a lower available balance requests a top-up'),
+  amountCents: orNull(cents('above 0', 'the amount of each top-up; null: up to the target balance')),
+  targetBalanceCents: orNull(cents('above 0', 'the balance after a top-up; null: a fixed amount')),
+  monthlyMaxCents: cents('above 0', 'the most of a calendar month in UTC'),
+}
+
+export const topupSettingsChanged = defineEvent('TopupSettingsChanged', {
+  stream,
+  means: 'Automatic top-up is on, with these settings. Earlier failures no longer count.',
+  fields: { accountId, ...settingsFields },
+})
+
+export const topupTurnedOff = defineEvent('TopupTurnedOff', {
+  stream,
+  means: 'Automatic top-up is off.',
+  fields: { accountId, reason: oneOf(['customer', 'failures'], 'who or what turned it off') },
+})
+
+const topupFields = { accountId, topupId: id('top', 'the top-up') }
+
+export const topupRequested = defineEvent('TopupRequested', {
+  stream,
+  means:
+    'The balance is below the threshold: one payment by the saved card was decided. The provider is called after this event.',
+  fields: {
+    ...topupFields,
+    depositId: id<DepositId>('dep', 'the deposit that the payment is credited to'),
+    amountCents: cents('above 0', 'the amount of the payment'),
+  },
+})
+
+export const topupPaid = defineEvent('TopupPaid', {
+  stream,
+  means: 'The payment was made, and its deposit is credited.',
+  fields: topupFields,
+})
+
+export const failureReasons = [
+  'authentication_required',
+  'card_declined',
+  'expired_card',
+  'card_removed',
+  'payment_failed',
+  'no_answer',
+] as const
+export type TopupFailureReason = (typeof failureReasons)[number]
+
+export const topupFailed = defineEvent('TopupFailed', {
+  stream,
+  means: 'The payment was not made. After three failures in a row `TopupTurnedOff` follows.',
+  fields: {
+    ...topupFields,
+    amountCents: cents('above 0', 'the amount that was not paid'),
+    reason: oneOf(failureReasons, 'why'),
+    failures: integer('failures', 'above 0', 'the failures in a row, with this one'),
+  },
+})
+export type TopupFailed = EventOf<typeof topupFailed>
+
+export const topupEventDefinitions = [
+  paymentMethodSaved,
+  paymentMethodRemoved,
+  topupSettingsChanged,
+  topupTurnedOff,
+  topupRequested,
+  topupPaid,
+  topupFailed,
+] as const
+export type TopupEvent = EventOf<(typeof topupEventDefinitions)[number]>
+
+export type SavedMethod = Omit<EventOf<typeof paymentMethodSaved>['data'], 'accountId'>
+export type TopupSettings = Omit<EventOf<typeof topupSettingsChanged>['data'], 'accountId'>
+
+/** The first failures wait this long, milliseconds. After one more failure automatic top-up is turned off. */
+export const retryAfterMs: readonly number[] = [3_600_000, 24 * 3_600_000]
+export const maxFailures = retryAfterMs.length + 1
+
+export type OpenTopup = {
+  readonly topupId: string
+  readonly depositId: DepositId
+  readonly amountCents: number
+  readonly requestedAtMs: number
+  readonly method: SavedMethod
+}
+
+export type TopupState = {
+  readonly method: SavedMethod | null
+  /** The sessions that saved a card. */
+  readonly setups: ReadonlySet<string>
+  /** Null: automatic top-up is off. */
+  readonly settings: TopupSettings | null
+  readonly open: OpenTopup | null
+  /** The number of requested top-ups. */
+  readonly requests: number
+  /** The failures in a row. */
+  readonly failures: number
+  /** No top-up is requested before this time, milliseconds since the epoch. */
+  readonly retryAtMs: number
+  readonly lastFailure: TopupFailureReason | null
+  /** The calendar month in UTC of the last request, `yyyy-mm`, and what its top-ups took, with an open one. */
+  readonly month: string
+  readonly monthCents: number
+}
+
+export const noTopups: TopupState = {
+  method: null,
+  setups: new Set(),
+  settings: null,
+  open: null,
+  requests: 0,
+  failures: 0,
+  retryAtMs: 0,
+  lastFailure: null,
+  month: '',
+  monthCents: 0,
+}
+
+const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7)
+
+/** What the top-ups of the month of this time took. */
+export const takenCents = ({ month, monthCents }: TopupState, nowMs: number): number =>
+  month === monthOf(nowMs) ? monthCents : 0
+
+const evolve: Fold<TopupState, TopupEvent>['evolve'] = (state, event) => {
+  switch (event.type) {
+    case 'PaymentMethodSaved': {
+      const { accountId: _, ...method } = event.data
+      return {
+        ...state,
+        method,
+        setups: new Set([...state.setups, method.setupId]),
+        failures: 0,
+        retryAtMs: 0,
+      }
+    }
+    case 'PaymentMethodRemoved':
+      return { ...state, method: null }
+    case 'TopupSettingsChanged': {
+      const { accountId: _, ...settings } = event.data
+      return { ...state, settings, failures: 0, retryAtMs: 0 }
+    }
+    case 'TopupTurnedOff':
+      return { ...state, settings: null }
+    case 'TopupRequested': {
+      const { topupId, depositId, amountCents } = event.data
+      if (state.open || !state.method) throw new Error(`top-up ${topupId} while it cannot be requested`)
+      const requestedAtMs = event.recordedAtMs
+      return {
+        ...state,
+        open: { topupId, depositId, amountCents, requestedAtMs, method: state.method },
+        requests: state.requests + 1,
+        month: monthOf(requestedAtMs),
+        monthCents: takenCents(state, requestedAtMs) + amountCents,
+      }
+    }
+    case 'TopupPaid':
+      return { ...state, open: null, failures: 0, retryAtMs: 0, lastFailure: null }
+    case 'TopupFailed': {
+      const { reason, failures, amountCents } = event.data
+      return {
+        ...state,
+        open: null,
+        failures,
+        lastFailure: reason,
+        retryAtMs: event.recordedAtMs + (retryAfterMs[failures - 1] ?? 0),
+        monthCents: state.monthCents - amountCents,
+      }
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+export const topupFold: Fold<TopupState, TopupEvent> = {
+  name: 'topup',
+  version: 1,
+  initial: noTopups,
+  evolve,
+}
+
+export const topupRef = (account: AccountId): StreamRef<TopupState> => ({
+  stream: topupStream(account),
+  fold: topupFold,
+})
+
+export const topupIdOf = (account: AccountId, number: number): string => deriveId('top', [account, number])
+/** The deposit of the next top-up of an account. */
+export const nextDepositId = (account: AccountId, { requests }: TopupState): DepositId =>
+  topupDepositIdOf(account, topupIdOf(account, requests + 1))
+
+/** The deposit of a top-up. No idempotency key of a client leads to it. */
+export const topupDepositIdOf = (account: AccountId, topupId: string): DepositId =>
+  deriveId('dep', [account, 'topup', topupId])
+
+const append = (account: AccountId, ...events: readonly TopupEvent[]) => ({
+  stream: topupStream(account),
+  events,
+})
+
+/** Saves a card once for each session: a callback that is delivered again does not save a removed card. */
+export const decideSaved = (
+  state: TopupState,
+  account: AccountId,
+  method: SavedMethod,
+): CommandDecision<'saved' | 'saved_before'> =>
+  state.setups.has(method.setupId)
+    ? { appends: [], answer: 'saved_before' }
+    : {
+        appends: [append(account, { type: 'PaymentMethodSaved', data: { accountId: account, ...method } })],
+        answer: 'saved',
+      }
+
+/** The smallest top-up. */
+export const minTopupCents = floorCents('card')
+/** The most of a month that can be set. */
+export const maxMonthlyCents = 100_000_00
+
+/** What is wrong with settings; null: nothing is. */
+export const settingsProblem = (settings: TopupSettings): string | null => {
+  const { thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents } = settings
+  if ((amountCents === null) === (targetBalanceCents === null))
+    return 'give either amountCents or targetBalanceCents'
+  if (thresholdCents > maxDepositCents) return `thresholdCents must be at most ${maxDepositCents}`
+  if (amountCents !== null && (amountCents < minTopupCents || amountCents > maxDepositCents))
+    return `amountCents must be from ${minTopupCents} to ${maxDepositCents}`
+  if (targetBalanceCents !== null && targetBalanceCents < thresholdCents + minTopupCents)
+    return `targetBalanceCents must be at least ${minTopupCents} above thresholdCents`
+  if (targetBalanceCents !== null && targetBalanceCents > maxDepositCents)
+    return `targetBalanceCents must be at most ${maxDepositCents}`
+  if (monthlyMaxCents < (amountCents ?? minTopupCents) || monthlyMaxCents > maxMonthlyCents)
+    return `monthlyMaxCents must be from ${amountCents ?? minTopupCents} to ${maxMonthlyCents}`
+  return null
+}
+
+/** Turns automatic top-up on, or changes its settings. The answer is the state after that. */
+export const decideSettings = (
+  state: TopupState,
+  account: AccountId,
+  settings: TopupSettings,
+  nowMs: number,
+): CommandDecision<TopupState> => {
+  const event: TopupEvent = { type: 'TopupSettingsChanged', data: { accountId: account, ...settings } }
+  return { appends: [append(account, event)], answer: applyDecided(topupFold, state, [event], nowMs) }
+}
+
+/** Turns automatic top-up off and removes the card. The answer is the removed card. */
+export const decideRemoval = (state: TopupState, account: AccountId): CommandDecision<SavedMethod | null> => {
+  const off = { type: 'TopupTurnedOff', data: { accountId: account, reason: 'customer' } } as const
+  const events: TopupEvent[] = state.settings === null ? [] : [off]
+  if (state.method !== null)
+    events.push({
+      type: 'PaymentMethodRemoved',
+      data: { accountId: account, methodReference: state.method.methodReference },
+    })
+  return { appends: events.length === 0 ? [] : [append(account, ...events)], answer: state.method }
+}
+
+/** The amount of a top-up now; null: none may be requested. */
+export const topupCents = (state: TopupState, availableMicros: number, nowMs: number): number | null => {
+  const { settings, method, open, retryAtMs } = state
+  if (settings === null || method === null || open !== null || nowMs < retryAtMs) return null
+  const { thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents } = settings
+  if (availableMicros >= centsToMicros(thresholdCents)) return null
+  const leftCents = monthlyMaxCents - takenCents(state, nowMs)
+  if (amountCents !== null) return amountCents <= leftCents ? amountCents : null
+  const missing = (targetBalanceCents ?? 0) - microsToCentsFloor(availableMicros)
+  const wanted = Math.min(Math.max(missing, minTopupCents), maxDepositCents, leftCents)
+  return wanted >= minTopupCents ? wanted : null
+}
+
+type RequestStates = {
+  readonly topup: TopupState
+  /** The deposit of the next top-up. */
+  readonly deposit: DepositState
+  readonly ledger: LedgerState
+  readonly account: AccountState
+}
+
+/** The gateway of the saved card. */
+export type TopupGateway = {
+  readonly gatewayId: string
+  readonly provider: 'stripe'
+  readonly merchantName: string
+}
+
+const opening = (
+  account: AccountId,
+  { topupId, depositId, amountCents }: Pick<OpenTopup, 'topupId' | 'depositId' | 'amountCents'>,
+  gateway: TopupGateway,
+) =>
+  ({
+    depositId,
+    accountId: account,
+    customerId: null,
+    rail: 'card',
+    amountCents,
+    ...gateway,
+    fingerprint: requestDigest(['topup', topupId]),
+    pending: null,
+  }) as const
+
+/**
+ * Requests a top-up, with its deposit, if the streams still require one. The append fails if another request was
+ * appended meanwhile, so there is never a second open one.
+ */
+export const decideTopup = (
+  { topup, deposit, ledger, account: owner }: RequestStates,
+  account: AccountId,
+  depositId: DepositId,
+  gateway: TopupGateway,
+  nowMs: number,
+): CommandDecision<'requested' | 'not_needed'> => {
+  const amountCents = topupCents(topup, ledger.availableMicros, nowMs)
+  if (
+    amountCents === null ||
+    owner === null ||
+    owner.blocked ||
+    topup.method?.gatewayId !== gateway.gatewayId
+  )
+    return { appends: [], answer: 'not_needed' }
+  // Another request was decided meanwhile.
+  if (depositId !== nextDepositId(account, topup)) return { appends: [], answer: 'not_needed' }
+  const topupId = topupIdOf(account, topup.requests + 1)
+  const data = { accountId: account, topupId, depositId, amountCents }
+  const opened = decideOpen(deposit, opening(account, data, gateway), nowMs)
+  return {
+    appends: [append(account, { type: 'TopupRequested', data }), ...opened.appends],
+    answer: 'requested',
+  }
+}
+
+/** Opens the deposit of a top-up if the log lost the end of its request. */
+export const decideTopupDeposit = (
+  deposit: DepositState,
+  account: AccountId,
+  open: OpenTopup,
+  gateway: TopupGateway,
+  nowMs: number,
+): CommandDecision<null> => ({
+  appends: decideOpen(deposit, opening(account, open, gateway), nowMs).appends,
+  answer: null,
+})
+
+/** Ends a top-up whose deposit is credited. */
+export const decideTopupPaid = (
+  topup: TopupState,
+  account: AccountId,
+  topupId: string,
+): CommandDecision<null> => ({
+  appends:
+    topup.open?.topupId === topupId
+      ? [append(account, { type: 'TopupPaid', data: { accountId: account, topupId } })]
+      : [],
+  answer: null,
+})
+
+/** Ends a top-up that was not paid, and turns automatic top-up off after the last allowed failure. */
+export const decideTopupFailure = (
+  { topup, deposit }: { readonly topup: TopupState; readonly deposit: DepositState },
+  account: AccountId,
+  { topupId, reason }: { readonly topupId: string; readonly reason: TopupFailureReason },
+  nowMs: number,
+): CommandDecision<null> => {
+  const { open, settings } = topup
+  if (open?.topupId !== topupId || (deposit !== null && deposit.payments.size > 0))
+    return { appends: [], answer: null }
+  const failures = topup.failures + 1
+  const events: TopupEvent[] = [
+    {
+      type: 'TopupFailed',
+      data: { accountId: account, topupId, amountCents: open.amountCents, reason, failures },
+    },
+  ]
+  if (failures >= maxFailures && settings !== null)
+    events.push({ type: 'TopupTurnedOff', data: { accountId: account, reason: 'failures' } })
+  return {
+    appends: [append(account, ...events), ...decideFailure(deposit, 'payment_failed', nowMs).appends],
+    answer: null,
+  }
+}

@@ -1,0 +1,1 @@
+export { proposalsAfter } from './approval-service.ts'

@@ -1,0 +1,353 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountRef } from '../../domain/accounts/fold.ts'
+import { decideInvoice } from '../../domain/deposits/decide.ts'
+import {
+  decideRemoval,
+  decideSaved,
+  decideSettings,
+  decideTopup,
+  decideTopupDeposit,
+  decideTopupFailure,
+  decideTopupPaid,
+  nextDepositId,
+  type OpenTopup,
+  type SavedMethod,
+  type TopupFailureReason,
+  type TopupGateway,
+  type TopupSettings,
+  type TopupState,
+  topupRef,
+} from '../../domain/deposits/topups.ts'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import type { CommandDecision } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import { type CommandRunner, readState } from '../../platform/commands/command.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { worklist, worklistRound } from '../../platform/work/worklist.ts'
+import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/index.ts'
+import type { Deposits } from './deposit-service.ts'
+import { depositRef } from './settle-deposit.ts'
+
+const actor = { kind: 'system', name: 'auto-topups' } as const
+const newCause = (): Cause => ({ actor, correlationId: newId('run') })
+
+/** The automatic top-up of a wallet, as the log has it. */
+export const readTopup = (runner: CommandRunner, accountId: AccountId, cause: Cause): Promise<TopupState> =>
+  readState(runner, { ...cause, name: 'read-topup' }, topupRef(accountId))
+
+/** A card is charged only at the account of the service at which it was saved. */
+const gatewayOf = (live: LiveGateway | null): TopupGateway | null =>
+  live?.provider === 'stripe' && live.owner === null && live.gateway.cards
+    ? { gatewayId: live.gatewayId, provider: live.provider, merchantName: live.merchantName }
+    : null
+
+/** Removes a card at the provider. Farebox never charges it again in any case. */
+const removeCard = async (
+  { gateways, logger }: { readonly gateways: Pick<Gateways, 'byId'>; readonly logger: Logger },
+  method: SavedMethod,
+): Promise<void> => {
+  try {
+    await (await gateways.byId(method.gatewayId))?.gateway.cards?.remove(method)
+  } catch (error) {
+    if (!(error instanceof GatewayUnavailable)) throw error
+    logger.warn({ err: error }, 'a payment gateway did not remove a saved card')
+  }
+}
+
+/** Saves the card that a payer saved on the page of the provider. Returns the outcome, for the inbox. */
+export const saveCard = async (
+  dependencies: {
+    readonly runner: CommandRunner
+    readonly gateways: Pick<Gateways, 'byId'>
+    readonly logger: Logger
+  },
+  live: LiveGateway,
+  {
+    accountId,
+    card,
+  }: { readonly accountId: string | null; readonly card: Omit<SavedMethod, 'gatewayId'> | null },
+): Promise<string> => {
+  if (live.owner !== null || card === null || !/^acc_[0-9a-f]{32}$/.test(accountId ?? ''))
+    return 'no card is saved'
+  const account = accountId as AccountId
+  type Saved = { readonly outcome: string; readonly replaced: SavedMethod | null }
+  const { answer } = await dependencies.runner.run({
+    name: 'save-payment-method',
+    streams: { topup: topupRef(account), account: accountRef(account) },
+    decide: ({ topup, account: owner }): CommandDecision<Saved> => {
+      if (owner === null)
+        return { appends: [], answer: { outcome: 'no account has this id', replaced: null } }
+      const { appends, answer: outcome } = decideSaved(topup, account, { ...card, gatewayId: live.gatewayId })
+      return { appends, answer: { outcome, replaced: outcome === 'saved' ? topup.method : null } }
+    },
+    ...newCause(),
+    account,
+  })
+  if (answer.replaced !== null && answer.replaced.methodReference !== card.methodReference)
+    await removeCard(dependencies, answer.replaced)
+  return answer.outcome
+}
+
+type AutoTopupDependencies = {
+  readonly runner: CommandRunner
+  readonly gateways: Pick<Gateways, 'byId' | 'forRail'>
+  readonly logger: Logger
+}
+
+/** What customers do with their automatic top-up. */
+export type AutoTopups = {
+  read(accountId: AccountId, cause: Cause): Promise<TopupState>
+  /** The provider's page that saves a card. @throws ApiError: deposits_not_available, gateway_unavailable */
+  cardPage(accountId: AccountId, returnUrl: string, cause: Cause): Promise<string>
+  set(
+    accountId: AccountId,
+    settings: TopupSettings,
+    cause: Cause,
+  ): Promise<{ readonly topup: TopupState; readonly position: number | null }>
+  /** Turns it off and removes the card. */
+  remove(accountId: AccountId, cause: Cause): Promise<void>
+}
+
+export const createAutoTopups = (dependencies: AutoTopupDependencies): AutoTopups => {
+  const { runner, gateways, logger } = dependencies
+  return {
+    read: (accountId, cause) => readTopup(runner, accountId, cause),
+    cardPage: async (accountId, returnUrl, cause) => {
+      // A process that can decide nothing could not save the card either.
+      await readTopup(runner, accountId, cause)
+      const live = await gateways.forRail(null, 'card')
+      if (!gatewayOf(live) || !live?.gateway.cards)
+        throw refuse('deposits_not_available', 'no live payment gateway of the service can save a card')
+      try {
+        return await live.gateway.cards.createPage({ accountId, returnUrl })
+      } catch (error) {
+        if (!(error instanceof GatewayUnavailable)) throw error
+        logger.warn({ err: error, accountId }, 'a payment gateway did not make a page for a card')
+        throw refuseWithRetryAfter('gateway_unavailable', 'the payment gateway did not answer', 5)
+      }
+    },
+    set: async (account, settings, cause) => {
+      const { answer: topup, position } = await runner.run({
+        name: 'set-auto-topup',
+        streams: { topup: topupRef(account) },
+        decide: ({ topup }, { nowMs }) => decideSettings(topup, account, settings, nowMs),
+        ...cause,
+        account,
+      })
+      return { topup, position }
+    },
+    remove: async (account, cause) => {
+      const { answer } = await runner.run({
+        name: 'remove-auto-topup',
+        streams: { topup: topupRef(account) },
+        decide: ({ topup }) => decideRemoval(topup, account),
+        ...cause,
+        account,
+      })
+      if (answer !== null) await removeCard(dependencies, answer)
+    },
+  }
+}
+
+type WorkDependencies = AutoTopupDependencies & {
+  readonly deposits: Pick<Deposits, 'read' | 'settle'>
+  readonly clock: Clock
+  readonly hooks: CrashHooks
+}
+
+/** Requests a top-up if the streams of the wallet require one. At most one is open at a time. */
+export const requestTopup = async (
+  { runner, gateways }: WorkDependencies,
+  account: AccountId,
+): Promise<'requested' | 'not_needed'> => {
+  const cause = newCause()
+  const current = await readTopup(runner, account, cause)
+  const { method } = current
+  const depositId = nextDepositId(account, current)
+  const gateway = method && gatewayOf(await gateways.byId(method.gatewayId))
+  if (!gateway) return 'not_needed'
+  const { answer } = await runner.run({
+    name: 'request-topup',
+    streams: {
+      topup: topupRef(account),
+      ...depositRef(depositId),
+      ledger: ledgerRef(account),
+      account: accountRef(account),
+    },
+    decide: (states, { nowMs }) => decideTopup(states, account, depositId, gateway, nowMs),
+    ...cause,
+    account,
+  })
+  return answer
+}
+
+/** The provider forgets an idempotency key after a day. An older request is only looked up. */
+const payableMs = 20 * 3_600_000
+const dayMs = 24 * 3_600_000
+
+/** The payment of a top-up at the provider. It is found, or made once by its idempotency key. */
+const payOf = async (
+  { clock, hooks }: WorkDependencies,
+  cards: NonNullable<LiveGateway['gateway']['cards']>,
+  { topupId, depositId, amountCents, method, requestedAtMs }: OpenTopup,
+  isCurrent: boolean,
+) => {
+  const payment = { topupId, depositId, amountCents, method }
+  const found = await cards.find(payment)
+  if (found !== null) return found
+  if (clock() - requestedAtMs > payableMs) return { failed: 'no_answer' } as const
+  // The customer removed the card after the request. The provider then refuses it, unless it was charged before.
+  if (!isCurrent) await cards.remove(method)
+  const made = await cards.pay(payment)
+  hooks.at('topup-charged')
+  return !isCurrent && made.failed ? ({ failed: 'card_removed' } as const) : made
+}
+
+/**
+ * Pays a requested top-up and credits its deposit. It can be repeated after each of its steps, by any process: the
+ * provider charges once for the id of the request, and a deposit is credited once for a payment.
+ * @throws GatewayUnavailable: the outcome is unknown
+ */
+export const completeTopup = async (
+  dependencies: WorkDependencies,
+  account: AccountId,
+): Promise<'none' | 'paid' | 'failed' | 'open'> => {
+  const { runner, gateways, deposits, logger } = dependencies
+  const cause = newCause()
+  const { open, method } = await readTopup(runner, account, cause)
+  if (open === null) return 'none'
+  const { topupId, depositId } = open
+  const streams = { topup: topupRef(account), ...depositRef(depositId) }
+  const end = async (): Promise<'paid' | 'open'> => {
+    const deposit = await deposits.read(depositId, cause)
+    if (!deposit || deposit.creditedMicros === 0) return 'open'
+    await runner.run({
+      name: 'finish-topup',
+      streams,
+      decide: ({ topup }) => decideTopupPaid(topup, account, topupId),
+      ...cause,
+      account,
+    })
+    return 'paid'
+  }
+  if ((await end()) === 'paid') return 'paid'
+  const live = await gateways.byId(open.method.gatewayId)
+  const gateway = gatewayOf(live)
+  if (!gateway || !live?.gateway.cards)
+    throw new GatewayUnavailable(`gateway ${open.method.gatewayId} is gone`)
+  await runner.run({
+    name: 'open-topup-deposit',
+    streams,
+    decide: ({ deposit }, { nowMs }) => decideTopupDeposit(deposit, account, open, gateway, nowMs),
+    ...cause,
+    account,
+  })
+  const isCurrent = method?.methodReference === open.method.methodReference
+  const result = await payOf(dependencies, live.gateway.cards, open, isCurrent)
+  if (result.failed !== undefined) return fail(dependencies, account, topupId, result.failed, streams, cause)
+  const startedMs = Date.parse(result.startedAt)
+  await runner.run({
+    name: 'note-topup-payment',
+    streams,
+    decide: ({ deposit }, { nowMs }) =>
+      decideInvoice(
+        deposit,
+        {
+          invoiceId: result.paymentId,
+          expiresAt: isoTime(startedMs + dayMs),
+          watchUntil: isoTime(startedMs + 14 * dayMs),
+        },
+        nowMs,
+      ),
+    ...cause,
+    account,
+  })
+  await deposits.settle(depositId, cause)
+  const ended = await end()
+  if (ended === 'paid')
+    logger.info({ accountId: account, topupId, depositId }, 'an automatic top-up was paid')
+  return ended
+}
+
+const fail = async (
+  { runner, logger }: WorkDependencies,
+  account: AccountId,
+  topupId: string,
+  reason: TopupFailureReason,
+  streams: { readonly topup: ReturnType<typeof topupRef> } & ReturnType<typeof depositRef>,
+  cause: Cause,
+): Promise<'failed'> => {
+  await runner.run({
+    name: 'fail-topup',
+    streams,
+    decide: (states, { nowMs }) => decideTopupFailure(states, account, { topupId, reason }, nowMs),
+    ...cause,
+    account,
+  })
+  logger.warn({ accountId: account, topupId, reason }, 'an automatic top-up failed')
+  return 'failed'
+}
+
+export const topupWorker = worker({
+  name: 'auto-topups',
+  about: 'Tops up wallets below their threshold by their saved cards',
+  trigger: { everyMs: 2_000, quietMs: 20_000 },
+  per: 'process',
+  process: 'server',
+})
+
+type TopupAccount = { account_id: AccountId }
+
+/** Requests and pays automatic top-ups. While the provider does not answer, each is tried again in each round. */
+export const startTopupReactor = (
+  dependencies: WorkDependencies & {
+    readonly scheduler: Scheduler
+    readonly pool: pg.Pool
+    readonly intervalMs?: number
+  },
+): RunningWorker => {
+  const { scheduler, pool, logger, clock } = dependencies
+  const complete = async (accountId: AccountId): Promise<void> => {
+    try {
+      await completeTopup(dependencies, accountId)
+    } catch (error) {
+      if (!(error instanceof GatewayUnavailable)) throw error
+      logger.warn({ err: error, accountId }, 'a payment gateway did not answer for an automatic top-up')
+    }
+  }
+  const open = worklist<TopupAccount>({
+    name: 'open-topups',
+    read: 'select account_id from read.auto_topups where open_topup_id is not null',
+    values: () => [],
+    key: { account_id: 'text' },
+    limit: 100,
+    atOnce: 8,
+    work: ({ account_id }) => complete(account_id),
+  })
+  const due = worklist<TopupAccount>({
+    name: 'due-topups',
+    read: `select t.account_id from read.auto_topups t
+             join read.accounts a using (account_id) left join read.balances b using (account_id)
+            where t.has_card and t.open_topup_id is null and not a.blocked
+              and coalesce(b.available_micros, 0) < t.threshold_micros
+              and (t.retry_at is null or t.retry_at <= $1::timestamptz)
+              and case when t.month = $2::text then t.month_cents else 0 end + t.least_cents <= t.monthly_max_cents`,
+    values: () => {
+      const now = isoTime(clock())
+      return [now, now.slice(0, 7)]
+    },
+    key: { account_id: 'text' },
+    limit: 100,
+    atOnce: 8,
+    work: async ({ account_id: accountId }) => {
+      if ((await requestTopup(dependencies, accountId)) === 'requested') await complete(accountId)
+    },
+  })
+  return scheduler.start(topupWorker, worklistRound(pool, [open, due]), { everyMs: dependencies.intervalMs })
+}

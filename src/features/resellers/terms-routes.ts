@@ -1,0 +1,183 @@
+import { z } from 'zod'
+import type { TermsRefusal } from '../../domain/resellers/decide.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { causeOf } from '../../platform/http/auth.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { accountOnly, type Route, route } from '../../platform/http/route.ts'
+import { resellerOnly } from './customer-routes.ts'
+import type { Resellers, TermsResult } from './terms.ts'
+import { parseMarkup, parsePrice } from './terms-input.ts'
+import { termsJson } from './terms-output.ts'
+
+const decimal = z.string()
+const PriceLimits = z.object({ from: decimal, to: decimal })
+
+const ResellerTerms = z
+  .object({
+    discountPct: decimal.meta({ description: 'Off the list price: your cost.' }),
+    markup: decimal
+      .nullable()
+      .meta({ description: 'Customers pay this multiple of the list price; null: the list price.' }),
+    priceLimits: PriceLimits.nullable().meta({
+      description:
+        'The multiples of the list price between which you set prices; null: only operators set them.',
+    }),
+    sellable: z.array(z.string()).nullable().meta({ description: 'Product ids; null: every product.' }),
+    retail: z.array(
+      z.object({
+        productId: z.string(),
+        country: z.string().nullable(),
+        periodDays: z.int().nullable(),
+        unitPrice: decimal.meta({ description: 'Dollars a unit. It replaces the markup.' }),
+      }),
+    ),
+  })
+  .meta({ id: 'ResellerTerms' })
+
+const example = {
+  discountPct: '12.5',
+  markup: '1.30',
+  priceLimits: { from: '1.00', to: '3.00' },
+  sellable: null,
+  retail: [{ productId: 'isp-static', country: 'USA', periodDays: 30, unitPrice: '3.50' }],
+}
+
+const decimalForm = /^\d{1,5}(?:\.\d{1,6})?$/
+
+/** A number above 0 as text, in the form of the command line, or null. */
+const decimalField = (words: string) => z.string().regex(decimalForm).nullable().meta({ words })
+
+/** @throws invalid_body with the message of the parser */
+const parsed = (parse: (text: string) => number, text: string | null): number | null => {
+  try {
+    return text === null ? null : parse(text)
+  } catch (error) {
+    throw refuse('invalid_body', (error as Error).message)
+  }
+}
+
+/** @throws the error of a refusal */
+export const termsRefused = ({ code, message }: TermsRefusal): Error => {
+  switch (code) {
+    case 'unknown_account':
+    case 'not_a_reseller':
+      return refuse('reseller_forbidden', message)
+    case 'too_many_prices':
+      return refuse('invalid_body', message)
+    default:
+      return refuse(code, message)
+  }
+}
+
+/** A reseller's terms, and the prices that it sets itself: docs/reference/api.md, "Resellers and finance". */
+export const resellerTermsRoutes = ({
+  resellers,
+}: {
+  readonly resellers: Pick<Resellers, 'read' | 'setPrices'>
+}): readonly Route[] => {
+  const termsAfter = async (
+    accountId: AccountId,
+    cause: ReturnType<typeof causeOf>,
+    change?: Promise<TermsResult>,
+  ) => {
+    const changed = await change
+    if (changed?.outcome === 'refused') throw termsRefused(changed.refusal)
+    const result = await resellers.read(accountId, cause)
+    if (result.outcome === 'refused') throw termsRefused(result.refusal)
+    const { discountPct, markup, priceLimits, sellable, retail } = termsJson(accountId, result.terms)
+    return {
+      status: 200,
+      body: { discountPct, markup, priceLimits, sellable, retail },
+      position: changed?.position ?? null,
+    } as const
+  }
+  const shared = {
+    tag: 'Resellers',
+    access: 'buy',
+    customer: accountOnly('terms are'),
+    responses: { 200: { description: 'The terms.', body: ResellerTerms, example } },
+  } as const
+  const refusals = ['reseller_forbidden', 'prices_not_allowed', 'price_outside_limits'] as const
+
+  return [
+    route({
+      ...shared,
+      method: 'GET',
+      path: '/api/v1/reseller/terms',
+      operationId: 'getResellerTerms',
+      summary: 'Read your terms',
+      description: 'Your discount, the prices of your customers, and the limits within which you set them.',
+      writes: false,
+      errors: ['reseller_forbidden'],
+      handler: async ({ caller, requestId }) => {
+        resellerOnly(caller)
+        return termsAfter(caller.accountId, causeOf({ caller, requestId }))
+      },
+    }),
+    route({
+      ...shared,
+      method: 'PATCH',
+      path: '/api/v1/reseller/terms',
+      operationId: 'updateResellerTerms',
+      summary: 'Set your markup',
+      description:
+        'Sets the markup of all products without a price of their own, within `priceLimits`. Null: customers pay the list price. Open orders and invoices keep their price.',
+      writes: true,
+      body: z.strictObject({ markup: decimalField('a multiple of the list price such as "1.30", or null') }),
+      examples: { body: { markup: '1.30' } },
+      errors: refusals,
+      handler: async ({ caller, requestId, body: { markup } }) => {
+        resellerOnly(caller)
+        const cause = causeOf({ caller, requestId })
+        return termsAfter(
+          caller.accountId,
+          cause,
+          resellers.setPrices(caller.accountId, { markupMillionths: parsed(parseMarkup, markup) }, cause),
+        )
+      },
+    }),
+    route({
+      ...shared,
+      method: 'PUT',
+      path: '/api/v1/reseller/prices',
+      operationId: 'setResellerPrice',
+      summary: 'Set the price of a product',
+      description:
+        'Sets what customers pay for a unit of a product, within `priceLimits` of its list prices. Products of dedicated addresses have a price for each of the named countries and periods. Null: the markup applies again.',
+      writes: true,
+      body: z.strictObject({
+        product_id: z.string(),
+        countries: z
+          .array(z.string())
+          .default([])
+          .meta({ description: 'Alpha-3 codes; for dedicated addresses only.' }),
+        periods: z.array(z.int()).default([]).meta({ description: 'Days; for dedicated addresses only.' }),
+        unit_price: decimalField('dollars a unit such as "3.50", or null'),
+      }),
+      examples: { body: { product_id: 'isp-static', countries: ['USA'], periods: [30], unit_price: '3.50' } },
+      errors: [...refusals, 'unknown_product', 'invalid_country', 'invalid_period'],
+      handler: async ({ caller, requestId, body }) => {
+        resellerOnly(caller)
+        const { product_id: productId, countries, periods, unit_price: unitPrice } = body
+        const unitPriceMicros = parsed(parsePrice, unitPrice)
+        const cause = causeOf({ caller, requestId })
+        return termsAfter(
+          caller.accountId,
+          cause,
+          resellers.setPrices(
+            caller.accountId,
+            {
+              retail: {
+                productId,
+                countries: countries.map((code) => code.toUpperCase()),
+                periods,
+                unitPriceMicros,
+              },
+            },
+            cause,
+          ),
+        )
+      },
+    }),
+  ]
+}

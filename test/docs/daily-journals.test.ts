@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import type { Step, WalletCommand } from '../domain/ledger/support.ts'
+import { exportTo, writeBooks } from '../features/exports/books.ts'
+import { dataDirectory, surroundings } from '../support/farebox.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const hourMs = 3_600_000
+
+const after = (afterMs: number, command: WalletCommand): Step => ({ afterMs, command })
+
+const scrape = (holdId: string, afterMs = 0): readonly Step[] => [
+  after(afterMs, { kind: 'hold', holdId, amountMicros: 3_000 }),
+  after(0, { kind: 'capture', holdId }),
+]
+
+/** On the first day a deposit, an order and two scrapes of 0.3 cents; on the second day four scrapes. */
+const steps: readonly Step[] = [
+  after(hourMs, { kind: 'credit', source: 'deposit', reference: '1', amountMicros: 25_000_000 }),
+  after(hourMs, { kind: 'debit', orderId: 'ord_1', keyId: null, amountCents: 1_200, capCents: null }),
+  ...scrape('one'),
+  ...scrape('two'),
+  ...scrape('three', 24 * hourMs),
+  ...['four', 'five', 'six'].flatMap((holdId) => scrape(holdId)),
+]
+
+test('the daily journals of the page on Xero and QuickBooks are written as printed', async (t) => {
+  const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
+  const log = createMemoryLog()
+  await writeBooks(log, [{ accountId: 'acc_1a' as AccountId, reseller: false, steps }])
+  await exportTo(log, join(directory, 'log.jsonl'), 'jsonl')
+
+  const page = await readFile(join(root, 'docs/finance/xero-and-quickbooks.md'), 'utf8')
+  const blocks = [...page.matchAll(/^```(csv|sh)\n([\s\S]*?)^```$/gm)].map(([, , block = '']) => block)
+  const [xeroAccounts = '', quickbooksAccounts = '', script = '', xero = '', quickbooks = ''] = blocks
+  await writeFile(join(directory, 'xero-accounts.csv'), xeroAccounts)
+  await writeFile(join(directory, 'quickbooks-accounts.csv'), quickbooksAccounts)
+  const farebox = `'${process.execPath}' '${join(root, 'src/cli.ts')}'`
+  await run(
+    'bash',
+    [
+      '-euo',
+      'pipefail',
+      '-c',
+      `npx farebox ledger import log.jsonl\n${script}`.replaceAll('npx farebox', farebox),
+    ],
+    {
+      cwd: directory,
+      env: {
+        ...surroundings(),
+        FAREBOX_DATA: directory,
+        FAREBOX_DEMO: 'off',
+        DATABASE_URL: url,
+        FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+        FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+      },
+    },
+  )
+  for (const [name, expected] of [
+    ['xero.csv', xero],
+    ['quickbooks.csv', quickbooks],
+  ] as const) {
+    const text = await readFile(join(directory, name), 'utf8')
+    assert.equal(text.replace('\ufeff', '').replaceAll('\r\n', '\n'), expected)
+  }
+})

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { MappingProblem, parseMapping } from '../../../src/features/exports/account-mapping.ts'
+import { dailyWriter, roundBalances } from '../../../src/features/exports/daily-journals.ts'
+import { exportLedger } from '../../../src/features/exports/export-log.ts'
+import type { DailyFormat } from '../../../src/features/exports/journal-formats.ts'
+import { createCalendar, utcCalendar } from '../../../src/kernel/calendar.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
+import { fileSink } from '../../../src/platform/outgoing/file-sink.ts'
+import fc from '../../support/fast-check.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { codec, exportTo, owners, scratch, writeBooks } from './books.ts'
+import { readSecondly } from './second-reader.ts'
+
+const roots = ['assets', 'liabilities', 'equity', 'revenue', 'expenses']
+const parts = [
+  'assets:gateway',
+  'assets:receivable',
+  'assets:receivable:acc_1a',
+  'liabilities:wallet',
+  'liabilities:wallet:acc_3c',
+  'liabilities:holds',
+  'revenue:scrapes',
+  'revenue:orders:residential',
+  'expenses:cost-of-sales',
+]
+
+/** A mapping of every account, in which some accounts have their own code and others share one. */
+const mappingRows = fc
+  .tuple(fc.subarray(parts), fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 14, maxLength: 14 }))
+  .map(([chosen, codes]) =>
+    [...roots, ...chosen].map((account, at) => [account, `code ${codes[at]}`] as const),
+  )
+
+type Rows = readonly (readonly [account: string, code: string])[]
+
+const mappingText = (format: DailyFormat, rows: Rows): string =>
+  format === 'xero'
+    ? `account,code,tax_rate\n${rows.map((row) => `${row.join(',')},Tax Exempt\n`).join('')}`
+    : `account,name\n${rows.map((row) => `${row.join(',')}\n`).join('')}`
+
+/** The code of an account, found by its longest mapped name. */
+const codeOf = (rows: Rows, account: string): string => {
+  const above = rows.filter(([name]) => account === name || account.startsWith(`${name}:`))
+  return above.toSorted(([a], [b]) => b.length - a.length)[0]?.[1] ?? 'none'
+}
+
+type Line = { readonly day: string; readonly code: string; readonly cents: bigint }
+
+const centsOf = (amount: string): bigint => {
+  assert.match(amount, /^-?\d+\.\d\d$/)
+  return BigInt(amount.replace('.', ''))
+}
+
+/** The lines of a file, read with nothing but text functions. */
+const linesOf: Readonly<Record<DailyFormat, (text: string) => readonly Line[]>> = {
+  xero: (text) =>
+    [
+      ...text.matchAll(
+        /^Farebox (\S+) \(UTC\),(\d\d)\/(\d\d)\/(\d{4}),(?:"[^"]*"|[^",]*),(code \d+),Tax Exempt,([^,]*),,,,\r$/gm,
+      ),
+    ].map(([, day = '', date, month, year, code = '', amount = '']) => {
+      assert.equal(`${year}-${month}-${date}`, day)
+      return { day, code, cents: centsOf(amount) }
+    }),
+  quickbooks: (text) =>
+    [
+      ...text.matchAll(
+        /^farebox-(\S+),(\d\d)\/(\d\d)\/(\d{4}),(code \d+),([^,]*),([^,]*),(?:"[^"]*"|[^",]*)\r$/gm,
+      ),
+    ].map(([, day = '', month, date, year, code = '', debit = '', credit = '']) => {
+      assert.equal(`${year}-${month}-${date}`, day)
+      return { day, code, cents: debit === '' ? -centsOf(credit) : centsOf(debit) }
+    }),
+}
+
+const sums = (lines: Iterable<readonly [key: string, amount: bigint]>): ReadonlyMap<string, bigint> => {
+  const byKey = new Map<string, bigint>()
+  for (const [key, amount] of lines) byKey.set(key, (byKey.get(key) ?? 0n) + amount)
+  return byKey
+}
+
+const exportDays = async (
+  log: EventLog,
+  path: string,
+  days: {
+    readonly format: DailyFormat
+    readonly book: string
+    readonly rows: Rows
+    readonly from: string
+    readonly to: string
+  },
+): Promise<readonly Line[]> => {
+  const { format, rows } = days
+  const clock = () => Date.parse('9999-12-31')
+  const mapping = parseMapping(mappingText(format, rows), format)
+  await exportLedger({ log, decode: codec.decode, clock, calendar: utcCalendar }, await fileSink(path), {
+    ...days,
+    mapping,
+  })
+  const text = await readFile(path, 'utf8')
+  const lines = linesOf[format](text)
+  assert.equal(lines.length, text.split('\r\n').length - 2, 'each line after the heading was read')
+  return lines
+}
+
+const [firstDay, afterLastDay] = ['2026-11-21', '2999-01-01']
+
+for (const format of ['xero', 'quickbooks'] as const)
+  test(`invariant: the sum of the ${format} files equals the journal, and each day balances`, async (t) => {
+    const path = join(await scratch(t), 'file')
+    const days = fc.integer({ min: 0, max: 60 })
+    await fc.assert(
+      fc.asyncProperty(owners, mappingRows, days, async (given, rows, offset) => {
+        const log = createMemoryLog()
+        await writeBooks(log, given)
+        await exportTo(log, path, 'jsonl')
+        const { balances } = readSecondly(path)
+        const middle = new Date(Date.parse(firstDay) + (offset + 1) * 86_400_000).toISOString().slice(0, 10)
+        for (const book of ['service', 'reseller:acc_3c']) {
+          const whole = { format, book, rows, from: firstDay, to: afterLastDay }
+          const lines = await exportDays(log, path, whole)
+          const before = await exportDays(log, path, { ...whole, to: middle })
+          const after = await exportDays(log, path, { ...whole, from: middle })
+          assert.deepEqual([...before, ...after], lines, 'a day is the same in every file')
+
+          for (const [day, cents] of sums(lines.map((line) => [line.day, line.cents])))
+            assert.equal(cents, 0n, `${day} balances`)
+          const exact = sums(
+            [...balances]
+              .filter(([key]) => key.startsWith(`${book}|`))
+              .map(([key, micros]) => [codeOf(rows, key.slice(book.length + 1)), micros]),
+          )
+          const written = sums(lines.map(({ code, cents }) => [code, cents * 10_000n]))
+          for (const code of new Set([...exact.keys(), ...written.keys()])) {
+            const [micros, rounded] = [exact.get(code) ?? 0n, written.get(code) ?? 0n]
+            const difference = micros > rounded ? micros - rounded : rounded - micros
+            assert.ok(difference < 10_000n, `${code}: ${micros} is written as ${rounded}`)
+            if (micros % 10_000n === 0n) assert.equal(rounded, micros, code)
+          }
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+test('invariant: rounded balances sum to zero and differ from exact ones by less than a cent', () => {
+  const amounts = fc.array(fc.bigInt({ min: -50_000_000n, max: 50_000_000n }), { maxLength: 12 })
+  fc.assert(
+    fc.property(amounts, (some) => {
+      const all = [...some, -some.reduce((sum, amount) => sum + amount, 0n)]
+      const rounded = roundBalances(new Map(all.map((amount, at) => [at, amount])))
+      let sum = 0n
+      for (const [at, cents] of rounded) {
+        sum += cents
+        const difference = cents * 10_000n - (all[at] ?? 0n)
+        assert.ok(difference > -10_000n && difference < 10_000n)
+      }
+      assert.equal(sum, 0n)
+    }),
+  )
+})
+
+test('accounts that the mapping lacks are all listed, without ids of owners, and nothing is written', async () => {
+  const log = createMemoryLog()
+  const [given = []] = fc.sample(owners, { numRuns: 1, seed: 20_261_121 })
+  await writeBooks(log, given)
+  const written: string[] = []
+  const sink = {
+    write: async (data: string | Buffer) => {
+      written.push(String(data))
+    },
+    finish: async () => undefined,
+    abandon: async () => undefined,
+  }
+  const mapping = parseMapping('account,name\nrevenue,Sales\nassets,Assets\n', 'quickbooks')
+  const days = { format: 'quickbooks', book: 'service', mapping, from: firstDay, to: afterLastDay } as const
+  await assert.rejects(
+    exportLedger(
+      { log, decode: codec.decode, clock: () => Date.parse('9999-12-31'), calendar: utcCalendar },
+      sink,
+      days,
+    ),
+    /^UnmappedAccounts: the mapping has no line for (?:expenses:adjustments:\S+, )+liabilities:holds, liabilities:wallet$/,
+  )
+  assert.equal(written.join(''), '')
+})
+
+const entryOn = (at: string, postings: object) =>
+  ({ at, postings }) as unknown as Parameters<ReturnType<typeof dailyWriter>['entry']>[0]
+
+test('a file for Xero has at most 300 lines, and the refusal names the day at which to end it', () => {
+  const codes = Array.from({ length: 102 }, (_, at) => `revenue:orders:${at}`)
+  const mapping = parseMapping(
+    mappingText('xero', [['assets', 'bank'], ...codes.map((name) => [name, name] as const)]),
+    'xero',
+  )
+  const write = (days: readonly string[]) => {
+    const writer = dailyWriter({
+      format: 'xero',
+      book: 'service',
+      mapping,
+      from: '2026-11-01',
+      calendar: utcCalendar,
+    })
+    for (const day of days)
+      writer.entry(
+        entryOn(`2026-11-${day}T00:00:00.000Z`, [
+          { book: 'service', account: 'assets:bank', debitMicros: 10_000 * codes.length, creditMicros: 0 },
+          ...codes.map((account) => ({ book: 'service', account, debitMicros: 0, creditMicros: 10_000 })),
+        ]),
+      )
+    return writer.end().split('\r\n').length - 2
+  }
+  assert.equal(write(['01', '02']), 206)
+  assert.throws(
+    () => write(['01', '02', '03']),
+    /309 lines, and xero imports 300: end it with --to 2026-11-03/,
+  )
+})
+
+test('a day of the accounting time zone has a journal, and its narration names the zone', () => {
+  const mapping = parseMapping(
+    mappingText('xero', [
+      ['assets', 'bank'],
+      ['revenue', 'sales'],
+    ]),
+    'xero',
+  )
+  const calendar = createCalendar('Europe/Berlin')
+  const writer = dailyWriter({ format: 'xero', book: 'service', mapping, from: '2026-11-21', calendar })
+  for (const at of ['2026-11-21T22:59:59.999Z', '2026-11-21T23:00:00.000Z'])
+    writer.entry(
+      entryOn(at, [
+        { book: 'service', account: 'assets:bank', debitMicros: 10_000, creditMicros: 0 },
+        { book: 'service', account: 'revenue:orders:isp', debitMicros: 0, creditMicros: 10_000 },
+      ]),
+    )
+  const narrations = writer.end().match(/Farebox [^,]+/g)
+  assert.deepEqual(narrations, [
+    'Farebox 2026-11-21 (Europe/Berlin)',
+    'Farebox 2026-11-21 (Europe/Berlin)',
+    'Farebox 2026-11-22 (Europe/Berlin)',
+    'Farebox 2026-11-22 (Europe/Berlin)',
+  ])
+})
+
+test('a mapping with an error is refused, and the message says where', () => {
+  const wrong: readonly (readonly [string, DailyFormat, RegExp])[] = [
+    ['', 'xero', /first line must be account,code,tax_rate/],
+    ['account,name\nrevenue,Sales\n', 'xero', /first line must be account,code,tax_rate/],
+    ['account,code,tax_rate\n', 'quickbooks', /first line must be account,name/],
+    ['account,name\nrevenue,\n', 'quickbooks', /line 2 has an empty cell/],
+    ['account,name\nrevenue,Sales\nrevenue,Other\n', 'quickbooks', /line 3 maps revenue again/],
+    ['account,name\nrevenue\n', 'quickbooks', /line 2/],
+    ['account,name\n"revenue,Sales\n', 'quickbooks', /Quote Not Closed/],
+  ]
+  for (const [text, format, why] of wrong)
+    assert.throws(
+      () => parseMapping(text, format),
+      (error) => error instanceof MappingProblem && why.test(error.message),
+      text,
+    )
+  const { targetOf } = parseMapping('\ufeffaccount,name\r\n"revenue","Sales: all, net"\r\n\r\n', 'quickbooks')
+  assert.equal(targetOf('revenue:orders:isp')?.code, 'Sales: all, net')
+  assert.equal(targetOf('revenues'), null)
+})
