@@ -18,6 +18,7 @@ import { scrapeUsage } from './scrape-usage.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
 import { topups } from './topups.ts'
+import { trafficBudgets } from './traffic-budgets.ts'
 import { webhookCauses } from './webhook-causes.ts'
 import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
@@ -47,6 +48,7 @@ export const hot = {
     gatewayChanges,
     unmatchedMovements,
     topups,
+    trafficBudgets,
     lowTraffic,
     subscriptions,
     exits,

@@ -14,6 +14,7 @@ import { noticeEventDefinitions } from './notices/events.ts'
 import { orderEventDefinitions } from './orders/events.ts'
 import { periodEventDefinitions } from './periods/events.ts'
 import { planEventDefinitions } from './plans/events.ts'
+import { trafficBudgetEventDefinitions } from './plans/traffic-budgets.ts'
 import { whitelistEventDefinitions } from './plans/whitelist.ts'
 import { termsEventDefinitions } from './resellers/events.ts'
 import { scrapeBatchEventDefinitions } from './scrapers/batches.ts'
@@ -38,6 +39,7 @@ const definitions = [
   ...subscriptionEventDefinitions,
   ...planEventDefinitions,
   ...whitelistEventDefinitions,
+  ...trafficBudgetEventDefinitions,
   ...stockEventDefinitions,
   ...addressEventDefinitions,
   ...scrapeEventDefinitions,

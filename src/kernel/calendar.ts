@@ -1,7 +1,10 @@
 import { Temporal } from 'temporal-polyfill'
 import { nextPeriod, type Period } from './months.ts'
 
-/** Days and months in a time zone. A day begins at its first instant, also where a clock change skips midnight. */
+/** The instants from `fromMs` up to and without `toMs`, milliseconds since the epoch. */
+export type TimeSpan = { readonly fromMs: number; readonly toMs: number }
+
+/** Days, weeks and months in a time zone. A day begins at its first instant, also where a clock change skips midnight. */
 export type Calendar = {
   /** The name of the zone (IANA), e.g. `Europe/Berlin` or `UTC`. */
   readonly zone: string
@@ -14,6 +17,8 @@ export type Calendar = {
   startOfPeriodMs(period: Period): number
   /** The first instant after the month, milliseconds. */
   endOfPeriodMs(period: Period): number
+  /** The day, week or month of an instant. A week begins on Monday. */
+  spanOf(unit: 'day' | 'week' | 'month', epochMs: number): TimeSpan
 }
 
 /** Whether a text names a time zone (IANA). */
@@ -26,8 +31,18 @@ export const isTimeZone = (text: string): boolean => {
   }
 }
 
+const calendars = new Map<string, Calendar>()
+
 /** @throws RangeError for an unknown zone */
 export const createCalendar = (zone: string): Calendar => {
+  const known = calendars.get(zone)
+  if (known) return known
+  const calendar = newCalendar(zone)
+  calendars.set(zone, calendar)
+  return calendar
+}
+
+const newCalendar = (zone: string): Calendar => {
   const startOfDayMs = (day: string): number =>
     Temporal.PlainDate.from(day).toZonedDateTime(zone).epochMilliseconds
   // Events of a log follow each other: most are on the same day as the one before.
@@ -48,6 +63,17 @@ export const createCalendar = (zone: string): Calendar => {
     startOfDayMs,
     startOfPeriodMs: (period) => startOfDayMs(`${period}-01`),
     endOfPeriodMs: (period) => startOfDayMs(`${nextPeriod(period)}-01`),
+    spanOf: (unit, epochMs) => {
+      const day = Temporal.PlainDate.from(dayOf(epochMs))
+      const first =
+        unit === 'day'
+          ? day
+          : unit === 'week'
+            ? day.subtract({ days: day.dayOfWeek - 1 })
+            : day.with({ day: 1 })
+      const next = first.add({ [`${unit}s`]: 1 })
+      return { fromMs: startOfDayMs(first.toString()), toMs: startOfDayMs(next.toString()) }
+    },
   }
 }
 

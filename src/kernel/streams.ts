@@ -37,6 +37,8 @@ export const orderStream = (order: OrderId): StreamName => streamName(`order-${o
 export const planStream = (plan: PlanId): StreamName => streamName(`plan-${plan}`)
 /** The addresses that may use the plans of an account without credentials. */
 export const whitelistStream = (account: AccountId): StreamName => streamName(`whitelist-${account}`)
+/** A limit for the traffic of a day, a week or a month. */
+export const trafficBudgetStream = (budgetId: string): StreamName => streamName(`trafficbudget-${budgetId}`)
 /** `country` is alpha-3, upper case. */
 export const stockStream = (productId: string, country: string): StreamName =>
   streamName(`stock-${productId}-${country}`)
@@ -109,6 +111,7 @@ const shardByPrefix: Readonly<Record<string, ShardKey['of']>> = {
   'order-': 'account',
   'plan-': 'account',
   'whitelist-': 'account',
+  'trafficbudget-': 'account',
   'terms-': 'account',
   'deposit-': 'account',
   'topup-': 'account',

@@ -48,3 +48,23 @@ test('a time zone is a name, not an offset', () => {
     false,
   ])
 })
+
+test('every instant is in one day, one week from Monday and one month, each without a gap to the next', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...zones),
+      fc.constantFrom('day' as const, 'week' as const, 'month' as const),
+      instants,
+      (zone, unit, at) => {
+        const { spanOf, dayOf } = createCalendar(zone)
+        const { fromMs, toMs } = spanOf(unit, at)
+        assert.ok(fromMs <= at && at < toMs)
+        assert.deepEqual(spanOf(unit, toMs - 1), { fromMs, toMs })
+        assert.equal(spanOf(unit, toMs).fromMs, toMs)
+        const first = new Date(`${dayOf(fromMs)}T00:00:00Z`)
+        if (unit === 'week') assert.equal(first.getUTCDay(), 1)
+        if (unit === 'month') assert.equal(first.getUTCDate(), 1)
+      },
+    ),
+  )
+})

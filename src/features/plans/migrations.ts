@@ -75,4 +75,84 @@ export const migrations: Migrations = {
     create index metered_hours_hour on traffic.metered_hours (hour);
     create index merged_hours_hour on traffic.merged_hours (hour);
   `,
+  // `counted_from` is the start of a period or a later reset. A new period has a new row, so it begins at 0.
+  '1890_traffic_budgets': `
+    create table work.traffic_budget_use (
+      budget_id text not null collate "C",
+      counted_from timestamptz not null,
+      used_bytes bigint not null default 0 check (used_bytes >= 0),
+      limit_bytes bigint not null check (limit_bytes > 0),
+      -- The highest part, in percent, that is in the log.
+      reached_percent int not null default 0,
+      is_due boolean not null generated always as (
+        reached_percent < 100
+        and used_bytes::numeric * 100 >= limit_bytes::numeric * case when reached_percent < 80 then 80 else 100 end
+      ) stored,
+      primary key (budget_id, counted_from)
+    ) with (fillfactor = 50);
+    create index traffic_budget_due on work.traffic_budget_use (budget_id) where is_due;
+    create table work.traffic_budget_leases (
+      budget_id text not null collate "C",
+      counted_from timestamptz not null,
+      worker text not null collate "C",
+      bytes bigint not null check (bytes >= 0),
+      renewed_at timestamptz not null,
+      primary key (budget_id, counted_from, worker)
+    ) with (fillfactor = 50);
+    create index traffic_budget_leases_worker on work.traffic_budget_leases (worker);
+    -- As work.lease_traffic, for budgets: the limit comes from the caller, which reads it from the log.
+    create function work.lease_traffic_budgets(
+      by_worker text, ids text[], counted timestamptz[], limits bigint[], held bigint[], wanted bigint[],
+      smallest bigint, share int, expire_seconds int)
+    returns table (budget_id text, counted_from timestamptz, granted bigint, free bigint, elsewhere bigint)
+    language plpgsql as $$
+    begin
+      insert into work.traffic_budget_use as known (budget_id, counted_from, limit_bytes)
+      select given.id, given.counted, given.most from unnest(ids, counted, limits) as given (id, counted, most)
+       order by 1, 2
+      on conflict on constraint traffic_budget_use_pkey do update
+        set limit_bytes = excluded.limit_bytes, reached_percent = 0
+        where known.limit_bytes <> excluded.limit_bytes;
+      perform from work.traffic_budget_use counter
+        join unnest(ids, counted) as given (id, counted)
+          on counter.budget_id = given.id and counter.counted_from = given.counted
+       order by counter.budget_id, counter.counted_from for update of counter;
+      delete from work.traffic_budget_leases lease using unnest(ids, counted) as given (id, counted)
+       where lease.budget_id = given.id and lease.counted_from = given.counted and lease.worker <> by_worker
+         and lease.renewed_at < clock_timestamp() - make_interval(secs => expire_seconds);
+      return query
+        with given as (
+          select * from unnest(ids, counted, held, wanted) as given (id, counted, held, wanted)),
+        others as (
+          select lease.budget_id, lease.counted_from, sum(lease.bytes)::bigint as bytes
+            from work.traffic_budget_leases lease
+            join given on lease.budget_id = given.id and lease.counted_from = given.counted
+           where lease.worker <> by_worker
+           group by lease.budget_id, lease.counted_from),
+        available as (
+          select given.*, coalesce(others.bytes, 0)::bigint as elsewhere,
+                 greatest(0, counter.limit_bytes - counter.used_bytes - coalesce(others.bytes, 0) - given.held)::bigint as free
+            from given
+            join work.traffic_budget_use counter
+              on counter.budget_id = given.id and counter.counted_from = given.counted
+            left join others on others.budget_id = given.id and others.counted_from = given.counted),
+        decided as (
+          select available.*,
+                 least(available.wanted, available.free, greatest(available.free / share, smallest)) as granted
+            from available),
+        ended as (
+          delete from work.traffic_budget_leases lease using decided
+           where lease.budget_id = decided.id and lease.counted_from = decided.counted
+             and lease.worker = by_worker and decided.wanted < 0),
+        renewed as (
+          insert into work.traffic_budget_leases as lease (worker, budget_id, counted_from, bytes, renewed_at)
+          select by_worker, decided.id, decided.counted, decided.held + decided.granted, clock_timestamp()
+            from decided where decided.wanted >= 0
+          on conflict on constraint traffic_budget_leases_pkey
+            do update set bytes = excluded.bytes, renewed_at = excluded.renewed_at)
+        select decided.id, decided.counted, greatest(decided.granted, 0), decided.free, decided.elsewhere
+          from decided;
+    end
+    $$;
+  `,
 }

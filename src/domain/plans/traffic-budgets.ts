@@ -1,0 +1,202 @@
+import { createCalendar, type TimeSpan } from '../../kernel/calendar.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type Decided, decided, type Fold, type StreamRef } from '../../kernel/decider.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { anyId, id, integer, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
+import { type AccountId, type CustomerId, deriveId, type PlanId } from '../../kernel/ids.ts'
+import { trafficBudgetStream } from '../../kernel/streams.ts'
+
+/** A `trafficbudget-{budget}` stream: a limit for the traffic of a day, a week or a month. 1 GB = 1,000,000,000 bytes. */
+const stream = 'trafficbudget-{budget}'
+
+/** What a budget limits: all lines of a plan, one set of its lines, one entry of its whitelist, or a customer's plans. */
+export const budgetScopes = ['plan', 'line_set', 'whitelist_entry', 'customer'] as const
+export type BudgetScope = (typeof budgetScopes)[number]
+export const budgetPeriods = ['day', 'week', 'month'] as const
+export type BudgetPeriod = (typeof budgetPeriods)[number]
+
+const owner = {
+  budgetId: id('tbg', 'the budget'),
+  accountId: id<AccountId>('acc', 'the account that the plans belong to'),
+}
+const customerId = orNull(anyId<CustomerId>("the reseller's customer; null: the account itself"))
+const planId = orNull(id<PlanId>('pln', 'the plan; null: all plans of the customer'))
+const limitBytes = integer('bytes', 'above 0', 'the most of a period, in both directions')
+
+export const trafficBudgetSet = defineEvent('TrafficBudgetSet', {
+  stream,
+  means: 'A traffic budget was created, or its limit or its time zone was changed.',
+  fields: {
+    ...owner,
+    scope: oneOf(budgetScopes, 'what it limits'),
+    planId,
+    lineSet: orNull(text('the id of the set in the usernames of its lines; null: no set')),
+    whitelistEntryId: orNull(anyId('the entry of the whitelist; null: none')),
+    customerId,
+    period: oneOf(budgetPeriods, 'a week begins on Monday'),
+    timeZone: text('the time zone of the periods (IANA)'),
+    limitBytes,
+  },
+})
+export const trafficBudgetReset = defineEvent('TrafficBudgetReset', {
+  stream,
+  means: 'The traffic of the current period before this event no longer counts.',
+  fields: owner,
+})
+export const trafficBudgetRemoved = defineEvent('TrafficBudgetRemoved', {
+  stream,
+  means: 'The traffic budget was removed: it limits nothing more.',
+  fields: owner,
+})
+export const trafficBudgetReached = defineEvent('TrafficBudgetReached', {
+  stream,
+  means: 'A part of the traffic budget is used. At 100 % the gateways pass no more traffic in this period.',
+  fields: {
+    ...owner,
+    planId,
+    customerId,
+    percent: integer('percent', 'above 0', '80 or 100'),
+    usedBytes: integer('bytes', '0 or more', 'used in the period'),
+    limitBytes,
+    countedFrom: time('the start of the period, or the later reset'),
+  },
+})
+export type TrafficBudgetReached = EventOf<typeof trafficBudgetReached>
+
+export const trafficBudgetEventDefinitions = [
+  trafficBudgetSet,
+  trafficBudgetReset,
+  trafficBudgetRemoved,
+  trafficBudgetReached,
+] as const
+export type TrafficBudgetEvent = EventOf<(typeof trafficBudgetEventDefinitions)[number]>
+
+export type TrafficBudget = EventOf<typeof trafficBudgetSet>['data']
+/** What a budget limits, and its period. It never changes. */
+export type BudgetTarget = Pick<
+  TrafficBudget,
+  'scope' | 'planId' | 'lineSet' | 'whitelistEntryId' | 'customerId' | 'period'
+>
+export type BudgetTerms = Pick<TrafficBudget, 'timeZone' | 'limitBytes'>
+
+export type TrafficBudgetState = {
+  /** Null before it is set, and after its removal. */
+  readonly budget: TrafficBudget | null
+  /** Traffic before this time does not count, milliseconds since the epoch; null: it was never reset. */
+  readonly resetAtMs: number | null
+  /** The highest part that was reached with the current limit, and its period; null: none. */
+  readonly reached: { readonly countedFrom: string; readonly percent: number } | null
+}
+
+const initial: TrafficBudgetState = { budget: null, resetAtMs: null, reached: null }
+
+const fold: Fold<TrafficBudgetState, TrafficBudgetEvent> = {
+  name: 'traffic-budget',
+  version: 1,
+  initial,
+  evolve: (state, event) => {
+    switch (event.type) {
+      case 'TrafficBudgetSet': {
+        const isSameLimit = state.budget?.limitBytes === event.data.limitBytes
+        return { ...state, budget: event.data, reached: isSameLimit ? state.reached : null }
+      }
+      case 'TrafficBudgetReset':
+        return { ...state, resetAtMs: event.recordedAtMs }
+      case 'TrafficBudgetRemoved':
+        return { ...state, budget: null }
+      case 'TrafficBudgetReached': {
+        const { countedFrom, percent } = event.data
+        return { ...state, reached: { countedFrom, percent } }
+      }
+      default: {
+        const unknown: never = event
+        throw new Error(`unknown event of a traffic budget ${JSON.stringify(unknown)}`)
+      }
+    }
+  },
+}
+
+export const trafficBudgetRef = (budgetId: string): StreamRef<TrafficBudgetState> => ({
+  stream: trafficBudgetStream(budgetId),
+  fold,
+})
+
+/** A target has one budget for each period. */
+export const trafficBudgetIdOf = (accountId: AccountId, target: BudgetTarget): string =>
+  deriveId('tbg', [
+    accountId,
+    'traffic-budget',
+    target.scope,
+    target.planId ?? '',
+    target.lineSet ?? '',
+    target.whitelistEntryId ?? '',
+    target.customerId ?? '',
+    target.period,
+  ])
+
+/** The bytes since `fromMs` count until `toMs`, milliseconds since the epoch. */
+export const countedSpan = (
+  { period, timeZone }: Pick<TrafficBudget, 'period' | 'timeZone'>,
+  resetAtMs: number | null,
+  nowMs: number,
+): TimeSpan => {
+  const span = createCalendar(timeZone).spanOf(period, nowMs)
+  return { ...span, fromMs: Math.max(span.fromMs, resetAtMs ?? 0) }
+}
+
+export const decideBudget = (
+  state: TrafficBudgetState,
+  accountId: AccountId,
+  target: BudgetTarget,
+  terms: BudgetTerms,
+): Decided<TrafficBudgetEvent, { readonly isNew: boolean }> => {
+  const { budget } = state
+  const isNew = budget === null
+  const isSame = budget?.limitBytes === terms.limitBytes && budget.timeZone === terms.timeZone
+  const budgetId = trafficBudgetIdOf(accountId, target)
+  const { scope, planId, lineSet, whitelistEntryId, customerId, period } = target
+  const { timeZone, limitBytes } = terms
+  const data = {
+    budgetId,
+    accountId,
+    scope,
+    planId,
+    lineSet,
+    whitelistEntryId,
+    customerId,
+    period,
+    timeZone,
+    limitBytes,
+  }
+  return { ...(isSame ? decided() : decided({ type: 'TrafficBudgetSet', data } as const)), isNew }
+}
+
+const ownerOf = ({ budgetId, accountId }: TrafficBudget) => ({ budgetId, accountId })
+
+export const decideBudgetReset = ({ budget }: TrafficBudgetState): Decided<TrafficBudgetEvent> =>
+  budget === null ? decided() : decided({ type: 'TrafficBudgetReset', data: ownerOf(budget) })
+
+export const decideBudgetRemoval = ({ budget }: TrafficBudgetState): Decided<TrafficBudgetEvent> =>
+  budget === null ? decided() : decided({ type: 'TrafficBudgetRemoved', data: ownerOf(budget) })
+
+/** The parts of a budget, in percent, that are reported once in a period. */
+export const reportedPercents = [80, 100] as const
+
+/** One event for each reported part that is used and not yet in the log for this period and this limit. */
+export const decideReached = (
+  { budget, reached }: TrafficBudgetState,
+  { usedBytes, countedFromMs }: { readonly usedBytes: number; readonly countedFromMs: number },
+): Decided<TrafficBudgetEvent> => {
+  if (budget === null) return decided()
+  const { limitBytes, planId, customerId } = budget
+  const countedFrom = isoTime(countedFromMs)
+  const known = reached?.countedFrom === countedFrom ? reached.percent : 0
+  return decided(
+    ...reportedPercents
+      .filter((percent) => percent > known && usedBytes * 100 >= limitBytes * percent)
+      .map((percent) => ({
+        type: 'TrafficBudgetReached' as const,
+        data: { ...ownerOf(budget), planId, customerId, percent, usedBytes, limitBytes, countedFrom },
+      })),
+  )
+}
