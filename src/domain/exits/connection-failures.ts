@@ -35,6 +35,7 @@ const remedies = {
   target_unreachable: 'The target cannot be reached: check its name and port.',
   targeting_refused: 'The username has targeting that is not accepted: choose from the geo lists.',
   too_many_connections: 'The plan had too many connections open: close some, or spread them.',
+  traffic_budget_reached: 'A traffic budget is used up: raise it, reset it, or wait for its next period.',
   traffic_exhausted: 'The traffic is used up: top the plan up.',
   udp_not_allowed: 'The line was generated without udp: generate it with udp true.',
   udp_failed: 'The gateway could not pass UDP on: open the association again.',

@@ -13,4 +13,4 @@ export {
   type VerifyPlans,
 } from './plan-record.ts'
 export { rotatePlanPassword } from './routes.ts'
-export type { TrafficReports } from './traffic-counters.ts'
+export type { BudgetedTraffic, TrafficReports } from './traffic-counters.ts'

@@ -6,6 +6,13 @@ import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import { logChannel, workAnnouncement } from '../../platform/eventstore/postgres/announcements.ts'
 
+/** Bytes of a traffic budget in one of its periods, which began at `countedFromMs` (milliseconds since the epoch). */
+export type BudgetedTraffic = {
+  readonly budgetId: string
+  readonly countedFromMs: number
+  readonly bytes: number
+}
+
 /** A batch of counted bytes, in both directions. */
 export type TrafficBatch = {
   /** The reporter's name, e.g. one start of one gateway process. Up to 200 characters. */
@@ -16,6 +23,8 @@ export type TrafficBatch = {
    */
   readonly sequence: number
   readonly traffic: ReadonlyMap<PlanId, number>
+  /** The bytes of `traffic` that count in traffic budgets. Default: none. */
+  readonly budgeted?: readonly BudgetedTraffic[]
   /** The hour of the bytes (ISO 8601), for `traffic.metered_hours`. Default: the current hour. */
   readonly hour?: string
 }
@@ -82,7 +91,7 @@ export const createTrafficCounters = (pool: pg.Pool) => {
      * for any number of plans. Rows are locked in the order of their keys, so that reporters cannot deadlock.
      */
     add: async (
-      { reporter, sequence, traffic, hour }: TrafficBatch,
+      { reporter, sequence, traffic, budgeted = [], hour }: TrafficBatch,
       nowMs: number,
     ): Promise<readonly { planId: PlanId; usedBytes: number; alarmed: boolean }[] | null> => {
       const announces = performance.now() - announcedMs > announceEveryMs
@@ -112,7 +121,18 @@ export const createTrafficCounters = (pool: pg.Pool) => {
         hours as (
           insert into traffic.metered_hours as known (plan_id, hour, bytes)
           select plan_id, $7::timestamptz, bytes from locked order by plan_id
-          on conflict (plan_id, hour) do update set bytes = known.bytes + excluded.bytes)
+          on conflict (plan_id, hour) do update set bytes = known.bytes + excluded.bytes),
+        budgeted as (
+          select counter.budget_id, counter.counted_from, given.bytes
+            from unnest($8::text[], $9::timestamptz[], $10::bigint[]) given (budget_id, counted_from, bytes)
+            join work.traffic_budget_use counter using (budget_id, counted_from)
+           where exists (select from taken)
+           order by 1, 2
+             for update of counter),
+        budgets as (
+          update work.traffic_budget_use counter set used_bytes = counter.used_bytes + budgeted.bytes
+            from budgeted
+           where counter.budget_id = budgeted.budget_id and counter.counted_from = budgeted.counted_from)
         select counted.*, case when alarmed or $6::boolean then pg_notify('${logChannel}', '${workAnnouncement}') end
           from taken left join counted on true`,
         values: [
@@ -123,6 +143,9 @@ export const createTrafficCounters = (pool: pg.Pool) => {
           [...traffic.values()],
           announces,
           hour ?? isoHour(nowMs),
+          budgeted.map(({ budgetId }) => budgetId),
+          budgeted.map(({ countedFromMs }) => iso(countedFromMs)),
+          budgeted.map(({ bytes }) => bytes),
         ],
       })
       if (announces) announcedMs = performance.now()

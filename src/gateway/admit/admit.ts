@@ -45,9 +45,10 @@ import {
 import { refreshAccess } from '../workers.ts'
 import type { Budgets, MeteringHour } from './budgets.ts'
 import type { SessionCap, SessionCaps, Tunnel } from './open-tunnels.ts'
-import { createOpenTunnels, createTunnel } from './open-tunnels.ts'
+import { createAbortHandlers, createOpenTunnels, createTunnel } from './open-tunnels.ts'
 import { inProgress, type RequestRecords } from './record-requests.ts'
 import type { Usage } from './record-usage.ts'
+import { createTrafficBudgets } from './traffic-budgets.ts'
 
 export type AccessDependencies = {
   readonly scheduler: Scheduler
@@ -83,6 +84,8 @@ type PlanAccess = {
   readonly generation: number
   /** Set for a whitelisted address without credentials. Otherwise the username defines it. */
   readonly targeting: Targeting | null
+  /** The entry of the whitelist, without credentials. */
+  readonly entryId: string | null
 }
 
 /**
@@ -113,6 +116,7 @@ export const startAccess = (
 } => {
   const { credentials, passwords, budgets, clock, monotonicMs, logger } = dependencies
   const openTunnels = createOpenTunnels()
+  const trafficBudgets = createTrafficBudgets({ budgets, abortHandlers: createAbortHandlers(), clock })
   /** The open tunnels of plans. */
   const recordedTunnels = new Map<Tunnel, RecordSource>()
   const stopping = new AbortController()
@@ -134,6 +138,7 @@ export const startAccess = (
   const applyPlan = (plan: KnownPlan): void => {
     const denial = denialOf(plan, planEnded)
     if (denial) budgets.deny(plan.planId, denial)
+    trafficBudgets.apply(plan)
     const { generation, rotatedAtMs } = plan
     const isGraceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
     const oldestGeneration = isGraceOver ? generation : generation - 1
@@ -186,7 +191,7 @@ export const startAccess = (
   ): Promise<Admission | Denied> => {
     const planAccess = await planOf(attempt, planIdOfUsername, sinceMs)
     if (isDenied(planAccess)) return planAccess
-    const { plan, generation } = planAccess
+    const { plan } = planAccess
     const { planId } = plan
     const denial = denialOf(plan, planEnded)
     if (denial) return denial
@@ -201,7 +206,7 @@ export const startAccess = (
     const releaseSlot = openTunnels.reserveSlot(planId, dependencies.maxTunnels)
     if (releaseSlot === null) return fail(tooManyConnections(dependencies.maxTunnels))
     try {
-      const answer = await openTunnel({ attempt, plan, startedMs }, generation, line)
+      const answer = await openTunnel({ attempt, plan, startedMs }, planAccess, line)
       return answer.denied ? fail(answer) : answer
     } finally {
       releaseSlot()
@@ -222,7 +227,8 @@ export const startAccess = (
       const fromWhitelist = await dependencies.whitelisted(source)
       const plan = fromWhitelist && (await directory.find(fromWhitelist.planId, sinceMs))
       if (!plan) return noCredentials
-      return { plan, generation: plan.generation, targeting: fromWhitelist.targeting }
+      const { targeting, entryId } = fromWhitelist
+      return { plan, generation: plan.generation, targeting, entryId }
     }
     const plan = planId && (await directory.find(planId, sinceMs))
     if (!plan) {
@@ -234,7 +240,7 @@ export const startAccess = (
       givenCredentials.password,
       clock(),
     )
-    return generation === null ? wrongCredentials : { plan, generation, targeting: null }
+    return generation === null ? wrongCredentials : { plan, generation, targeting: null, entryId: null }
   }
 
   /** The line of a plan: with the targeting of the username, of its set, or of the whitelist entry. */
@@ -256,22 +262,34 @@ export const startAccess = (
       : tokenRefused(forbidden, `lines of this plan take ${[...plan.targeting].join(', ') || 'no targeting'}`)
   }
 
-  /** Opens a tunnel if its plan and its session have traffic left. */
+  /** Opens a tunnel if its plan, its traffic budgets and its session have traffic left. */
   const openTunnel = async (
     source: RecordSource,
-    generation: number,
+    { generation, entryId }: PlanAccess,
     line: Line,
   ): Promise<Admission | Denied> => {
     const { planId, accountId, bytesPerSecond, family, countsHosts } = source.plan
     const budget = await budgets.open({ planId, bytesPerSecond })
     if (budget.denied) return budget
+    const limited = trafficBudgets.limit(
+      source.plan,
+      { lineSet: line.set, whitelistEntryId: entryId },
+      budget.spending,
+    )
     const cap = capOf(line, planId)
     const closeBudget = (): void => {
       budget.close()
+      limited.close()
       cap?.close()
     }
-    const tunnel = createTunnel(budget.spending, cap)
+    const tunnel = createTunnel({ ...limited.spending, ended: budget.spending.ended }, cap)
+    limited.onReached(tunnel.terminate)
     try {
+      const reached = await limited.start()
+      if (reached) {
+        closeBudget()
+        return reached
+      }
       if (cap !== null && !(await cap.lease(1))) {
         closeBudget()
         return sessionLimitReached

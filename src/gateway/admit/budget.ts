@@ -44,7 +44,7 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
 
 export type Bucket = ReturnType<typeof createBucket>
 
-/** Consumed bytes of one plan since the last report. */
+/** Consumed bytes of one budget since the last report. */
 type UnreportedBytes = {
   /** Negative for bytes that are given back. */
   add(bytes: number): void
@@ -74,9 +74,10 @@ const createUnreportedBytes = (): UnreportedBytes => {
   }
 }
 
-/** The lease that a process requests for one plan; bytes. */
+/** The lease that a process requests for one budget; bytes. */
 export type LeaseRequest = {
-  readonly planId: PlanId
+  /** `keyOf` its terms. */
+  readonly key: string
   /**
    * Leased earlier, and neither consumed nor given back. The lease still covers these bytes. For a time-based plan: 1
    * while this process passes its traffic, else 0.
@@ -89,7 +90,7 @@ export type LeaseRequest = {
 export type LeaseAnswer = {
   /** At most `requested`. */
   readonly granted: number
-  /** Bytes of the plan that no process had leased before this grant; null for a time-based plan. */
+  /** Bytes of the budget that no process had leased before this grant; null for a time-based plan. */
   readonly free: number | null
   /** Bytes leased to other processes. For a time-based plan: the number of other processes that pass its traffic. */
   readonly elsewhere: number
@@ -101,11 +102,28 @@ export type LeaseAnswer = {
 const leaseValidMs = 30_000
 
 /** The terms of a plan that its budget depends on. */
-export type BudgetTerms = {
+export type PlanTerms = {
   readonly planId: PlanId
   /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
 }
+
+/** The terms of one period of a traffic budget. */
+export type PeriodTerms = {
+  readonly budgetId: string
+  /** The start of the period or a later reset, milliseconds since the epoch. */
+  readonly countedFromMs: number
+  readonly limitBytes: number
+  /** The refusal when the limit is reached. */
+  readonly reached: Denied
+}
+
+export type BudgetTerms = PlanTerms | PeriodTerms
+
+export const isPlan = (terms: BudgetTerms): terms is PlanTerms => 'planId' in terms
+
+export const keyOf = (terms: BudgetTerms): string =>
+  isPlan(terms) ? terms.planId : `${terms.budgetId} ${terms.countedFromMs}`
 
 const minSlab = 256 * 1024
 const maxSlab = 32 * 1024 * 1024
@@ -139,14 +157,15 @@ type Waiter = {
 }
 
 /**
- * The bytes of one plan that this process may consume, for all of its tunnels. `take` is synchronous because it runs
- * for every chunk. Leases are renewed separately.
+ * The bytes of one plan, or of one period of a traffic budget, that this process may consume, for all of its tunnels.
+ * `take` is synchronous because it runs for every chunk. Leases are renewed separately.
  *
  * The stored lease always covers the rest of the slab and the consumed bytes that are not reported. So no other process
  * consumes the same bytes, even if this process crashes.
  */
-export class PlanBudget {
-  readonly planId: PlanId
+export class Budget {
+  /** The limit of a traffic budget can change. */
+  terms: BudgetTerms
   readonly #monotonicMs: MonotonicClock
   readonly #requestLease: () => void
   readonly #unreported = createUnreportedBytes()
@@ -179,12 +198,12 @@ export class PlanBudget {
     terms: BudgetTerms,
     dependencies: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
   ) {
-    this.planId = terms.planId
+    this.terms = terms
+    const bytesPerSecond = isPlan(terms) ? terms.bytesPerSecond : null
     this.#monotonicMs = dependencies.monotonicMs
     this.#requestLease = dependencies.requestLease
-    this.#bytesPerSecond = terms.bytesPerSecond
-    this.#bucket =
-      terms.bytesPerSecond === null ? null : createBucket(dependencies.monotonicMs, terms.bytesPerSecond)
+    this.#bytesPerSecond = bytesPerSecond
+    this.#bucket = bytesPerSecond === null ? null : createBucket(dependencies.monotonicMs, bytesPerSecond)
     this.#idleSinceMs = dependencies.monotonicMs()
   }
 
@@ -340,7 +359,7 @@ export class PlanBudget {
     return {
       consumedBytes,
       isUnused,
-      request: { planId: this.planId, reserved, requested: isUnused && reserved === 0 ? -1 : requested },
+      request: { key: keyOf(this.terms), reserved, requested: isUnused && reserved === 0 ? -1 : requested },
     }
   }
 
@@ -361,13 +380,14 @@ export class PlanBudget {
       this.#slab += answer.granted
       this.#unleasedBytes = (answer.free ?? 0) - answer.granted
       const isExhausted = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
-      if (isExhausted && this.#slab === 0) this.deny(trafficExhausted)
-      else if (isExhausted) this.#settleWaiters(({ least }) => least > this.#slab, trafficExhausted)
+      const exhausted = isPlan(this.terms) ? trafficExhausted : this.terms.reached
+      if (isExhausted && this.#slab === 0) this.deny(exhausted)
+      else if (isExhausted) this.#settleWaiters(({ least }) => least > this.#slab, exhausted)
     }
     this.#wakeWaiters()
   }
 
-  /** Ends all traffic of the plan and cuts its open tunnels. */
+  /** Ends all traffic of the budget and cuts its open tunnels. */
   deny(denied: Denied): void {
     if (this.#denied) return
     this.#denied = denied

@@ -1,14 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { TrafficReports } from '../../features/plans/index.ts'
-import { type Clock, isoHour, type MonotonicClock } from '../../kernel/clock.ts'
+import type { BudgetedTraffic, TrafficReports } from '../../features/plans/index.ts'
+import { type Clock, isoHour, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
 import { countTraffic } from '../workers.ts'
-import { type BudgetTerms, type LeaseAnswer, type LeaseRequest, PlanBudget } from './budget.ts'
+import {
+  Budget,
+  type BudgetTerms,
+  isPlan,
+  keyOf,
+  type LeaseAnswer,
+  type LeaseRequest,
+  type PeriodTerms,
+} from './budget.ts'
 
 /**
  * The hour that a process meters its bytes in. It changes only between two batches of metered bytes, never within one.
@@ -49,15 +57,15 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
   }
 }
 
-/** The traffic of all plans that this gateway process serves. */
+/** A tunnel on a budget. Call `close` once when it ends. */
+export type OpenBudget = { readonly denied: false; readonly spending: Spending; close(): void }
+
+/** The traffic of all plans and traffic budgets that this gateway process serves. */
 export type Budgets = {
-  /**
-   * Opens a tunnel on a plan's budget. Resolves when traffic is available, or with the reason why none is. Call `close`
-   * once when the tunnel ends.
-   */
-  open(
-    terms: BudgetTerms,
-  ): Promise<{ readonly denied: false; readonly spending: Spending; close(): void } | Denied>
+  /** Opens a tunnel on a budget. Resolves when traffic is available, or with the reason why none is. */
+  open(terms: BudgetTerms): Promise<OpenBudget | Denied>
+  /** Changes the limit of an open period. */
+  setLimit(terms: PeriodTerms): void
   /** Cuts the plan's tunnels and passes no more traffic. A later tunnel requests a new lease. */
   deny(planId: PlanId, denied: Denied): void
   /** Begins the next metering hour if it is time. Does nothing while bytes may wait for their report. */
@@ -86,8 +94,8 @@ type Batch = {
   readonly sequence: number
   /** The hour of the bytes. */
   readonly hour: string
-  readonly consumedBytes: ReadonlyMap<PlanId, number>
-  readonly rounds: ReadonlyMap<PlanId, ReturnType<PlanBudget['snapshot']>>
+  readonly consumed: readonly { readonly terms: BudgetTerms; readonly bytes: number }[]
+  readonly rounds: ReadonlyMap<string, ReturnType<Budget['snapshot']> & { readonly terms: BudgetTerms }>
 }
 
 /**
@@ -104,9 +112,10 @@ export const startBudgets = (dependencies: {
 }): Budgets => {
   const { reports, leases, worker, meteringHour, monotonicMs, logger } = dependencies
   const runRecorder = dependencies.scheduler.record(countTraffic)
-  const budgets = new Map<PlanId, PlanBudget>()
+  /** By `keyOf` their terms. */
+  const budgets = new Map<string, Budget>()
   /** Replaced budgets with consumed bytes that are not reported yet. */
-  const replaced = new Set<PlanBudget>()
+  const replaced = new Set<Budget>()
   const registeredPlans = new Set<PlanId>()
   let sequence = 0
   let pendingBatch: Batch | null = null
@@ -132,45 +141,52 @@ export const startBudgets = (dependencies: {
   }
 
   const collectBatch = (): Batch => {
-    const consumedBytes = new Map<PlanId, number>()
-    const rounds = new Map<PlanId, ReturnType<PlanBudget['snapshot']>>()
-    const add = (planId: PlanId, bytes: number): void => {
-      if (bytes > 0) consumedBytes.set(planId, (consumedBytes.get(planId) ?? 0) + bytes)
+    const rounds: Map<string, ReturnType<Budget['snapshot']> & { readonly terms: BudgetTerms }> = new Map()
+    const consumed = new Map<string, { readonly terms: BudgetTerms; readonly bytes: number }>()
+    const add = (key: string, terms: BudgetTerms, bytes: number): void => {
+      if (bytes > 0) consumed.set(key, { terms, bytes: (consumed.get(key)?.bytes ?? 0) + bytes })
     }
-    for (const budget of replaced) add(budget.planId, budget.snapshot().consumedBytes)
+    for (const budget of replaced) add(keyOf(budget.terms), budget.terms, budget.snapshot().consumedBytes)
     replaced.clear()
-    for (const [planId, budget] of budgets) {
+    for (const [key, budget] of budgets) {
       const taken = budget.snapshot()
-      add(planId, taken.consumedBytes)
-      rounds.set(planId, taken)
+      add(key, budget.terms, taken.consumedBytes)
+      rounds.set(key, { ...taken, terms: budget.terms })
     }
     sequence += 1
     const hour = meteringHour.current()
     meteringHour.batchTaken()
-    return { sequence, hour, consumedBytes, rounds }
+    return { sequence, hour, consumed: [...consumed.values()], rounds }
   }
 
-  const report = async ({ sequence, hour, consumedBytes }: Batch): Promise<void> => {
-    if (consumedBytes.size === 0) return
-    await reports.report({ reporter: worker, sequence, hour, traffic: consumedBytes })
+  const report = async ({ sequence, hour, consumed }: Batch): Promise<void> => {
+    if (consumed.length === 0) return
+    const traffic = new Map<PlanId, number>()
+    const budgeted: BudgetedTraffic[] = []
+    for (const { terms, bytes } of consumed)
+      if (isPlan(terms)) traffic.set(terms.planId, bytes)
+      else budgeted.push({ budgetId: terms.budgetId, countedFromMs: terms.countedFromMs, bytes })
+    await reports.report({ reporter: worker, sequence, hour, traffic, budgeted })
   }
 
   const renew = async ({ rounds }: Batch): Promise<void> => {
-    const newPlanIds = [...rounds.keys()].filter((planId) => !registeredPlans.has(planId))
-    const unknownPlanIds = new Set(newPlanIds.length > 0 ? await reports.begin(newPlanIds) : [])
+    const newPlanIds = [...rounds.values()].flatMap(({ terms }) =>
+      isPlan(terms) && !registeredPlans.has(terms.planId) ? [terms.planId] : [],
+    )
+    const unknownPlanIds = new Set<string>(newPlanIds.length > 0 ? await reports.begin(newPlanIds) : [])
     for (const planId of newPlanIds) if (!unknownPlanIds.has(planId)) registeredPlans.add(planId)
-    const renewals = [...rounds].filter(([planId]) => !unknownPlanIds.has(planId))
+    const renewals = [...rounds].filter(([key]) => !unknownPlanIds.has(key))
     if (renewals.length === 0) return
     const requestedMs = monotonicMs()
-    const answers = await leases.renew(renewals.map(([, { request }]) => request))
-    for (const [planId, { request, isUnused }] of renewals) {
-      const budget = budgets.get(planId)
+    const answers = await leases.renew(renewals.map(([, { request, terms }]) => ({ ...request, terms })))
+    for (const [key, { request, isUnused }] of renewals) {
+      const budget = budgets.get(key)
       if (request.requested < 0) {
         // A tunnel may have opened meanwhile. The next round then requests a lease again.
-        if (isUnused && budget?.hasNoTunnels()) budgets.delete(planId)
+        if (isUnused && budget?.hasNoTunnels()) budgets.delete(key)
         continue
       }
-      const answer = answers.get(planId)
+      const answer = answers.get(key)
       if (answer) budget?.applyLease(answer, requestedMs)
     }
   }
@@ -230,9 +246,9 @@ export const startBudgets = (dependencies: {
 
   const requestRound = (): void => schedule(batchWindowMs)
 
-  const budgetOf = (terms: BudgetTerms): PlanBudget => {
-    const { planId } = terms
-    const existing = budgets.get(planId)
+  const budgetOf = (terms: BudgetTerms): Budget => {
+    const key = keyOf(terms)
+    const existing = budgets.get(key)
     const denial = existing?.denial()
     if (existing && !(denial && denial.forMs >= retryDeniedMs)) return existing
     if (existing) replaced.add(existing)
@@ -241,8 +257,8 @@ export const startBudgets = (dependencies: {
       renewedMs = monotonicMs()
       meteringHour.batchTaken()
     }
-    const budget = new PlanBudget(terms, { monotonicMs, requestLease: requestRound })
-    budgets.set(planId, budget)
+    const budget = new Budget(terms, { monotonicMs, requestLease: requestRound })
+    budgets.set(key, budget)
     return budget
   }
 
@@ -291,6 +307,10 @@ export const startBudgets = (dependencies: {
         },
       }
     },
+    setLimit: (terms) => {
+      const budget = budgets.get(keyOf(terms))
+      if (budget) budget.terms = terms
+    },
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
     advanceHour: () => {
       if (!isDrained()) return
@@ -298,7 +318,9 @@ export const startBudgets = (dependencies: {
       meteringHour.batchReported()
     },
     openPlans: () =>
-      [...budgets.values()].filter((budget) => !budget.hasNoTunnels()).map(({ planId }) => planId),
+      [...budgets.values()].flatMap((budget) =>
+        isPlan(budget.terms) && !budget.hasNoTunnels() ? [budget.terms.planId] : [],
+      ),
     flush: async () => {
       await runningRound
       await round()
@@ -338,6 +360,8 @@ type LeaseRow = LeaseAnswer & {
   readonly used: number
 }
 
+type Renewal = LeaseRequest & { readonly terms: BudgetTerms }
+
 /** Leases of this process, in whole bytes. Any number of plans needs one round trip and one commit. */
 export const createLeases = (dependencies: {
   readonly pool: pg.Pool
@@ -375,41 +399,85 @@ export const createLeases = (dependencies: {
     return { ...answer, free, granted: Math.min(answer.granted, free) }
   }
 
-  return {
-    /** The answer omits plans without a counter, and plans whose row is not read yet. */
-    renew: async (requests: readonly LeaseRequest[]): Promise<ReadonlyMap<PlanId, LeaseAnswer>> => {
-      const { rows } = await pool.query<LeaseRow>({
-        name: 'gateway-lease',
-        text: `select plan_id, granted, free, elsewhere, paused, total, used
+  const renewPeriods = async (
+    requests: readonly (Renewal & { readonly terms: PeriodTerms })[],
+  ): Promise<readonly (readonly [string, LeaseAnswer])[]> => {
+    const { rows } = await pool.query<
+      Omit<LeaseAnswer, 'paused'> & { budget_id: string; counted_from: string }
+    >({
+      name: 'gateway-lease-budgets',
+      text: `select budget_id, counted_from, granted, free, elsewhere
+               from work.lease_traffic_budgets($1::text, $2::text[], $3::timestamptz[], $4::bigint[], $5::bigint[],
+                                               $6::bigint[], $7::bigint, $8::int, $9::int)`,
+      values: [
+        worker,
+        requests.map(({ terms }) => terms.budgetId),
+        requests.map(({ terms }) => isoTime(terms.countedFromMs)),
+        requests.map(({ terms }) => terms.limitBytes),
+        requests.map(({ reserved: held }) => held),
+        requests.map(({ requested: wanted }) => wanted),
+        smallestSlab,
+        share,
+        expireSeconds,
+      ],
+    })
+    return rows.map(({ budget_id: budgetId, counted_from: countedFrom, ...answer }) => [
+      `${budgetId} ${Date.parse(countedFrom)}`,
+      { ...answer, paused: false },
+    ])
+  }
+
+  const renewPlans = async (
+    requests: readonly LeaseRequest[],
+  ): Promise<readonly (readonly [string, LeaseAnswer])[]> => {
+    const { rows } = await pool.query<LeaseRow>({
+      name: 'gateway-lease',
+      text: `select plan_id, granted, free, elsewhere, paused, total, used
                  from work.lease_traffic($1::text, $2::text[], $3::bigint[], $4::bigint[], $5::bigint, $6::int, $7::int)`,
-        values: [
-          worker,
-          requests.map(({ planId }) => planId),
-          requests.map(({ reserved: held }) => held),
-          requests.map(({ requested: wanted }) => wanted),
-          smallestSlab,
-          share,
-          expireSeconds,
-        ],
-      })
-      const plansToGrant = new Set(
-        requests.flatMap(({ planId, requested: wanted }) => (wanted > 0 ? [planId] : [])),
+      values: [
+        worker,
+        requests.map(({ key }) => key),
+        requests.map(({ reserved: held }) => held),
+        requests.map(({ requested: wanted }) => wanted),
+        smallestSlab,
+        share,
+        expireSeconds,
+      ],
+    })
+    const plansToGrant = new Set<string>(
+      requests.flatMap(({ key, requested: wanted }) => (wanted > 0 ? [key] : [])),
+    )
+    return Promise.all(
+      rows.map(async (row) => {
+        const answer = plansToGrant.has(row.plan_id) ? await confirmGrant(row) : row
+        return [row.plan_id, answer] as const
+      }),
+    )
+  }
+
+  return {
+    /** By key. The answer omits plans without a counter, and plans whose row is not read yet. */
+    renew: async (requests: readonly Renewal[]): Promise<ReadonlyMap<string, LeaseAnswer>> => {
+      const plans = requests.filter(({ terms }) => isPlan(terms))
+      const periods = requests.flatMap(({ terms, ...request }) =>
+        isPlan(terms) ? [] : [{ ...request, terms }],
       )
-      return new Map(
-        await Promise.all(
-          rows.map(async (row) => {
-            const answer = plansToGrant.has(row.plan_id) ? await confirmGrant(row) : row
-            return [row.plan_id, answer] as const
-          }),
-        ),
-      )
+      const answers = await Promise.all([
+        plans.length === 0 ? [] : renewPlans(plans),
+        periods.length === 0 ? [] : renewPeriods(periods),
+      ])
+      return new Map(answers.flat())
     },
   }
 }
 
 /** Ends the leases of a process that has ended. */
 export const endLeasesOf = async (pool: pg.Pool, worker: string): Promise<void> => {
-  await pool.query('delete from work.gateway_leases where worker = $1::text', [worker])
+  await pool.query(
+    `with periods as (delete from work.traffic_budget_leases where worker = $1::text)
+     delete from work.gateway_leases where worker = $1::text`,
+    [worker],
+  )
 }
 
 export type Leases = ReturnType<typeof createLeases>

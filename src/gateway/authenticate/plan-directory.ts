@@ -4,6 +4,11 @@ import { accountRef } from '../../domain/accounts/fold.ts'
 import { catalogRef } from '../../domain/catalog/fold.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { planRef } from '../../domain/plans/fold.ts'
+import {
+  type TrafficBudget,
+  type TrafficBudgetState,
+  trafficBudgetRef,
+} from '../../domain/plans/traffic-budgets.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
@@ -15,6 +20,13 @@ import {
   foldedThrough,
   type LoggedFacts,
 } from './cached-reads.ts'
+
+/** A traffic budget that limits a plan, or some of its lines. */
+export type KnownTrafficBudget = Pick<
+  TrafficBudget,
+  'budgetId' | 'scope' | 'lineSet' | 'whitelistEntryId' | 'period' | 'timeZone' | 'limitBytes'
+> &
+  Pick<TrafficBudgetState, 'resetAtMs'>
 
 /** The state of a plan that a gateway needs, from the log. */
 export type KnownPlan = {
@@ -38,6 +50,7 @@ export type KnownPlan = {
   readonly bytesPerSecond: number | null
   /** Whether the hosts that its lines reach are counted per day. */
   readonly countsHosts: boolean
+  readonly budgets: readonly KnownTrafficBudget[]
 }
 
 export type PlanDirectory = {
@@ -78,12 +91,13 @@ type Row = ComparedRow & {
   /** Null: the account of the row does not exist. */
   readonly blocked: boolean | null
   readonly counts_hosts: boolean
+  readonly budgets: readonly (Omit<KnownTrafficBudget, 'resetAtMs'> & { readonly resetAt: string | null })[]
 }
 
 /** The fields of a row that the log has too. */
 type PlanRowFacts = Pick<
   KnownPlan,
-  'accountId' | 'expiresAtMs' | 'generation' | 'rotatedAtMs' | 'totalBytes'
+  'accountId' | 'expiresAtMs' | 'generation' | 'rotatedAtMs' | 'totalBytes' | 'budgets'
 > & {
   readonly blocked: boolean | null
   readonly productId: string
@@ -105,6 +119,21 @@ const rowFactsOf = (row: Row): PlanRowFacts => ({
   shape: row.shape,
   speedUnits: row.speed_units,
   totalBytes: row.total_bytes,
+  budgets: row.budgets.map(({ resetAt, ...budget }) => ({ ...budget, resetAtMs: timeOf(resetAt) })),
+})
+
+const knownBudget = (
+  { budgetId, scope, lineSet, whitelistEntryId, period, timeZone, limitBytes }: TrafficBudget,
+  resetAtMs: number | null,
+): KnownTrafficBudget => ({
+  budgetId,
+  scope,
+  lineSet,
+  whitelistEntryId,
+  period,
+  timeZone,
+  limitBytes,
+  resetAtMs,
 })
 
 const readRows = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<readonly Row[]> => {
@@ -112,7 +141,17 @@ const readRows = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<read
     name: 'gateway-plans',
     text: `select plan.plan_id, plan.account_id, plan.product_id, plan.shape, plan.speed_units, plan.total_bytes,
                   plan.expires_at, plan.generation, plan.rotated_at, account.blocked, ${foldedThrough},
-                  not exists (select from work.plans_without_hosts without where without.plan_id = plan.plan_id) as counts_hosts
+                  not exists (select from work.plans_without_hosts without where without.plan_id = plan.plan_id) as counts_hosts,
+                  array(
+                    select jsonb_build_object(
+                             'budgetId', budget_id, 'scope', scope, 'lineSet', line_set,
+                             'whitelistEntryId', whitelist_entry_id, 'period', period, 'timeZone', time_zone,
+                             'limitBytes', limit_bytes, 'resetAt', reset_at)
+                      from (select * from read.traffic_budgets where plan_id = plan.plan_id
+                            union all
+                            select * from read.traffic_budgets
+                             where account_id = plan.account_id and customer_id = plan.customer_id and plan_id is null) budget
+                     order by budget_id) as budgets
              from read.plans plan
              left join read.accounts account on account.account_id = plan.account_id
             where plan.plan_id = any ($1::text[])`,
@@ -140,6 +179,10 @@ export const createPlanDirectory = (dependencies: {
     const { plan } = state
     if (plan === null) return { facts: null, position }
     const accountId = plan.accountId as AccountId
+    const budgets = await Promise.all(row.budgets.map(({ budgetId }) => stateOf(trafficBudgetRef(budgetId))))
+    const isOfPlan = (budget: TrafficBudget): boolean =>
+      budget.accountId === accountId &&
+      (budget.scope === 'customer' ? budget.customerId === plan.customerId : budget.planId === row.plan_id)
     const account = accountId === row.account_id ? accountOfRow : await stateOf(accountRef(accountId))
     const { productId, shape, speedUnits, totalBytes, usedBytes, expiresAtMs, generation, rotatedAtMs } = plan
     return {
@@ -154,9 +197,12 @@ export const createPlanDirectory = (dependencies: {
         expiresAtMs,
         generation,
         rotatedAtMs,
+        budgets: budgets.flatMap(({ state: { budget, resetAtMs } }) =>
+          budget !== null && isOfPlan(budget) ? [knownBudget(budget, resetAtMs)] : [],
+        ),
         product: catalog.state.products.find(({ id }) => id === productId) ?? null,
       },
-      position: Math.max(position, account.position),
+      position: Math.max(position, account.position, ...budgets.map((budget) => budget.position)),
     }
   }
 

@@ -13,6 +13,7 @@ const recordEveryMs = 60_000
 
 /** The access of an address without credentials. */
 export type Whitelisted = {
+  readonly entryId: string
   readonly planId: PlanId
   /** The targeting of its connections; null: none. */
   readonly targeting: Targeting | null
@@ -86,7 +87,7 @@ export const createWhitelistLookup = (dependencies: {
       logger.error({ entryId, accountId }, 'the log does not allow an entry of a whitelist')
     if (row === null) return null
     recordUse(row.entry_id)
-    return { planId: row.plan_id, targeting: row.targeting }
+    return { entryId: row.entry_id, planId: row.plan_id, targeting: row.targeting }
   }
 
   const lookup = createCachedLookup<string, Whitelisted>({ read, max: maxAddresses, monotonicMs })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { PlanBudget } from '../../../src/gateway/admit/budget.ts'
+import { Budget } from '../../../src/gateway/admit/budget.ts'
 import type { Spending } from '../../../src/gateway/gateway-ports.ts'
 import { chargeBytes } from '../../../src/gateway/relay/tunnel.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { machineMs } from '../../support/machine-time.ts'
 
-const budgetAsSpending = (budget: PlanBudget): Spending => ({
+const budgetAsSpending = (budget: Budget): Spending => ({
   take: (wanted) => budget.take(wanted),
   giveBack: (bytes) => budget.giveBack(bytes),
   more: (wanted, least) => budget.more(wanted, least),
@@ -17,7 +17,7 @@ const budgetAsSpending = (budget: PlanBudget): Spending => ({
 const part = () => {
   let nowMs = 0
   const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond: 10_000 }
-  const budget = new PlanBudget(terms, { monotonicMs: () => nowMs, requestLease: () => undefined })
+  const budget = new Budget(terms, { monotonicMs: () => nowMs, requestLease: () => undefined })
   budget.openTunnel()
   return {
     budget,
@@ -83,7 +83,7 @@ describe('the speed of a plan is shared', () => {
   test('and its tunnels take pieces of a useful size, in turn, and leave time for other work of the process', async () => {
     const bytesPerSecond = 6_000_000
     const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond }
-    const budget = new PlanBudget(terms, {
+    const budget = new Budget(terms, {
       monotonicMs: () => performance.now(),
       requestLease: () => undefined,
     })
@@ -129,7 +129,7 @@ describe('the speed of a plan is shared', () => {
 
 test('a request for more than the rest of a plan is refused as used up, and one for less continues', async () => {
   const terms = { planId: 'pln_small' as PlanId, bytesPerSecond: null }
-  const budget = new PlanBudget(terms, { monotonicMs: () => 0, requestLease: () => undefined })
+  const budget = new Budget(terms, { monotonicMs: () => 0, requestLease: () => undefined })
   budget.applyLease({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
   const header = chargeBytes(budgetAsSpending(budget), 500, 'up')
   budget.applyLease({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)

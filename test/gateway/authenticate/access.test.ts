@@ -249,7 +249,7 @@ describe('who may use the gateway', () => {
   })
 
   test('an address on a whitelist needs no credentials, and given credentials take precedence', async () => {
-    whitelist.set('198.51.100.4', { planId: plan, targeting: null })
+    whitelist.set('198.51.100.4', { entryId: 'wle_1', planId: plan, targeting: null })
     admitted(await attempt(null, { source: '198.51.100.4' })).close({ error: null, host: null })
     const answer = await attempt({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])

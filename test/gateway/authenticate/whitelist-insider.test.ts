@@ -53,7 +53,7 @@ test('a whitelist entry inserted with SQL admits no client and hides no other en
     cause,
   )
   for (const each of ['203.0.113.9', '198.51.100.7', '2a00:1450:4001:800::5'])
-    assert.deepEqual(await find(each), { planId, targeting })
+    assert.partialDeepStrictEqual(await find(each), { planId, targeting })
   assert.deepEqual(errors, [])
 
   // A row of one's own, narrower than a real one; a real one that was moved, and one that leads to another plan.
@@ -66,7 +66,11 @@ test('a whitelist entry inserted with SQL admits no client and hides no other en
     `update vault.whitelist set network = '192.0.2.2/32' where network = '2a00:1450:4001:800::/64'`,
   )
   for (const each of ['192.0.2.1', '192.0.2.2', '198.51.100.7']) assert.equal(await find(each), null)
-  assert.deepEqual(await find('203.0.113.9'), { planId, targeting }, 'by the entry of the customer')
+  assert.partialDeepStrictEqual(
+    await find('203.0.113.9'),
+    { planId, targeting },
+    'by the entry of the customer',
+  )
   assert.equal(errors.length, 4)
 })
 
@@ -82,7 +86,7 @@ test('a removed entry whose row is restored with SQL admits no client, and is lo
 
   // The customer adds the address once more: by its own row, and not by that of before.
   await added(plan, [entry], false, cause)
-  assert.deepEqual(await find(address), { planId, targeting })
+  assert.partialDeepStrictEqual(await find(address), { planId, targeting })
   await putBack()
   assert.equal(await find(address), null)
 })
@@ -94,7 +98,7 @@ test('a changed or moved entry has only its last plan and targeting, whatever ro
   const other = { accountId, planId: 'pln_two' as PlanId }
   const [moved] = await added(other, [{ ...entry, targeting: null }], true, cause)
   assert.equal(moved?.id, id)
-  assert.deepEqual(await find(address), { planId: 'pln_two', targeting: null })
+  assert.partialDeepStrictEqual(await find(address), { planId: 'pln_two', targeting: null })
   assert.deepEqual(errors, [])
   await putBack()
   assert.equal(await find(address), null)
