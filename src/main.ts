@@ -217,7 +217,7 @@ const run = async (): Promise<void> => {
       logger.error({ err: error }, 'the shutdown failed')
       process.exitCode = 1
     }
-    log.flush()
+    await log.flush()
     process.exit()
   }
   let stoppingSinceMs: number | null = null
@@ -230,19 +230,16 @@ const run = async (): Promise<void> => {
     stoppingSinceMs = performance.now()
     logger.info({ why }, 'stopping')
     tell('Farebox stops.')
+    for (const one of [...supervised, auditor]) one?.endRestarts()
     endWithin(config.shutdownTimeoutMs, () => {
       logger.error('the shutdown took too long: the process ends without waiting any longer')
       for (const one of [...supervised, auditor]) one?.kill()
-      log.flush()
-      process.exit(1)
+      void log.flush().then(() => process.exit(1))
     })
     void close()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
-  process.on('SIGHUP', () => {
-    if (process.stderr.isTTY) log.giveUp()
-    stop('SIGHUP: the terminal was closed')
-  })
+  process.on('SIGHUP', () => stop('SIGHUP: the terminal was closed'))
   onNpmExit(process.env, () => stop('npm, which started this process, is gone'))
 
   const farebox = await starting

@@ -46,8 +46,7 @@ export const runWorker = async (
       isStopping = true
       endWithin(config.shutdownTimeoutMs, () => {
         logger.error(`${name} did not end in time: it ends without waiting any longer`)
-        log.flush()
-        process.exit(1)
+        void log.flush().then(() => process.exit(1))
       })
       try {
         const worker = await opening
@@ -56,7 +55,7 @@ export const runWorker = async (
         logger.error({ err: error }, `${name} did not end cleanly`)
         process.exitCode = 1
       }
-      log.flush()
+      await log.flush()
       process.exit()
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop())

@@ -15,6 +15,11 @@ export type Supervised = {
   readonly ready: Promise<void>
   /** A worker is not ready yet, or ends repeatedly. Null: no problem. */
   problem(): string | null
+  /**
+   * From now on, a worker that ends is not restarted. A service that stops calls it first: a terminal or a service
+   * manager sends its signal to the workers, too.
+   */
+  endRestarts(): void
   /** Stops the workers after their running work. */
   close(): Promise<void>
   /** Kills the workers at once. */
@@ -108,15 +113,16 @@ export const supervise = (parts: {
   ).then(() => undefined)
   ready.catch(() => undefined) // the caller that awaits it handles the rejection
 
-  const stopRestarts = (): void => {
+  const endRestarts = (): void => {
     isClosing = true
     for (const timer of timers) clearTimeout(timer)
   }
 
   return {
     ready,
+    endRestarts,
     kill: () => {
-      stopRestarts()
+      endRestarts()
       for (const child of workers) child.kill('SIGKILL')
     },
     problem: () => {
@@ -128,7 +134,7 @@ export const supervise = (parts: {
       return null
     },
     close: async () => {
-      stopRestarts()
+      endRestarts()
       await Promise.all(
         [...workers].map(async (child) => {
           const exited = once(child, 'exit')

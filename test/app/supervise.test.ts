@@ -46,3 +46,28 @@ test('a worker that ends repeatedly is a problem, whether or not it ran before; 
   assert.equal(failing.problem(), 'failing has not begun yet')
   assert.equal(begun, false)
 })
+
+test('a worker that ends by itself while the service stops is neither restarted nor reported', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
+  atEnd(t, () => rmSync(folder, { recursive: true }))
+  const entry = join(folder, 'worker.mjs')
+  writeFileSync(entry, `${say} process.once('disconnect', () => process.exit()); setInterval(() => {}, 1000)`)
+  const lines: Record<string, unknown>[] = []
+  const logger = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const parts = { entry, count: 1, env: process.env, flags: [], name: 'the worker', graceMs: 1_000, logger }
+  const pids = () => lines.flatMap(({ pid }) => (typeof pid === 'number' ? [pid] : []))
+  const supervised = supervise(parts)
+  atEnd(t, () => supervised.close())
+  await supervised.ready
+  process.kill(pids()[0]!, 'SIGINT')
+  await until(() => pids().length === 2, { what: 'the restart' })
+  assert.deepEqual(
+    lines.filter(({ signal }) => signal !== undefined).map(({ msg, signal }) => [msg, signal]),
+    [['the worker ended and is started again', 'SIGINT']],
+  )
+  supervised.endRestarts()
+  const count = lines.length
+  process.kill(pids()[1]!, 'SIGINT')
+  await supervised.close()
+  assert.equal(lines.length, count)
+})

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import pino from 'pino'
@@ -8,16 +9,17 @@ import { StartRefused } from '../postgres/errors.ts'
 /** Bytes that may wait for a disk or a terminal that accepts no output. Further lines are dropped. */
 const maxWaiting = 8 * 1024 * 1024
 
+/** The longest wait for the last lines of a process, milliseconds. */
+const flushMs = 1_000
+
 /**
  * Writes the log to standard error. A closed terminal or a full disk loses lines and does not end the process. By
- * default, pino ends the process with the error of a write, and its flush waits without end for such an output.
+ * default, pino ends the process with the error of a write, and its flush repeats a failing write without end.
  */
 export const standardErrorLog = (): {
   readonly destination: pino.DestinationStream
-  /** Writes the waiting lines, unless the last write failed. */
-  flush(): void
-  /** Turns flushing off: the reader of the log is gone. */
-  giveUp(): void
+  /** Resolves when the waiting lines are written, or are lost because the output does not accept them. */
+  flush(): Promise<void>
 } => {
   const destination = pino.destination({ dest: 2, sync: false, maxLength: maxWaiting })
   let takesLines = true
@@ -27,16 +29,20 @@ export const standardErrorLog = (): {
   destination.on('write', () => {
     takesLines = true
   })
-  const flush = destination.flushSync.bind(destination)
-  // pino also calls it when the process ends.
+  const flushSync = destination.flushSync.bind(destination)
+  // pino calls it when the process ends.
   destination.flushSync = () => {
-    if (takesLines) flush()
+    if (takesLines) flushSync()
   }
   return {
     destination,
-    flush: () => destination.flushSync(),
-    giveUp: () => {
-      takesLines = false
+    flush: async () => {
+      if (!takesLines) return
+      const written = once(destination, 'drain', { signal: AbortSignal.timeout(flushMs) })
+      destination.write('') // begins a write if none runs: each ends with the event or an error
+      await written.catch(() => {
+        takesLines = false
+      })
     },
   }
 }

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
 import { createLogger, prettyLine } from '../../../src/platform/http/logging.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { until } from '../../support/until.ts'
 import { sampleServer } from './sample.ts'
+
+const logging = join(import.meta.dirname, '../../../src/platform/http/logging.ts')
 
 const recorded = () => {
   const lines: string[] = []
@@ -179,5 +185,38 @@ describe('A continuing problem', () => {
       logger.info('stopping')
     }
     assert.equal(logged().length, 6)
+  })
+
+  test('does not keep a process from ending after the reader of the log has ended', async (t) => {
+    const program = `
+      const { createLogger, standardErrorLog } = await import(${JSON.stringify(logging)})
+      const log = standardErrorLog()
+      const logger = createLogger('info', log.destination)
+      logger.info('ready')
+      process.stdin.once('data', async () => {
+        logger.info('the last line')
+        await log.flush()
+        process.exit(7)
+      })`
+    const run = () => {
+      const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'pipe' })
+      atEnd(t, () => child.kill('SIGKILL'))
+      return { child, ended: once(child, 'close') }
+    }
+    const closed = run()
+    await once(closed.child.stderr, 'data')
+    closed.child.stderr.destroy()
+    closed.child.stdin.write('end')
+    assert.deepEqual(await closed.ended, [7, null])
+
+    const open = run()
+    let text = ''
+    open.child.stderr.on('data', (chunk) => {
+      text += chunk
+    })
+    await until(() => text.includes('ready'))
+    open.child.stdin.write('end')
+    assert.deepEqual(await open.ended, [7, null])
+    assert.match(text, /the last line/)
   })
 })
