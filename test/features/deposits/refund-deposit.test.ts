@@ -127,7 +127,7 @@ test('an operator refunds a card payment to the payer', async (t) => {
       asCustomer('alice', 'alice-1'),
     )
     await app.act(deposit.deposit_id, 'pay', 2_500)
-    await until(async () => (await app.customerCredit(reseller.accountId, 'alice')) === 2_500)
+    await app.untilDeposit(reseller.key, deposit.deposit_id, { status: 'paid' })
     assert.equal((await refund(deposit.deposit_id, '--reason', 'no')).json.code, 'gateway_of_reseller')
   })
 

@@ -194,6 +194,7 @@ describe('A continuing problem', () => {
       const logger = createLogger('info', log.destination)
       logger.info('ready')
       process.stdin.once('data', async () => {
+        logger.info('a line')
         logger.info('the last line')
         await log.flush()
         process.exit(7)
