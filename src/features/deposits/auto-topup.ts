@@ -193,16 +193,20 @@ const dayMs = 24 * 3_600_000
 
 /** The payment of a top-up at the provider. It is found, or made once by its idempotency key. */
 const payOf = async (
-  { clock, hooks }: WorkDependencies,
+  { runner, clock, hooks }: WorkDependencies,
   cards: NonNullable<LiveGateway['gateway']['cards']>,
+  account: AccountId,
   { topupId, depositId, amountCents, method, requestedAtMs }: OpenTopup,
-  isCurrent: boolean,
+  cause: Cause,
 ) => {
   const payment = { topupId, depositId, amountCents, method }
   const found = await cards.find(payment)
   if (found !== null) return found
   if (clock() - requestedAtMs > payableMs) return { failed: 'no_answer' } as const
-  // The customer removed the card after the request. The provider then refuses it, unless it was charged before.
+  // The customer may have removed the card after the request. This is read last, because the search may have taken
+  // long. The provider then refuses the card, unless it was charged before.
+  const current = await readTopup(runner, account, cause)
+  const isCurrent = current.method?.methodReference === method.methodReference
   if (!isCurrent) await cards.remove(method)
   const made = await cards.pay(payment)
   hooks.at('topup-charged')
@@ -220,7 +224,7 @@ export const completeTopup = async (
 ): Promise<'none' | 'paid' | 'failed' | 'open'> => {
   const { runner, gateways, deposits, logger } = dependencies
   const cause = newCause()
-  const { open, method } = await readTopup(runner, account, cause)
+  const { open } = await readTopup(runner, account, cause)
   if (open === null) return 'none'
   const { topupId, depositId } = open
   const streams = { topup: topupRef(account), ...depositRef(depositId) }
@@ -248,8 +252,7 @@ export const completeTopup = async (
     ...cause,
     account,
   })
-  const isCurrent = method?.methodReference === open.method.methodReference
-  const result = await payOf(dependencies, live.gateway.cards, open, isCurrent)
+  const result = await payOf(dependencies, live.gateway.cards, account, open, cause)
   if (result.failed !== undefined) return fail(dependencies, account, topupId, result.failed, streams, cause)
   const startedMs = Date.parse(result.startedAt)
   await runner.run({

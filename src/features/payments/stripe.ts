@@ -397,7 +397,8 @@ export const createStripeGateway = (
             confirm: true,
             metadata: { deposit_id: depositId, topup_id: topupId },
           },
-          { idempotencyKey: topupId },
+          // The caller repeats it, after it has checked that the card is still saved.
+          { idempotencyKey: topupId, maxNetworkRetries: 0 },
         )
         return resultOf(intent)
       } catch (error) {

@@ -315,6 +315,37 @@ test('automatic top-up over HTTP', async (t) => {
     assert.equal(await app.balance(key), 100)
   })
 
+  await t.test('a card that is removed during a long search of its payment is not charged', async () => {
+    const customer = await app.customer({ cents: 100 })
+    await saveCard(app, customer, 'good')
+    await untilCard(app, customer, '4242')
+    await app.switches({ down: true })
+    await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 })
+    await untilType(app, customer, 'TopupRequested')
+    const calls: string[] = []
+    const cards = {
+      find: async () => {
+        await done(client.call('DELETE', path, { key: customer.key }))
+        return null
+      },
+      remove: async () => void calls.push('remove'),
+      pay: async () => {
+        calls.push('pay')
+        return { failed: 'card_removed' } as const
+      },
+    }
+    const runs = {
+      ...app.core,
+      gateways: gatewaysOf(cards),
+      deposits: { read: async () => null },
+      hooks: { at: () => undefined },
+    } as never
+    assert.equal(await completeTopup(runs, customer.accountId), 'failed')
+    assert.deepEqual(calls, ['remove', 'pay'])
+    await app.switches({ down: false })
+    assert.equal((await read(app, customer)).failure.reason, 'card_removed')
+  })
+
   await t.test('invalid settings are refused', async () => {
     const { key } = await app.customer({ cents: 100 })
     const valid = { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 }
@@ -399,14 +430,17 @@ test('automatic top-up over HTTP', async (t) => {
   })
 })
 
-/** A gateway of the service that saves cards, for requests, which do not call it. */
-const fakeGateways = {
+/** A gateway of the service that saves cards. */
+const gatewaysOf = (cards: object) => ({
   byId: async (gatewayId: string) =>
     ({
       gatewayId,
       owner: null,
       provider: 'stripe',
       merchantName: 'Farebox',
-      gateway: { cards: {} },
+      gateway: { cards },
     }) as unknown as LiveGateway,
-}
+})
+
+/** For requests, which do not call it. */
+const fakeGateways = gatewaysOf({})
