@@ -16,6 +16,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/features/orders/prefix-log': 'test/features/orders/prefix-races',
   'test/crash/orders': 'test/features/orders/prefix-races, test/races/two-processes',
   'test/crash/scrapes': 'test/features/scrapers/service',
+  'test/crash/topups': 'test/features/deposits/auto-topup',
   'test/crash/customers': 'test/features/orders/customers, test/races/paid-orders',
   'test/features/deposits/outages': 'test/features/deposits/wallet, test/features/deposits/poll',
   'test/features/deposits/long-outages': 'test/features/deposits/poll',
