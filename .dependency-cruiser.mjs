@@ -61,6 +61,7 @@ const features = [
   'subscriptions',
   'exits',
   'lines',
+  'traffic-budgets',
   'scrapers',
   'notices',
   'webhooks',

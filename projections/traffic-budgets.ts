@@ -1,19 +1,22 @@
-import type { TrafficBudgetEvent } from '../src/domain/plans/traffic-budgets.ts'
+import type { BudgetPeriod, BudgetScope, TrafficBudgetEvent } from '../src/domain/plans/traffic-budgets.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import { column, nullable, readModel, readTable } from '../src/platform/projections/read-model.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
+import type { ListScope } from '../src/kernel/scopes.ts'
+import { countedPage, type Db, inScope } from '../src/platform/postgres/kysely.ts'
+import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** Traffic budgets that were not removed. Gateways find the budgets of a plan here and read their terms from the log. */
 const budgetsTable = readTable({
   name: 'traffic_budgets',
   columns: {
     budgetId: column.text(),
-    accountId: column.text(),
-    scope: column.text(),
+    accountId: column.text<AccountId>(),
+    scope: column.text<BudgetScope>(),
     planId: nullable(column.text()),
     lineSet: nullable(column.text()),
     whitelistEntryId: nullable(column.text()),
     customerId: nullable(column.text()),
-    period: column.text(),
+    period: column.text<BudgetPeriod>(),
     timeZone: column.text(),
     limitBytes: column.bigint(),
     /** Earlier traffic does not count. */
@@ -23,6 +26,8 @@ const budgetsTable = readTable({
   key: ['budgetId'],
   indexes: ['plan_id', 'account_id, customer_id'],
 })
+
+export type TrafficBudgetRow = RowOf<typeof budgetsTable>
 
 /** The last reset of each budget that has one. A removed budget that is set again counts from there. */
 const resetsTable = readTable({
@@ -57,7 +62,7 @@ const budgetEvents: ReadonlySet<string> = new Set<TrafficBudgetEvent['type']>([
 const isOfBudget = (event: RecordedEvent): event is RecordedEvent<TrafficBudgetEvent> =>
   budgetEvents.has(event.type)
 
-/** Read by `src/features/plans/traffic-budgets.ts` and by the gateways. */
+/** Read by `src/features/traffic-budgets/` and by the gateways. */
 export const trafficBudgets = readModel({
   name: 'traffic-budgets',
   version: 1,
@@ -99,3 +104,30 @@ export const trafficBudgets = readModel({
     }
   },
 })
+
+const budgetsOf = (db: Db, scope: ListScope) =>
+  db.selectFrom('read.traffic_budgets as budget').where(inScope('budget', scope))
+
+/** A traffic budget within the scope. Undefined if it does not exist or is outside of the scope. */
+export const findTrafficBudget = (
+  db: Db,
+  scope: ListScope,
+  budgetId: string,
+): Promise<TrafficBudgetRow | undefined> =>
+  budgetsOf(db, scope).where('budget.budgetId', '=', budgetId).selectAll('budget').executeTakeFirst()
+
+/** A page of the traffic budgets within the scope, newest first, and their total. */
+export const listTrafficBudgets = async (
+  db: Db,
+  scope: ListScope,
+  filter: { readonly limit: number; readonly offset: number; readonly planId: string | undefined },
+): Promise<{ readonly budgets: readonly TrafficBudgetRow[]; readonly total: number }> => {
+  let matching = budgetsOf(db, scope)
+  if (filter.planId !== undefined) matching = matching.where('budget.planId', '=', filter.planId)
+  const { rows, total } = await countedPage(
+    matching.selectAll('budget').orderBy('budget.createdAt', 'desc').orderBy('budget.budgetId', 'desc'),
+    matching.select((eb) => eb.fn.countAll<number>().as('total')),
+    filter,
+  )
+  return { budgets: rows, total }
+}

@@ -1,4 +1,5 @@
-export { minPrefixLength } from './whitelist.ts'
+export { createLineSets, type LineSets } from './line-sets.ts'
+export { isEntryOfPlan, minPrefixLength } from './whitelist.ts'
 export {
   adoptWhitelists,
   createIsAllowed,

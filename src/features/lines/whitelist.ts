@@ -134,6 +134,15 @@ const readSlots = async (
   }
 }
 
+/** Whether a plan has this entry on its whitelist. */
+export const isEntryOfPlan = async (pool: pg.Pool, planId: PlanId, entryId: string): Promise<boolean> => {
+  const { rowCount } = await pool.query(
+    'select from vault.whitelist where entry_id = $1::text and plan_id = $2::text',
+    [entryId, planId],
+  )
+  return rowCount === 1
+}
+
 /**
  * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *

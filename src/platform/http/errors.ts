@@ -422,6 +422,12 @@ const errorTable = {
     meaning: "The whitelists of the account's plans have 150 addresses in total. Nothing was added.",
     remedy: 'Remove an address first.',
   }),
+  traffic_budget_limit_reached: entry({
+    status: 409,
+    retry: 'after-change',
+    meaning: 'The plan has 100 traffic budgets. Nothing was added.',
+    remedy: 'Remove a traffic budget of the plan first.',
+  }),
   address_taken: entry({
     status: 409,
     retry: 'after-change',
