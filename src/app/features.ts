@@ -21,6 +21,7 @@ import { open as openScrapers } from '../features/scrapers/feature.ts'
 import { open as openSignIn } from '../features/sign-in/feature.ts'
 import { open as openStock } from '../features/stock/feature.ts'
 import { open as openSubscriptions } from '../features/subscriptions/feature.ts'
+import { open as openTrafficBudgets } from '../features/traffic-budgets/feature.ts'
 import { open as openWallet } from '../features/wallet/feature.ts'
 import { open as openWebhooks } from '../features/webhooks/feature.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
@@ -127,6 +128,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     catalog,
     exits,
   })
+  const trafficBudgets = openTrafficBudgets(core, accounts)
   const freeTools = openFreeTools(core, {
     ...freeList,
     rates: limited ? config.freeTools : null,
@@ -173,6 +175,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     subscriptions,
     exits,
     lines,
+    trafficBudgets,
     scrapers,
     notices,
     webhooks,

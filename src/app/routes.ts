@@ -20,6 +20,7 @@ export const apiRoutes = (features: Features): readonly Route[] =>
     features.orders,
     features.plans,
     features.lines,
+    features.trafficBudgets,
     features.exits,
     features.proxies,
     features.webhooks,
