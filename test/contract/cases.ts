@@ -20,6 +20,7 @@ const deposits = '/api/v1/deposits'
 const webhooks = '/api/v1/webhooks'
 const subscriptions = '/api/v1/subscriptions'
 const resellers = '/api/v1/reseller'
+const budgets = '/api/v1/traffic-budgets'
 const demoFile = new URL('../../src/app/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
@@ -138,6 +139,15 @@ const prepare = async (app: TestApp) => {
     await whitelisted(poor.key, poorPlan, ...Array.from({ length: 10 }, (_, at) => `9.9.${10 + n}.${at + 1}`))
   await untilExits(client, buyer.key)
 
+  const budget = async (key: string, json: Body) =>
+    (await done(client.call('PUT', budgets, { key, json: { limitBytes: 5_000_000_000, ...json } }))).body
+      .id as string
+  const budgetId = await budget(buyer.key, { planId: bought.plan.planId, period: 'month' })
+  const spareBudgetId = await budget(buyer.key, { planId: bought.plan.planId, period: 'week' })
+  const poorList = `/api/v1/plans/${poorPlan.planId}/whitelist?limit=100`
+  for (const { id: whitelistEntryId } of (await done(client.get(poorList, { key: poor.key }))).body.whitelist)
+    await budget(poor.key, { planId: poorPlan.planId, whitelistEntryId, period: 'day' })
+
   const otherReseller = await app.customer({ cents: 0, reseller: true })
   await app.run('reseller', 'set', '--account', demo.reseller.accountId, '--price-limits', '0.50-5')
   await limitAlone(app.core.log, 90_000_000_000)
@@ -163,6 +173,8 @@ const prepare = async (app: TestApp) => {
     revokedKey,
     otherReseller,
     entryId,
+    budgetId,
+    spareBudgetId,
     cappedKey,
     webhook,
     subscriptionId: subscription.body.subscriptionId as string,
@@ -213,10 +225,13 @@ const commonCases = (app: TestApp, prepared: Prepared, good: Readonly<Record<str
       (request, operation) => ({
         ...request,
         path: request.path.replace(
-          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub|scb)_[^/?]+|reddit)/,
+          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub|scb|tbg)_[^/?]+|reddit)/,
           operation === 'scrape' ? 'red%00dit' : 'nothing',
         ),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
+        ...(operation === 'setTrafficBudget' && {
+          json: { ...(request.json as Body), planId: 'pln_nothing' },
+        }),
       }),
     ],
     [
@@ -565,6 +580,7 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
     ...replacementCases(app, prepared),
     ...lineCases(app, prepared),
+    ...budgetCases(app, prepared),
     ...webhookCases(app, prepared),
     ...subscriptionCases(app, prepared),
   ]
@@ -585,6 +601,36 @@ const replacementCases = ({ client, demo }: TestApp, { bought }: Prepared): Case
     replace('409 idempotency_conflict', 'the key of another reason', replaced, 'not_working', {
       'Idempotency-Key': 'another-address',
     }),
+  ]
+}
+
+/** Those of traffic budgets. */
+const budgetCases = ({ client, demo }: TestApp, prepared: Prepared): Case[] => {
+  const { bought, poor, poorPlan, spareBudgetId } = prepared
+  const { key } = demo.buyer
+  const set = (answer: string, how: string, json: Body, sentKey = key): Case => ({
+    operation: 'setTrafficBudget',
+    answer,
+    how,
+    send: () =>
+      client.call('PUT', budgets, {
+        key: sentKey,
+        json: { period: 'day', limitBytes: 5_000_000_000, ...json },
+      }),
+  })
+  const { planId } = bought.plan
+  return [
+    set('201', 'another period', { planId }),
+    set('400 invalid_body', 'without a plan and a customer', {}),
+    set('400 invalid_body', 'a time zone that is none', { planId, timeZone: 'Mars/Olympus' }),
+    set('404 not_found', 'a line set that is none', { planId, lineSet: 'nothing0' }),
+    set('409 traffic_budget_limit_reached', 'a full plan', { planId: poorPlan.planId }, poor.key),
+    {
+      operation: 'removeTrafficBudget',
+      answer: '204',
+      how: 'one that is there',
+      send: () => client.call('DELETE', `${budgets}/${spareBudgetId}`, { key }),
+    },
   ]
 }
 
@@ -884,6 +930,7 @@ export const orderlyCases = async (
     planId: held.planId,
     proxyId: isp.proxyIds[1],
     entryId: prepared.entryId,
+    budgetId: prepared.budgetId,
     depositId: prepared.depositId,
     webhookId: prepared.webhook.id,
     subscriptionId: prepared.subscriptionId,

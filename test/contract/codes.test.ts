@@ -42,6 +42,8 @@ const decidedAlone = [
   'listVerifications',
   'createSubscription',
   'cancelSubscription',
+  'resetTrafficBudget',
+  'removeTrafficBudget',
   'scrape',
   'scrapeBatch',
 ]
@@ -64,6 +66,7 @@ const holdings = {
   planId: 'pln_none',
   proxyId: 'prx_none',
   entryId: 'wle_none',
+  budgetId: 'tbg_none',
   depositId: 'dep_none',
   webhookId: 'whs_none',
   subscriptionId: 'sub_none',

@@ -29,9 +29,11 @@ const unaffected = new Set([
 
 /** By their path alone: what has no customer's id in it and yet names one thing. */
 const namesOneThing = ({ method, path }: Request) =>
-  /_[0-9a-f]{32}|_none/.test(path) || (method === 'POST' && path.endsWith('/extend'))
+  /_[0-9a-f]{32}|_none/.test(path) ||
+  (method === 'POST' && path.endsWith('/extend')) ||
+  (method === 'PUT' && path.endsWith('/traffic-budgets'))
 
-const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv|wle)_[0-9a-z]{8,}/g
+const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv|wle|tbg)_[0-9a-z]{8,}/g
 
 /** One for whom the reseller bought, or the reseller itself: `ref` null. */
 type Party = {
@@ -114,6 +116,10 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
     const network = `9.10.0.${++networks}`
     const listed = await made(`plans/${plan.planId}/whitelist`, { entries: [{ cidr: network, label }] })
     const [entry] = listed.whitelist
+    const budget = await done(
+      send('PUT', 'traffic-budgets', { planId: plan.planId, period: 'month', limitBytes: 5_000_000_000 }),
+    )
+    hear(budget)
     secrets.add(network)
     for (const path of [
       'orders',
@@ -132,6 +138,7 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
         planId: plan.planId,
         proxyId: rented.proxyIds[1],
         entryId: entry.id,
+        budgetId: budget.body.id,
         depositId: deposit.deposit_id,
         webhookId,
         subscriptionId: subscribed.body.subscriptionId,
@@ -148,11 +155,11 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
   const alice = await open('alice-17-of-acme')
   const bob = await open('bob-4-of-acme')
   const { secrets: _, ...own } = await open(null)
-  const { orderId, planId, proxyId, depositId, subscriptionId } = own.holdings
+  const { orderId, planId, proxyId, depositId, subscriptionId, budgetId } = own.holdings
   return {
     alice,
     bob,
-    own: { ...own, secrets: new Set([orderId, planId, proxyId, depositId, subscriptionId]) },
+    own: { ...own, secrets: new Set([orderId, planId, proxyId, depositId, subscriptionId, budgetId]) },
   }
 }
 
@@ -164,6 +171,7 @@ const absent = (held: Holdings): Holdings => {
     orderId: none(held.orderId),
     planId: none(held.planId),
     entryId: none(held.entryId),
+    budgetId: none(held.budgetId),
     proxyId: none(held.proxyId),
     depositId: none(held.depositId),
     webhookId: none(held.webhookId),
@@ -205,6 +213,14 @@ test('a request for one customer never shows or changes data of another customer
     return body.whitelist[0].id
   }
 
+  /** A budget of Bob's, to be removed once. */
+  const aBudget = async (): Promise<string> => {
+    const whitelistEntryId = await anEntry()
+    const { planId } = bob.holdings
+    const json = { planId, whitelistEntryId, period: 'day', limitBytes: 5_000_000_000 }
+    return (await done(client.call('PUT', '/api/v1/traffic-budgets', { key, json }))).body.id
+  }
+
   const ask = (request: Request, named: Named | null): Promise<Called> => {
     const { method, path, ...options } = request
     const ref = bob.ref!
@@ -235,8 +251,11 @@ test('a request for one customer never shows or changes data of another customer
   /** Calls one operation as Bob, on his data or not, and checks the answer. */
   const tried = async (operation: string, whose: Whose, named: Named): Promise<Called | null> => {
     const holder = { own: bob, "another's": alice, "the account's": own }[whose]
-    const removed = operation === 'removeFromWhitelist' && holder === bob
-    const held = removed ? { ...bob.holdings, entryId: await anEntry() } : holder.holdings
+    const held = {
+      ...holder.holdings,
+      ...(holder === bob && operation === 'removeFromWhitelist' && { entryId: await anEntry() }),
+      ...(holder === bob && operation === 'removeTrafficBudget' && { budgetId: await aBudget() }),
+    }
     const request = goodRequests(held)[operation]!
     // Opened by a token, which names no customer, or by a key of another scope.
     if (/^\/finance\//.test(request.path) || ofScrapers.has(operation)) return null
@@ -281,6 +300,7 @@ test('a request for one customer never shows or changes data of another customer
       'reseller/customers',
       'reseller/margins?group_by=customer',
       'reseller/statement',
+      'traffic-budgets',
       `plans/${alice.holdings.planId}/whitelist`,
       `plans/${alice.holdings.planId}/usage?from=2026-01-01&to=2026-01-02`,
     ].map((path) => done(client.get(`/api/v1/${path}`, { key, headers })))
@@ -288,6 +308,7 @@ test('a request for one customer never shows or changes data of another customer
       'subscriptions',
       'webhooks',
       ...[own.holdings.planId].flatMap((id) => [`plans/${id}`, `plans/${id}/whitelist`]),
+      `traffic-budgets/${own.holdings.budgetId}`,
       ...[own.holdings.orderId].map((id) => `orders/${id}`),
       ...[own.holdings.depositId].map((id) => `deposits/${id}`),
       `proxies?order_id=${own.holdings.orderId}`,
@@ -310,6 +331,7 @@ test('a request for one customer never shows or changes data of another customer
       ['plans', 'plans', 'customer'],
       ['proxies', 'proxies', 'customer'],
       ['deposits', 'deposits', 'customer'],
+      ['traffic-budgets', 'trafficBudgets', 'customer'],
       ['reseller/customers', 'customers', 'customer'],
       ['reseller/statement', 'lines', 'customer'],
       ['reseller/margins?group_by=customer', 'margins', 'customer'],
@@ -347,6 +369,7 @@ test('a request for one customer never shows or changes data of another customer
       `reseller/statement?after=${line}`,
       `reseller/customers?customer=${alice.ref}`,
       `plans/${planId}`,
+      `traffic-budgets?plan_id=${planId}`,
     ])
       for (const named of ['header', 'query'] as const) {
         const request = { method: 'GET', path: `/api/v1/${path}` }

@@ -32,6 +32,7 @@ const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean 
   (operationId === 'createWebhook' && body?.code === 'webhook_limit_reached') ||
   (operationId === 'replaceProxy' && body?.code === 'replacement_limit_reached') ||
   (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
+  (operationId === 'removeTrafficBudget' && body?.error === 'no traffic budget has this id') ||
   (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 
 /** Keys without the needed right, and no key. */

@@ -264,6 +264,18 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           fc.string({ maxLength: 20 }),
         )
         .map(([id, cidr, label]) => ({ ...none, id, body: { entries: [{ cidr, label }], move: true } }))
+    case 'setTrafficBudget':
+      return fc
+        .record(
+          {
+            planId: fc.constantFrom(...live.planIds),
+            period: fc.constantFrom('day', 'week', 'month'),
+            timeZone: fc.constantFrom('UTC', 'america/new_york', 'Asia/Kolkata'),
+            limitBytes: fc.integer({ min: 1_000_000, max: 1_000_000_000_000_000 }),
+          },
+          { requiredKeys: ['planId', 'period', 'limitBytes'] },
+        )
+        .map((body) => ({ ...none, body }))
     case 'extendProxies':
       return fc
         .tuple(fc.constantFrom(...live.rentals), fc.boolean())

@@ -48,6 +48,9 @@ export type Live = {
   readonly networks: readonly string[]
   /** A plan and an entry of its whitelist that is there to be removed, with a `|` between. */
   readonly entryIds: readonly string[]
+  readonly budgetIds: readonly string[]
+  /** Those that are there to be removed. */
+  readonly spareBudgetIds: readonly string[]
   /** Of a reseller. */
   readonly customerIds: readonly string[]
   /** Of the account that scrapes. */
@@ -142,6 +145,12 @@ export const liveOf = async (
     client.post(`/api/v1/plans/${listed}/whitelist`, { entries: spare }, { key }),
   )
   const entries: readonly { id: string }[] = added.whitelist
+  const budget = async (planId: string, period: string): Promise<string> => {
+    const json = { planId, period, limitBytes: 5_000_000_000 }
+    return (await done(client.call('PUT', '/api/v1/traffic-budgets', { key, json }))).body.id
+  }
+  const spareBudgetIds = await Promise.all(['day', 'week', 'month'].map((period) => budget(listed, period)))
+  const budgetIds = await Promise.all(plans.slice(1, 4).map(({ planId }) => budget(planId, 'day')))
   const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
   return {
     offers,
@@ -159,6 +168,8 @@ export const liveOf = async (
     deliveryIds,
     networks,
     entryIds: entries.map(({ id }) => `${listed}|${id}`),
+    budgetIds,
+    spareBudgetIds,
     customerIds: customers.map(({ customerId }) => customerId),
     batchIds,
   }
@@ -167,6 +178,9 @@ export const liveOf = async (
 /** Live values by the names of the document's fields. */
 export const poolsOf = (live: Live): Pools => ({
   product_id: live.productIds,
+  planId: live.planIds,
+  timeZone: ['UTC', 'Europe/Berlin', 'Asia/Kolkata'],
+  limitBytes: [1_000_000, 5_000_000_000],
   product: live.productIds,
   order_id: live.orderIds,
   proxy_ids: live.proxyIds.map((id) => [id]),
@@ -218,6 +232,7 @@ export const idsOf = (
   if (path.includes('{entryId}')) return live.entryIds
   if (path.endsWith('/check')) return live.checkedIds
   if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
+  if (path.includes('/traffic-budgets/')) return method === 'DELETE' ? live.spareBudgetIds : live.budgetIds
   if (path.includes('/subscriptions/')) return live.subscriptionIds
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds

@@ -10,6 +10,8 @@ export type Holdings = {
   readonly proxyId: string
   /** On the whitelist of the plan. */
   readonly entryId: string
+  /** A traffic budget of the plan. */
+  readonly budgetId: string
   readonly depositId: string
   readonly webhookId: string
   readonly subscriptionId: string
@@ -143,6 +145,15 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     method: 'DELETE',
     path: `${v1}/plans/${held.planId}/whitelist/${held.entryId}`,
   },
+  setTrafficBudget: {
+    method: 'PUT',
+    path: `${v1}/traffic-budgets`,
+    json: { planId: held.planId, period: 'month', timeZone: 'Europe/Berlin', limitBytes: 5_000_000_000 },
+  },
+  listTrafficBudgets: { method: 'GET', path: `${v1}/traffic-budgets` },
+  getTrafficBudget: { method: 'GET', path: `${v1}/traffic-budgets/${held.budgetId}` },
+  resetTrafficBudget: { method: 'POST', path: `${v1}/traffic-budgets/${held.budgetId}/reset` },
+  removeTrafficBudget: { method: 'DELETE', path: `${v1}/traffic-budgets/${held.budgetId}` },
   listGeoCountries: { method: 'GET', path: `${v1}/geo/countries` },
   listGeoStates: { method: 'GET', path: `${v1}/geo/states?country=us` },
   listGeoCities: { method: 'GET', path: `${v1}/geo/cities?country=us` },
