@@ -22,6 +22,7 @@ import { messageWorker } from '../features/resellers/feature.ts'
 import { batchWorker, scraperHealth, scrapeSweeper } from '../features/scrapers/feature.ts'
 import { rentalExpiry } from '../features/stock/feature.ts'
 import { renewalWorker } from '../features/subscriptions/feature.ts'
+import { budgetSweep } from '../features/traffic-budgets/feature.ts'
 import { lowBalanceMailWorker, openMovements } from '../features/wallet/feature.ts'
 import {
   webhookDelivery,
@@ -57,6 +58,7 @@ export const serverWorkers: readonly Worker[] = [
   rentalExpiry,
   trafficSweep,
   recordRetention,
+  budgetSweep,
   whitelistRemoval,
   renewalWorker,
   scrapeSweeper,

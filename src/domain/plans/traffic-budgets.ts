@@ -19,8 +19,14 @@ const owner = {
   budgetId: id('tbg', 'the budget'),
   accountId: id<AccountId>('acc', 'the account that the plans belong to'),
 }
-const customerId = orNull(anyId<CustomerId>("the reseller's customer; null: the account itself"))
-const planId = orNull(id<PlanId>('pln', 'the plan; null: all plans of the customer'))
+const target = {
+  scope: oneOf(budgetScopes, 'what it limits'),
+  planId: orNull(id<PlanId>('pln', 'the plan; null: all plans of the customer')),
+  lineSet: orNull(text('the id of the set in the usernames of its lines; null: no set')),
+  whitelistEntryId: orNull(anyId('the entry of the whitelist; null: none')),
+  customerId: orNull(anyId<CustomerId>("the reseller's customer; null: the account itself")),
+  period: oneOf(budgetPeriods, 'a week begins on Monday'),
+}
 const limitBytes = integer('bytes', 'above 0', 'the most of a period, in both directions')
 
 export const trafficBudgetSet = defineEvent('TrafficBudgetSet', {
@@ -28,12 +34,7 @@ export const trafficBudgetSet = defineEvent('TrafficBudgetSet', {
   means: 'A traffic budget was created, or its limit or its time zone was changed.',
   fields: {
     ...owner,
-    scope: oneOf(budgetScopes, 'what it limits'),
-    planId,
-    lineSet: orNull(text('the id of the set in the usernames of its lines; null: no set')),
-    whitelistEntryId: orNull(anyId('the entry of the whitelist; null: none')),
-    customerId,
-    period: oneOf(budgetPeriods, 'a week begins on Monday'),
+    ...target,
     timeZone: text('the time zone of the periods (IANA)'),
     limitBytes,
   },
@@ -53,12 +54,12 @@ export const trafficBudgetReached = defineEvent('TrafficBudgetReached', {
   means: 'A part of the traffic budget is used. At 100 % the gateways pass no more traffic in this period.',
   fields: {
     ...owner,
-    planId,
-    customerId,
+    ...target,
     percent: integer('percent', 'above 0', '80 or 100'),
     usedBytes: integer('bytes', '0 or more', 'used in the period'),
     limitBytes,
     countedFrom: time('the start of the period, or the later reset'),
+    countedUntil: time('the end of the period'),
   },
 })
 export type TrafficBudgetReached = EventOf<typeof trafficBudgetReached>
@@ -79,12 +80,15 @@ export type BudgetTarget = Pick<
 >
 export type BudgetTerms = Pick<TrafficBudget, 'timeZone' | 'limitBytes'>
 
+const haveSameTerms = (one: BudgetTerms, other: BudgetTerms): boolean =>
+  one.limitBytes === other.limitBytes && one.timeZone === other.timeZone
+
 export type TrafficBudgetState = {
   /** Null before it is set, and after its removal. */
   readonly budget: TrafficBudget | null
   /** Traffic before this time does not count, milliseconds since the epoch; null: it was never reset. */
   readonly resetAtMs: number | null
-  /** The highest part that was reached with the current limit, and its period; null: none. */
+  /** The highest part that was reached with the current terms, and its period; null: none. */
   readonly reached: { readonly countedFrom: string; readonly percent: number } | null
 }
 
@@ -97,8 +101,8 @@ const fold: Fold<TrafficBudgetState, TrafficBudgetEvent> = {
   evolve: (state, event) => {
     switch (event.type) {
       case 'TrafficBudgetSet': {
-        const isSameLimit = state.budget?.limitBytes === event.data.limitBytes
-        return { ...state, budget: event.data, reached: isSameLimit ? state.reached : null }
+        const isSame = state.budget !== null && haveSameTerms(state.budget, event.data)
+        return { ...state, budget: event.data, reached: isSame ? state.reached : null }
       }
       case 'TrafficBudgetReset':
         return { ...state, resetAtMs: event.recordedAtMs }
@@ -152,7 +156,7 @@ export const decideBudget = (
 ): Decided<TrafficBudgetEvent, { readonly isNew: boolean }> => {
   const { budget } = state
   const isNew = budget === null
-  const isSame = budget?.limitBytes === terms.limitBytes && budget.timeZone === terms.timeZone
+  const isSame = budget !== null && haveSameTerms(budget, terms)
   const budgetId = trafficBudgetIdOf(accountId, target)
   const { scope, planId, lineSet, whitelistEntryId, customerId, period } = target
   const { timeZone, limitBytes } = terms
@@ -182,21 +186,39 @@ export const decideBudgetRemoval = ({ budget }: TrafficBudgetState): Decided<Tra
 /** The parts of a budget, in percent, that are reported once in a period. */
 export const reportedPercents = [80, 100] as const
 
-/** One event for each reported part that is used and not yet in the log for this period and this limit. */
+/** A counter of used bytes, and the time since which they count, milliseconds since the epoch. */
+export type BudgetUse = { readonly usedBytes: number; readonly countedFromMs: number }
+
+/**
+ * One event for each reported part that is used and not yet in the log for this period and these terms. None for bytes
+ * that no longer count: of a removed budget, before its reset, or before a period that was reported already.
+ */
 export const decideReached = (
-  { budget, reached }: TrafficBudgetState,
-  { usedBytes, countedFromMs }: { readonly usedBytes: number; readonly countedFromMs: number },
-): Decided<TrafficBudgetEvent> => {
-  if (budget === null) return decided()
-  const { limitBytes, planId, customerId } = budget
-  const countedFrom = isoTime(countedFromMs)
-  const known = reached?.countedFrom === countedFrom ? reached.percent : 0
-  return decided(
-    ...reportedPercents
-      .filter((percent) => percent > known && usedBytes * 100 >= limitBytes * percent)
-      .map((percent) => ({
-        type: 'TrafficBudgetReached' as const,
-        data: { ...ownerOf(budget), planId, customerId, percent, usedBytes, limitBytes, countedFrom },
-      })),
+  { budget, resetAtMs, reached }: TrafficBudgetState,
+  { usedBytes, countedFromMs }: BudgetUse,
+): Decided<
+  TrafficBudgetEvent,
+  {
+    /** The highest reported part of this use, in percent; null: the use no longer counts. */
+    readonly reachedPercent: number | null
+    /** The present limit; null: it was removed. */
+    readonly limitBytes: number | null
+  }
+> => {
+  const reportedFromMs = reached === null ? 0 : Date.parse(reached.countedFrom)
+  if (budget === null || countedFromMs < Math.max(resetAtMs ?? 0, reportedFromMs))
+    return { ...decided(), reachedPercent: null, limitBytes: budget?.limitBytes ?? null }
+  const { timeZone: _, ...data } = budget
+  const { limitBytes } = budget
+  const known = reached !== null && reportedFromMs === countedFromMs ? reached.percent : 0
+  const percents = reportedPercents.filter(
+    (percent) => percent > known && usedBytes * 100 >= limitBytes * percent,
   )
+  const countedFrom = isoTime(countedFromMs)
+  const countedUntil = isoTime(countedSpan(budget, resetAtMs, countedFromMs).toMs)
+  const events = percents.map((percent) => ({
+    type: 'TrafficBudgetReached' as const,
+    data: { ...data, percent, usedBytes, countedFrom, countedUntil },
+  }))
+  return { ...decided(...events), reachedPercent: percents.at(-1) ?? known, limitBytes }
 }

@@ -3,7 +3,11 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import type { Customers } from '../accounts/index.ts'
 import { createFindPlan, createPlanVerifier } from '../plans/index.ts'
 import { createTrafficBudgets, type TrafficBudgets } from './budgets.ts'
+import { startBudgetSweep } from './reached.ts'
 import { trafficBudgetRoutes } from './routes.ts'
+
+// For the list of workers (src/app/worker-list.ts).
+export { budgetSweep } from './reached.ts'
 
 export const open = (
   core: ServerCore,
@@ -15,5 +19,6 @@ export const open = (
   return {
     trafficBudgets,
     routes: trafficBudgetRoutes({ trafficBudgets, customers, reads }),
+    workers: [() => startBudgetSweep(core)],
   }
 }
