@@ -54,15 +54,34 @@ const planLabels = async (db: Db, planIds: readonly string[]): Promise<ReadonlyM
   return new Map(rows.map(({ resource_id, label }) => [resource_id, label]))
 }
 
-/**
- * The payload to send, JSON text.
- * @param texts data that the event of a low plan does not contain: the account's own label of the plan, and the
- * product's name
- */
+const customerNames = async (
+  db: Db,
+  customerIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> => {
+  if (customerIds.length === 0) return new Map()
+  const { rows } = await db.query<{ customer_id: string; ref: string }>(
+    'select customer_id, ref from vault.customers where customer_id = any ($1::text[]) and ref is not null',
+    [customerIds],
+  )
+  return new Map(rows.map(({ customer_id, ref }) => [customer_id, ref]))
+}
+
+/** Texts of a payload that are in no event. */
+export type PayloadTexts = {
+  /** The account's own label of a low plan. */
+  readonly label: string
+  /** The name of the product of a low plan. */
+  readonly product: string
+  /** The reseller's own id of a customer; null: erased. */
+  readonly customer: string | null
+}
+
+/** The payload to send, JSON text. */
 export const payloadOf = (
   { event, data }: Pick<WebhookEnqueued['data'], 'event' | 'data'>,
-  texts: { readonly label: string; readonly product: string },
+  texts: PayloadTexts,
 ): string => {
+  if (event === 'customer.traffic') return JSON.stringify({ ...data, customer: texts.customer })
   if (event !== 'plan.low_traffic') return JSON.stringify(data)
   const fact = data as unknown as LowPlanFact
   return JSON.stringify({
@@ -77,8 +96,9 @@ export const payloadOf = (
 }
 
 /**
- * The payloads to send, JSON text. A low plan gets the account's own label, which is in the vault and never in an
- * event. It is stored with the delivery, so that every attempt sends the same payload.
+ * The payloads to send, JSON text. A low plan gets the account's own label, and a customer the reseller's own id, which
+ * are in the vault and never in an event. They are stored with the delivery, so that every attempt sends the same
+ * payload.
  */
 const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
   const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
@@ -88,9 +108,18 @@ const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly s
     db,
     lowPlanFacts.map(({ planId }) => planId),
   )
-  return queued.map(({ data }) => {
-    const { planId, productId } = data.data as unknown as LowPlanFact
-    return payloadOf(data, { label: labels.get(planId) ?? '', product: names.get(productId) ?? productId })
+  const customerIdOf = ({ data }: Queued): string => String(data.data.customerId)
+  const customers = await customerNames(
+    db,
+    queued.filter(({ data }) => data.event === 'customer.traffic').map(customerIdOf),
+  )
+  return queued.map((each) => {
+    const { planId, productId } = each.data.data as unknown as LowPlanFact
+    return payloadOf(each.data, {
+      label: labels.get(planId) ?? '',
+      product: names.get(productId) ?? productId,
+      customer: customers.get(customerIdOf(each)) ?? null,
+    })
   })
 }
 

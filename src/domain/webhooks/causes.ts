@@ -9,6 +9,7 @@ import { type CapLevel, fallsBelow, reachedCapLevels, transactionIdOf } from '..
 import type { Audience } from '../notices/audiences.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
+import type { TrafficBudgetReached } from '../plans/traffic-budgets.ts'
 import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
 import type { WebhookEventName } from './events.ts'
@@ -137,6 +138,34 @@ const topupCause: CauseOf<TopupFailed> = ({
   },
 })
 
+/** The customer's own id at the reseller is in no event. It is added when the delivery is queued. */
+const budgetCause: CauseOf<TrafficBudgetReached> = ({ data, revision }) => {
+  const { accountId, budgetId, scope, planId, lineSet, whitelistEntryId, customerId } = data
+  const { period, percent, usedBytes, limitBytes, countedFrom, countedUntil } = data
+  return {
+    event: customerId === null ? 'traffic.budget_reached' : 'customer.traffic',
+    resource: `${budgetId}.${revision}`,
+    to: { accountId },
+    data: {
+      kind: 'ready',
+      data: {
+        budgetId,
+        scope,
+        planId,
+        lineSet,
+        whitelistEntryId,
+        ...(customerId !== null && { customerId }),
+        period,
+        percent,
+        usedBytes,
+        limitBytes,
+        countedFrom,
+        resetsAt: countedUntil,
+      },
+    },
+  }
+}
+
 /**
  * The trigger of `wallet.low_balance`; null if the event does not take the available balance below the threshold. The
  * resource is the transaction, so each fall is one delivery.
@@ -231,5 +260,6 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     WalletAdjusted: reversalCause,
     CustomerAdjusted: reversalCause,
     TopupFailed: topupCause,
+    TrafficBudgetReached: budgetCause,
   }) as [string, (event: RecordedEvent) => WebhookTrigger | null][],
 )

@@ -27,6 +27,8 @@ export const webhookEvents = [
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'traffic.budget_reached',
+  'customer.traffic',
   'ping',
 ] as const
 
@@ -40,6 +42,8 @@ const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>([
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'traffic.budget_reached',
+  'customer.traffic',
 ])
 
 /** The events of an endpoint that names none. */

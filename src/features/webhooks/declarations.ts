@@ -4,9 +4,10 @@ import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { reversalReasons } from '../../domain/payments/payments.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
+import { budgetPeriods, budgetScopes } from '../../domain/plans/traffic-budgets.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
-import { customerIdField } from '../accounts/index.ts'
+import { customerField, customerIdField } from '../accounts/index.ts'
 import { orderExample } from '../orders/index.ts'
 import { signedRequest } from './deliver.ts'
 import { secretExample } from './webhook-record.ts'
@@ -50,6 +51,41 @@ const subscriptionData = (status: string, reason: string) => ({
   reason,
   currentPeriodEnd: '2026-12-21T02:30:00.000Z',
 })
+
+const { planId: budgetPlanId } = subscriptionData('canceled', 'requested')
+const budget = {
+  budgetId: z.string(),
+  scope: z.enum(budgetScopes).meta({ description: 'What the budget limits.' }),
+  planId: z.string().nullable().meta({ description: "Null: all plans of the reseller's customer." }),
+  lineSet: z.string().nullable(),
+  whitelistEntryId: z.string().nullable(),
+}
+const budgetUse = {
+  period: z.enum(budgetPeriods),
+  percent: z.union([z.literal(80), z.literal(100)]),
+  usedBytes: z.int().meta({ description: 'The bytes since `countedFrom`, in both directions.' }),
+  limitBytes: z.int(),
+  countedFrom: instant.meta({ description: 'The start of the period, or the later reset.' }),
+  resetsAt: instant.meta({ description: 'The end of the period.' }),
+}
+const budgetData = {
+  budgetId: 'tbg_2a1b9d8e5f60a1b2c3d4e5f607185f3c',
+  scope: 'plan',
+  planId: budgetPlanId,
+  lineSet: null,
+  whitelistEntryId: null,
+}
+const budgetUseData = {
+  period: 'day',
+  percent: 80,
+  usedBytes: 4_000_120_000,
+  limitBytes: 5_000_000_000,
+  countedFrom: '2026-11-21T00:00:00.000Z',
+  resetsAt: '2026-11-22T00:00:00.000Z',
+}
+const budgetResource = `${budgetData.budgetId}.3`
+const budgetPercents =
+  'The event is sent once for each percentage in a period. A changed limit or time zone and a reset send it again. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.'
 
 type Content = {
   readonly resource: string
@@ -298,6 +334,30 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         reason: 'card_declined',
         failures: 1,
         turnedOff: false,
+      },
+    },
+  },
+  'traffic.budget_reached': {
+    resource: 'budget, with the number of the event in its history',
+    summary: 'A traffic budget is used to 80 % or completely',
+    description: `Traffic of a plan, a line set or a whitelist entry used 80 % or 100 % of a budget. At 100 % the gateway passes no more traffic until \`resetsAt\`. Budgets for customers of a reseller send \`customer.traffic\`. ${budgetPercents}`,
+    data: { ...budget, ...budgetUse },
+    example: { resource: budgetResource, data: { ...budgetData, ...budgetUseData } },
+  },
+  'customer.traffic': {
+    resource: 'budget, with the number of the event in its history',
+    summary: 'A customer of a reseller used 80 % or all of a traffic budget',
+    description: `Traffic of a customer used 80 % or 100 % of a budget that the reseller set, for all plans of the customer or for one of them. At 100 % the gateway passes no more traffic until \`resetsAt\`. ${budgetPercents}`,
+    data: { ...budget, customerId: customerIdField, ...budgetUse, customer: customerField },
+    example: {
+      resource: budgetResource,
+      data: {
+        ...budgetData,
+        scope: 'customer',
+        planId: null,
+        customerId: 'cus_0a1b2c3d4e5f60718293a4b5c6d7e8f9',
+        ...budgetUseData,
+        customer: 'acme-7',
       },
     },
   },

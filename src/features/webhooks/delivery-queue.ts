@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
-import { payloadOf } from '../../../projections/webhook-queue.ts'
+import { type PayloadTexts, payloadOf } from '../../../projections/webhook-queue.ts'
 import type { WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
 import {
   type Endpoint as EndpointState,
@@ -51,10 +51,14 @@ export const deliveryQueue: QueueTable = {
   why: "'abandoned after ' || d.attempts || ' attempts'",
 }
 
-/** Texts of a low plan that are in no event. */
-const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] => {
-  const { label, product } = event === 'plan.low_traffic' ? JSON.parse(data) : {}
-  return { label: String(label), product: String(product) }
+const textsOf = ({ event, data }: DueDelivery): PayloadTexts => {
+  const hasTexts = event === 'plan.low_traffic' || event === 'customer.traffic'
+  const { label, product, customer } = hasTexts ? JSON.parse(data) : {}
+  return {
+    label: String(label),
+    product: String(product),
+    customer: typeof customer === 'string' ? customer : null,
+  }
 }
 
 /** Deliveries whose first event is cached. */
@@ -62,8 +66,8 @@ const maxCachedEvents = 2_000
 
 /**
  * Finds a delivery in the log. SQL can add and change rows of the queue, and the webhook is signed with the receiver's
- * secret. Only two texts of a low plan come from the row because no event has them: its label and the name of its
- * product. Only the first event of a delivery is read. It never changes. The first events of deliveries that are due
+ * secret. Only texts that no event has come from the row: the label and the product's name of a low plan, and the
+ * reseller's own id of a customer. Only the first event of a delivery is read. It never changes. The first events of deliveries that are due
  * soon are read with it.
  * @returns null when no event enqueued it for this endpoint
  * @throws errors of the log

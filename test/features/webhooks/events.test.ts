@@ -6,10 +6,11 @@ import { createCatalogService } from '../../../src/features/catalog/import-catal
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { NoticeId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
-import { done } from '../../support/app-actions.ts'
+import { asCustomer, done } from '../../support/app-actions.ts'
 import { operator } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
+import { storeUse } from '../traffic-budgets/use.ts'
 import { hookTo, path } from './deliveries.ts'
 import { describedBy } from './described.ts'
 import { type Received, startReceiver } from './receiver.ts'
@@ -30,14 +31,16 @@ const names = [
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'traffic.budget_reached',
+  'customer.traffic',
   'ping',
 ] as const
 
-test('each of the thirteen events reaches a receiver as specified, and its data can be read then', async (t) => {
+test('each of the fifteen events reaches a receiver as specified, and its data can be read then', async (t) => {
   const app = await testApp(t)
   const { client } = app
   const { core, projecting } = app.farebox
-  const customer = await app.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
+  const customer = await app.customer({ cents: 100_000, reseller: true, scopes: ['buy', 'scrape'] })
   const { key } = customer
   const read = async (at: string) => (await done(client.get(at, { key }))).body
   const described = describedBy(app.document)
@@ -50,6 +53,7 @@ test('each of the thirteen events reaches a receiver as specified, and its data 
     const [kind] = event.split('.')
     if (kind === 'order') return `/api/v1/orders/${resource}`
     if (kind === 'subscription') return `/api/v1/subscriptions/${resource}`
+    if (kind === 'traffic' || kind === 'customer') return `/api/v1/traffic-budgets/${resource.split('.')[0]}`
     if (kind === 'plan') return `/api/v1/plans/${resource}`
     if (kind === 'wallet' || kind === 'deposit') return '/api/v1/wallet/transactions'
     if (kind === 'key') return '/api/v1/me'
@@ -85,7 +89,9 @@ test('each of the thirteen events reaches a receiver as specified, and its data 
     // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
     return { json, data: json.data, found: (await reads.get(received)) as any }
   }
-  const buy = async (body: object) => (await done(client.post('/api/v1/orders', body, { key }))).body
+  const once = () => ({ 'Idempotency-Key': randomUUID() })
+  const buy = async (body: object, by = key) =>
+    (await done(client.post('/api/v1/orders', body, { key: by, headers: once() }))).body
   // biome-ignore lint/suspicious/noExplicitAny: an order as the API shows it
   const ofOrder = (order: any) => ({
     orderId: order.orderId,
@@ -196,7 +202,7 @@ test('each of the thirteen events reaches a receiver as specified, and its data 
   )
   const capCents = Math.ceil(bought.amountCents / 0.85)
   const capped = await app.issueKey(customer.accountId, capCents)
-  await done(client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key: capped }))
+  await buy({ product_id: 'residential-basic', quantity: 1 }, capped)
   const lowBalance = await receivedEvent('wallet.low_balance')
   const [transaction] = lowBalance.found.transactions
   assert.deepEqual(lowBalance.data, {
@@ -230,6 +236,40 @@ test('each of the thirteen events reaches a receiver as specified, and its data 
   })
   await done(client.call('DELETE', '/api/v1/wallet/auto-topup', { key }))
 
+  // A budget of a plan, and one of all plans of a customer: 85 % of each is used.
+  const setBudget = async (of: object, headers = {}) =>
+    (
+      await done(
+        client.call('PUT', '/api/v1/traffic-budgets', {
+          key,
+          json: { ...of, period: 'month', limitBytes: 10 * gb },
+          headers,
+        }),
+      )
+    ).body
+  const useBudget = async (budget: { id: string; countedFrom: string; resetsAt: string }) => {
+    const countedFromMs = Date.parse(budget.countedFrom)
+    await storeUse(core.pool, {
+      budgetId: budget.id,
+      countedFromMs,
+      usedBytes: 8.5 * gb,
+      limitBytes: 10 * gb,
+    })
+    const { countedFrom, resetsAt } = budget
+    const use = { period: 'month', percent: 80, usedBytes: 8.5 * gb, limitBytes: 10 * gb }
+    return { budgetId: budget.id, lineSet: null, whitelistEntryId: null, ...use, countedFrom, resetsAt }
+  }
+  const ofPlan = await useBudget(await setBudget({ planId: bought.planId }))
+  const used = await receivedEvent('traffic.budget_reached')
+  assert.deepEqual(used.data, { ...ofPlan, scope: 'plan', planId: bought.planId })
+  assert.equal(used.found.usedBytes, 8.5 * gb)
+  const budgetOfCustomer = await setBudget({}, asCustomer('acme-7'))
+  const { customerId } = budgetOfCustomer
+  const ofCustomer = await useBudget(budgetOfCustomer)
+  const { data: usedByCustomer } = await receivedEvent('customer.traffic')
+  const whose = { scope: 'customer', planId: null, customerId, customer: 'acme-7' }
+  assert.deepEqual(usedByCustomer, { ...ofCustomer, ...whose })
+
   const deposit = await app.openDeposit(key, { amount_cents: 1_000, method: 'card' })
   await app.act(deposit.deposit_id, 'pay', 1_000)
   await app.untilDeposit(key, deposit.deposit_id, { status: 'paid' })
@@ -252,7 +292,7 @@ test('each of the thirteen events reaches a receiver as specified, and its data 
         client.post(
           '/api/v1/subscriptions',
           { product_id: 'residential-premium', quantity: 1, interval: 'month' },
-          { key },
+          { key, headers: once() },
         ),
       )
     ).body
