@@ -423,3 +423,31 @@ test('nothing is recorded with 0 days, and the metered bytes are not recorded', 
   assert.equal(traffic.unrecordedBytes, 2)
   assert.deepEqual(await requestsOf(app, plan), [])
 })
+
+test('a gateway records whole hosts, registered domains, or neither hosts nor ports', async (t) => {
+  const app = await testApp(t, loopback)
+  const plan = await buyPlan(app)
+  const recorded = new Map<string, readonly (string | number | null)[]>()
+  for (const hosts of ['full', 'domain', 'none']) {
+    const { port } = await startRealWorker(t, app, { FAREBOX_TRAFFIC_RECORDS_HOSTS: hosts })
+    const talk = await talkTo(port)
+    const authorization = `Proxy-Authorization: ${basic(plan.username, plan.password)}`
+    talk.write(`GET http://whoami.sandbox/ HTTP/1.1\r\nHost: whoami.sandbox\r\n${authorization}\r\n\r\n`)
+    const id = /^X-Proxy-Request-Id: (\S+)/m.exec(await talk.until('\r\n\r\n'))?.[1]
+    talk.socket.end()
+    await talk.rest()
+    const record = await until(async () => {
+      const found = await requestsOf(app, plan, `?request_id=${id}`)
+      return found[0]
+    })
+    recorded.set(hosts, [record.host, record.port])
+  }
+  assert.deepEqual(
+    [...recorded],
+    [
+      ['full', ['whoami.sandbox', 80]],
+      ['domain', ['whoami.sandbox', 80]],
+      ['none', [null, null]],
+    ],
+  )
+})
