@@ -8,6 +8,7 @@ import {
   depositsTable,
   manualTable,
   paymentsTable,
+  topupsTable,
 } from '../invariants/reason-invariants.ts'
 import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
 import { rentalsTable } from '../invariants/stock-invariants.ts'
@@ -111,6 +112,14 @@ const unfinishedWork: readonly UnfinishedWork[] = [
   select last_position as position, null::bigint as since_ms, 'refund ' || refund_id || ' of deposit ' || deposit_id ||
          ' was requested, and neither made nor refused' as problem
     from ${table} where state = 'requested'`,
+  ),
+  defineWork(
+    waitingBoundMs,
+    [topupsTable],
+    (table) => `
+  select last_position as position, null::bigint as since_ms,
+         'top-up ' || open_topup_id || ' was requested, and neither paid nor failed' as problem
+    from ${table} where open_topup_id is not null`,
   ),
   defineWork(
     promptBoundMs,

@@ -1,9 +1,17 @@
 import { depositRefundIdOf } from '../../domain/deposits/decide-refund.ts'
 import type { DepositEvent, DepositOpened } from '../../domain/deposits/events.ts'
-import { maxFailures, type TopupEvent, topupDepositIdOf, topupIdOf } from '../../domain/deposits/topups.ts'
+import {
+  maxFailures,
+  retryAfterMs,
+  type TopupEvent,
+  topupCents,
+  topupDepositIdOf,
+  topupIdOf,
+} from '../../domain/deposits/topups.ts'
 import { type UnmatchedMovement, unmatchedIdOf } from '../../domain/deposits/unmatched-movements.ts'
 import { manualStream } from '../../domain/ledger/decide-manual.ts'
 import type { ManualMovement } from '../../domain/ledger/manual-movements.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { unmatchedStream } from '../../kernel/streams.ts'
@@ -20,9 +28,11 @@ import {
   inDollars,
   invariant,
   type Recorded,
+  recordedMs,
   rowKey,
   subjectOf,
 } from './invariant.ts'
+import { lowestMicros, walletsTable } from './wallet-invariants.ts'
 
 /** A deposit, and its credits in the ledger. */
 export const depositsTable = readTable({
@@ -469,9 +479,12 @@ export const topupsTable = readTable({
     methodReference: nullable(column.text()),
     /** Null: it is off. */
     monthlyMaxCents: nullable(column.bigint()),
+    thresholdCents: column.bigint(),
     amountCents: nullable(column.bigint()),
+    targetBalanceCents: nullable(column.bigint()),
     requests: column.bigint(),
     failures: column.bigint(),
+    retryAtMs: column.bigint(),
     month: column.text(),
     monthCents: column.bigint(),
     openTopupId: nullable(column.text()),
@@ -488,9 +501,12 @@ const noTopup = (accountId: string): TopupRow => ({
   accountId,
   methodReference: null,
   monthlyMaxCents: null,
+  thresholdCents: 0,
   amountCents: null,
+  targetBalanceCents: null,
   requests: 0,
   failures: 0,
+  retryAtMs: 0,
   month: '',
   monthCents: 0,
   openTopupId: null,
@@ -515,31 +531,68 @@ const checkOpen = (topupId: string, { openTopupId }: TopupRow, { report }: Conte
   if (openTopupId !== topupId) report('topup-not-open', `top-up ${topupId} is not open`)
 }
 
+/** Decides the amount of a request again. The wallet may have changed between the decision and the event. */
+const checkAmount = (
+  event: Extract<TopupRecord, { readonly type: 'TopupRequested' }>,
+  row: TopupRow,
+  { rows, report }: Context,
+): void => {
+  const { accountId, amountCents } = event.data
+  const { monthlyMaxCents, thresholdCents } = row
+  if (monthlyMaxCents === null) return
+  const atMs = recordedMs(event)
+  const lowest = lowestMicros(rows.get(walletsTable, [accountId]), atMs)
+  const highest = centsToMicros(thresholdCents) - 1
+  if (lowest > highest)
+    report(
+      'topup-above-threshold',
+      `the balance was ${inDollars(lowest)} or more, and the threshold is ${inDollars(highest + 1)}`,
+    )
+  if (atMs < row.retryAtMs)
+    report('topup-early', `after its last failure the next one is from ${isoTime(row.retryAtMs)}`)
+  const state = { ...row, settings: { ...row, monthlyMaxCents }, retryAtMs: 0, method: true, open: null }
+  const least = topupCents(state, highest, atMs)
+  const most = topupCents(state, Math.min(lowest, highest), atMs)
+  if (least === null || most === null || amountCents < least || amountCents > most)
+    report(
+      'topup-amount',
+      least === null || most === null
+        ? 'the maximum of the month allows none'
+        : `by settings and balance it is from ${inDollars(centsToMicros(least))} to ${inDollars(centsToMicros(most))}`,
+    )
+}
+
 /**
- * An automatic top-up is requested only while it is on and a card is saved, one at a time, and never above the maximum
- * of a month. It is paid once, after its deposit was credited, or fails once.
+ * An automatic top-up is requested only while it is on and a card is saved, one at a time, below the threshold, with the
+ * amount of the settings, and never above the maximum of a month. It is paid once, after its deposit was credited, or fails once.
  */
 export const topupRules = invariant({
   name: 'audit-topups',
-  version: 1,
+  version: 2,
   table: topupsTable,
   kind: 'topup-',
   key: ({ data }) => data.accountId,
-  reads: ({ data }) =>
-    'topupId' in data
+  reads: ({ type, data }) => {
+    if (type === 'TopupRequested') return [rowKey(walletsTable, data.accountId)]
+    return type === 'TopupPaid'
       ? [rowKey(depositsTable, topupDepositIdOf(data.accountId as AccountId, data.topupId))]
-      : [],
+      : []
+  },
   on: {
-    PaymentMethodSaved: ofTopup(({ data: { methodReference } }) => ({ methodReference, failures: 0 })),
+    PaymentMethodSaved: ofTopup(({ data: { methodReference } }) => ({
+      methodReference,
+      failures: 0,
+      retryAtMs: 0,
+    })),
     PaymentMethodRemoved: ofTopup(({ data }, { methodReference }, { report }) => {
       if (methodReference !== data.methodReference)
         report('topup-card-unknown', `the saved card is ${methodReference ?? 'none'}`)
       return { methodReference: null }
     }),
-    TopupSettingsChanged: ofTopup(({ data: { monthlyMaxCents, amountCents } }) => ({
-      monthlyMaxCents,
-      amountCents,
+    TopupSettingsChanged: ofTopup(({ data: { accountId: _, ...settings } }) => ({
+      ...settings,
       failures: 0,
+      retryAtMs: 0,
     })),
     TopupTurnedOff: ofTopup(({ data }, { monthlyMaxCents, failures }, { report }) => {
       if (monthlyMaxCents === null) report('topup-off-twice', 'it was off before')
@@ -547,7 +600,8 @@ export const topupRules = invariant({
         report('topup-off-early', `it failed ${failures} times in a row`)
       return { monthlyMaxCents: null }
     }),
-    TopupRequested: ofTopup((event, row, { report }) => {
+    TopupRequested: ofTopup((event, row, context) => {
+      const { report } = context
       const { accountId, topupId, depositId, amountCents } = event.data
       const requests = row.requests + 1
       if (topupId !== topupIdOf(accountId as AccountId, requests))
@@ -557,8 +611,7 @@ export const topupRules = invariant({
       if (row.monthlyMaxCents === null || row.methodReference === null)
         report('topup-off', 'it is off, or no card is saved')
       if (row.openTopupId !== null) report('topup-open', `top-up ${row.openTopupId} is open`)
-      if (row.amountCents !== null && row.amountCents !== amountCents)
-        report('topup-amount', `the set amount is ${inDollars(centsToMicros(row.amountCents))}`)
+      checkAmount(event, row, context)
       const month = event.metadata.recordedAt.slice(0, 7)
       const monthCents = (row.month === month ? row.monthCents : 0) + amountCents
       if (row.monthlyMaxCents !== null && monthCents > row.monthlyMaxCents)
@@ -577,15 +630,21 @@ export const topupRules = invariant({
       const deposit = context.rows.get(depositsTable, [topupDepositIdOf(accountId as AccountId, topupId)])
       if (!deposit || deposit.creditedMicros < centsToMicros(row.openCents))
         context.report('topup-uncredited', 'its deposit is not credited')
-      return { openTopupId: null, failures: 0 }
+      return { openTopupId: null, failures: 0, retryAtMs: 0 }
     }),
-    TopupFailed: ofTopup(({ data: { topupId, amountCents, failures } }, row, context) => {
+    TopupFailed: ofTopup((event, row, context) => {
+      const { topupId, amountCents, failures } = event.data
       checkOpen(topupId, row, context)
       if (amountCents !== row.openCents)
         context.report('topup-failed-amount', `it requested ${inDollars(centsToMicros(row.openCents))}`)
       if (failures !== row.failures + 1)
         context.report('topup-failures', `it is failure ${row.failures + 1} in a row`)
-      return { openTopupId: null, failures, monthCents: row.monthCents - row.openCents }
+      return {
+        openTopupId: null,
+        failures,
+        retryAtMs: recordedMs(event) + (retryAfterMs[failures - 1] ?? 0),
+        monthCents: row.monthCents - row.openCents,
+      }
     }),
   },
 })

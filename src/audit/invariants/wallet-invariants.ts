@@ -22,10 +22,18 @@ import {
   type Rows,
   readTable,
 } from '../../platform/projections/read-model.ts'
-import { inDollars, type Report, recordViolation, rowKey, subjectOf } from './invariant.ts'
+import {
+  inDollars,
+  type Report,
+  recordedMs,
+  recordViolation,
+  rowKey,
+  staleMs,
+  subjectOf,
+} from './invariant.ts'
 
 /** The balances of an account's wallet in the books. Micro-dollars. */
-const walletsTable = readTable({
+export const walletsTable = readTable({
   name: 'audit_wallets',
   columns: {
     accountId: column.text(),
@@ -39,6 +47,10 @@ const walletsTable = readTable({
     mirror: column.bigint(),
     /** `liabilities:service-debt` in the reseller's own book; above zero when the reseller owes money. */
     mirrorDebt: column.bigint(),
+    /** The lowest available balance since `lowestSinceMs`, and that of a period of at least `staleMs` before it. */
+    lowest: column.bigint(),
+    lowestSinceMs: column.bigint(),
+    lowestBefore: column.bigint(),
   },
   key: ['accountId'],
 })
@@ -66,7 +78,26 @@ const emptyWallet = (accountId: string): WalletRow => ({
   receivable: 0,
   mirror: 0,
   mirrorDebt: 0,
+  lowest: 0,
+  lowestSinceMs: 0,
+  lowestBefore: 0,
 })
+
+const withLowest = (previous: WalletRow, available: number, atMs: number): Partial<WalletRow> => {
+  if (atMs - previous.lowestSinceMs <= staleMs) return { lowest: Math.min(previous.lowest, available) }
+  return {
+    lowest: Math.min(previous.available, available),
+    lowestSinceMs: atMs,
+    lowestBefore: previous.lowest,
+  }
+}
+
+/** The lowest balance that a decision at this time can have read. It may be one from before `staleMs`. Micro-dollars. */
+export const lowestMicros = (wallet: WalletRow | undefined, atMs: number): number => {
+  if (wallet === undefined) return 0
+  const { available, lowest, lowestSinceMs, lowestBefore } = wallet
+  return atMs - lowestSinceMs > 2 * staleMs ? available : Math.min(lowest, lowestBefore)
+}
 
 /** A leg as a signed debit. */
 const signedDebit = ({ debitMicros, creditMicros }: Posting): number => debitMicros - creditMicros
@@ -184,7 +215,7 @@ const checkMoney = (event: LedgerRecord, accountId: AccountId, rows: Rows, repor
     postings = postingsOf(event, { accountId, reseller: previous.reseller })
   } catch (error) {
     report('postings', `it cannot be booked: ${(error as Error).message}`)
-    rows.put(walletsTable, { ...previous, available })
+    rows.put(walletsTable, { ...previous, available, ...withLowest(previous, available, recordedMs(event)) })
     return
   }
   const unbalancedBook = unbalanced(postings)
@@ -202,7 +233,7 @@ const checkMoney = (event: LedgerRecord, accountId: AccountId, rows: Rows, repor
   checkWallet(event, wallet, report)
   checkCredit(event, postings, accountId, rows, report)
   checkMargin(event, postings, accountId, report)
-  rows.put(walletsTable, { ...wallet, available })
+  rows.put(walletsTable, { ...wallet, available, ...withLowest(previous, available, recordedMs(event)) })
 }
 
 const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledger-')
@@ -214,7 +245,7 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 4,
+  version: 5,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {

@@ -157,8 +157,10 @@ export const noTopups: TopupState = {
 const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7)
 
 /** What the top-ups of the month of this time took. */
-export const takenCents = ({ month, monthCents }: TopupState, nowMs: number): number =>
-  month === monthOf(nowMs) ? monthCents : 0
+export const takenCents = (
+  { month, monthCents }: Pick<TopupState, 'month' | 'monthCents'>,
+  nowMs: number,
+): number => (month === monthOf(nowMs) ? monthCents : 0)
 
 const evolve: Fold<TopupState, TopupEvent>['evolve'] = (state, event) => {
   switch (event.type) {
@@ -295,7 +297,14 @@ export const decideRemoval = (state: TopupState, account: AccountId): CommandDec
 }
 
 /** The amount of a top-up now; null: none may be requested. */
-export const topupCents = (state: TopupState, availableMicros: number, nowMs: number): number | null => {
+export const topupCents = (
+  state: Pick<TopupState, 'settings' | 'retryAtMs' | 'month' | 'monthCents'> & {
+    readonly method: unknown
+    readonly open: unknown
+  },
+  availableMicros: number,
+  nowMs: number,
+): number | null => {
   const { settings, method, open, retryAtMs } = state
   if (settings === null || method === null || open !== null || nowMs < retryAtMs) return null
   const { thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents } = settings

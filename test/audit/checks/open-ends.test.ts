@@ -63,6 +63,10 @@ const cases: Cases = {
     (log) => without(log, 'ord_golden_plan', 'WalletDebited'),
     /order ord_golden_plan says that it is paid, and its payment is missing/,
   ],
+  'a top-up that was neither paid nor failed': [
+    (log) => ({ remove: log.first('TopupFailed') }),
+    /top-up top_\w+ was requested, and neither paid nor failed/,
+  ],
   'an order that awaits a deposit that is over': [
     (log) => ({ remove: canceled(log) }),
     /deposit dep_\w+ is over, and order ord_\w+ still awaits it/,

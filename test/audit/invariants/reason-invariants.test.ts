@@ -1,4 +1,5 @@
 import { describe, test } from 'node:test'
+import { isoTime } from '../../../src/kernel/clock.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from '../deeds.ts'
 
@@ -179,6 +180,41 @@ const cases: Cases = {
       return { add: created, data: dataOf(created) }
     },
     /account acc_\w+ was made before/,
+  ],
+  'a top-up of a wallet that was not below the threshold': [
+    (log) => {
+      const requested = log.first('TopupRequested')
+      // Long after the wallet's last movement, so that the balance of the decision is known.
+      const later = { recordedAt: isoTime(Date.parse(JSON.parse(requested.metadata).recordedAt) + 3_600_000) }
+      return [
+        changed(log.first('TopupSettingsChanged'), { thresholdCents: 1 }),
+        { change: requested, metadata: later },
+      ]
+    },
+    /TopupRequested.*the balance was \$\S+ or more, and the threshold is \$0\.01/,
+  ],
+  'a top-up of another amount than the settings have': [
+    (log) => changed(log.first('TopupRequested'), { amountCents: 999 }),
+    /TopupRequested.*by settings and balance it is from \$10\.00 to \$10\.00/,
+  ],
+  'a top-up that does not reach the target balance': [
+    (log) => {
+      const settings = log.first('TopupSettingsChanged')
+      const targetBalanceCents = dataOf(settings).thresholdCents + 20_000
+      return changed(settings, { amountCents: null, targetBalanceCents })
+    },
+    /TopupRequested.*by settings and balance it is from \$200\.01 to \$\d+/,
+  ],
+  'a top-up too soon after a failure': [
+    (log) => [
+      { remove: log.first('TopupTurnedOff') },
+      {
+        change: log.first('PaymentMethodRemoved'),
+        type: 'TopupRequested',
+        data: dataOf(log.first('TopupRequested')),
+      },
+    ],
+    /TopupRequested.*after its last failure the next one is from/,
   ],
 }
 
