@@ -1,4 +1,5 @@
-import type { BudgetPeriod, BudgetScope, TrafficBudgetEvent } from '../src/domain/plans/traffic-budgets.ts'
+import type { BudgetPeriod } from '../src/domain/plans/budget-periods.ts'
+import type { BudgetScope, TrafficBudgetEvent } from '../src/domain/plans/traffic-budgets.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ListScope } from '../src/kernel/scopes.ts'

@@ -16,6 +16,7 @@ const stock: Load = async () => (await import('../features/stock/commands.ts')).
 const exits: Load = async () => (await import('../features/exits/commands.ts')).commands
 const freeList: Load = async () => (await import('../features/free-list/commands.ts')).commands
 const plans: Load = async () => (await import('../features/plans/commands.ts')).commands
+const trafficBudgets: Load = async () => (await import('../features/traffic-budgets/commands.ts')).commands
 const proxies: Load = async () => (await import('../features/proxies/commands.ts')).commands
 const subscriptions: Load = async () => (await import('../features/subscriptions/commands.ts')).commands
 const deposits: Load = async () => (await import('../features/deposits/commands.ts')).commands
@@ -67,6 +68,7 @@ const commandList: readonly (readonly [name: string, about: string, ...load: rea
   ],
   ['proposals', "one operator's proposals, which another operator approves", approvals],
   ['plans', 'list and show plans, and report their traffic', plans],
+  ['traffic-budgets', 'limit the traffic of plans and customers by day, week or month', trafficBudgets],
   ['proxies', 'list and show rented addresses, without passwords', proxies],
   ['subscriptions', 'list and show subscriptions', subscriptions],
   ['deposits', 'list and show deposits, refund them, and resolve reports of providers', deposits],

@@ -5,6 +5,7 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { anyId, id, integer, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
 import { type AccountId, type CustomerId, deriveId, type PlanId } from '../../kernel/ids.ts'
 import { trafficBudgetStream } from '../../kernel/streams.ts'
+import { budgetPeriods } from './budget-periods.ts'
 
 /** A `trafficbudget-{budget}` stream: a limit for the traffic of a day, a week or a month. 1 GB = 1,000,000,000 bytes. */
 const stream = 'trafficbudget-{budget}'
@@ -12,8 +13,6 @@ const stream = 'trafficbudget-{budget}'
 /** What a budget limits: all lines of a plan, one set of its lines, one entry of its whitelist, or a customer's plans. */
 export const budgetScopes = ['plan', 'line_set', 'whitelist_entry', 'customer'] as const
 export type BudgetScope = (typeof budgetScopes)[number]
-export const budgetPeriods = ['day', 'week', 'month'] as const
-export type BudgetPeriod = (typeof budgetPeriods)[number]
 
 const owner = {
   budgetId: id('tbg', 'the budget'),

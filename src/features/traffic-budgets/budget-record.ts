@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { TrafficBudgetRow } from '../../../projections/traffic-budgets.ts'
-import { budgetPeriods, budgetScopes, countedSpan } from '../../domain/plans/traffic-budgets.ts'
+import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
+import { budgetScopes, countedSpan } from '../../domain/plans/traffic-budgets.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 

@@ -4,8 +4,8 @@ import {
   listTrafficBudgets,
   type TrafficBudgetRow,
 } from '../../../projections/traffic-budgets.ts'
+import type { BudgetPeriod } from '../../domain/plans/budget-periods.ts'
 import {
-  type BudgetPeriod,
   type BudgetTarget,
   decideBudget,
   decideBudgetRemoval,
@@ -28,11 +28,6 @@ import { currentSpan, type TrafficBudgetRecord, trafficBudgetRecord } from './bu
 
 /** The most budgets of a plan, its line sets and its whitelist entries. A customer has at most one for each period. */
 export const maxPlanBudgets = 100
-
-/** 1 MB. */
-export const minLimitBytes = 1_000_000
-/** 1 PB. */
-export const maxLimitBytes = 1_000_000_000_000_000
 
 export type TrafficBudgetInput = {
   /** Left out: the budget limits all plans of the customer of the scope. */
@@ -71,9 +66,9 @@ export type TrafficBudgets = {
    * Traffic before the reset no longer counts.
    * @throws ApiError not_found
    */
-  reset(scope: Scope, id: string, cause: Cause): Promise<Changed>
+  reset(scope: ListScope, id: string, cause: Cause): Promise<Changed>
   /** @throws ApiError not_found */
-  remove(scope: Scope, id: string, cause: Cause): Promise<Changed>
+  remove(scope: ListScope, id: string, cause: Cause): Promise<Changed>
   /** A page of the budgets within the scope, newest first, and their total. */
   list(
     scope: ListScope,
@@ -85,8 +80,10 @@ export type TrafficBudgets = {
 
 const notFound = () => refuse('not_found', 'no traffic budget has this id')
 
-const isInScope = ({ budget }: TrafficBudgetState, { accountId, customerId }: Scope): boolean =>
-  budget?.accountId === accountId && (customerId === null || budget.customerId === customerId)
+const isInScope = ({ budget }: TrafficBudgetState, { accountId, customerId }: ListScope): boolean =>
+  budget !== null &&
+  (accountId === null || budget.accountId === accountId) &&
+  (customerId === null || budget.customerId === customerId)
 
 /** Names that differ only in case, and old names, become one name: then they are not different terms. */
 const canonicalTimeZone = (timeZone: string): string =>
@@ -207,7 +204,7 @@ export const createTrafficBudgets = ({
 
   /** Runs a decision on a budget within the scope. */
   const change = async (
-    scope: Scope,
+    scope: ListScope,
     id: string,
     name: string,
     decide: typeof decideBudgetReset,
@@ -215,7 +212,7 @@ export const createTrafficBudgets = ({
   ): Promise<Changed> => {
     const result = await handle(
       runner,
-      { actor, correlationId, name, account: scope.accountId },
+      { actor, correlationId, name, ...(scope.accountId !== null && { account: scope.accountId }) },
       trafficBudgetRef(id),
       (state) => (isInScope(state, scope) ? decide(state) : refused('unknown_budget' as const)),
     )

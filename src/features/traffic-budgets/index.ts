@@ -1,9 +1,8 @@
+export { maxLimitBytes, minLimitBytes } from './budget-limits.ts'
 export { currentSpan, TrafficBudgetRecord, trafficBudgetExample } from './budget-record.ts'
 export {
   createTrafficBudgets,
-  maxLimitBytes,
   maxPlanBudgets,
-  minLimitBytes,
   type TrafficBudgetInput,
   type TrafficBudgets,
 } from './budgets.ts'

@@ -1,13 +1,14 @@
 import { z } from 'zod'
-import { budgetPeriods } from '../../domain/plans/traffic-budgets.ts'
+import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/index.ts'
+import { maxLimitBytes, minLimitBytes } from './budget-limits.ts'
 import { TrafficBudgetRecord, trafficBudgetExample } from './budget-record.ts'
-import { maxLimitBytes, maxPlanBudgets, minLimitBytes, type TrafficBudgets } from './budgets.ts'
+import { maxPlanBudgets, type TrafficBudgets } from './budgets.ts'
 
 const params = z.object({ id: z.string() })
 const examples = { params: { id: trafficBudgetExample.id } }

@@ -215,7 +215,7 @@ test('a reseller limits the traffic of its customers', async (t) => {
     [first, own, ofPlan, all].map(({ body }) => body.id),
   )
   assert.deepEqual(await list(key, '', 'anna'), [ofPlan.body.id, all.body.id])
-  assert.deepEqual(await list(key, '', 'nobody'), [])
+  assert.deepEqual(await list(key, '', 'another customer'), [])
 
   await t.test('a request for a customer neither reads nor changes budgets of others', async () => {
     for (const budget of [own.body, first.body])
@@ -248,4 +248,68 @@ test('a reseller limits the traffic of its customers', async (t) => {
     const refused = await set(buyer.key, terms, 'anna')
     assert.deepEqual([refused.status, refused.body.code], [403, 'reseller_forbidden'])
   })
+})
+
+test('an operator limits traffic on the command line', async (t) => {
+  const app = await opened(t)
+  const { client, run, cli, customer, buy, newBuyer, list } = app
+  const { accountId, key, planId } = await newBuyer()
+  await app.caughtUp()
+  const terms = ['--period', 'day', '--limit-bytes', String(gigabyte)]
+  const setOf = (account: string, ...more: readonly string[]) => [
+    ...['traffic-budgets', 'set', '--account', account],
+    ...terms,
+    ...more,
+  ]
+  const created = await run(...setOf(accountId, '--plan', planId, '--time-zone', 'Asia/Tokyo'))
+  const { id } = created
+  assert.deepEqual(created, {
+    id,
+    isNew: true,
+    accountId,
+    period: 'day',
+    timeZone: 'Asia/Tokyo',
+    limitBytes: gigabyte,
+  })
+  assert.equal((await run(...setOf(accountId, '--plan', planId))).isNew, false)
+  await app.caughtUp()
+  const record = (await done(client.get(`${path}/${id}`, { key }))).body
+  assert.deepEqual(await run('traffic-budgets', 'list', '--account', accountId, '--plan', planId), {
+    accountId,
+    trafficBudgets: [record],
+    total: 1,
+    limit: 50,
+    offset: 0,
+  })
+  const { out } = await cli.text('traffic-budgets', 'list', '--account', accountId)
+  assert.match(out, /^BUDGET +SCOPE +PLAN .* LIMIT +USED +COUNTED FROM/)
+  assert.match(out, new RegExp(`^${id} +plan +${planId} .* 1,000,000,000 +0 `, 'm'))
+
+  await run('traffic-budgets', 'reset', id)
+  await app.caughtUp()
+  const reset = (await done(client.get(`${path}/${id}`, { key }))).body
+  assert.ok(reset.countedFrom > record.countedFrom)
+  await run('traffic-budgets', 'remove', id)
+  await app.caughtUp()
+  assert.deepEqual(await list(key), [])
+
+  const reseller = await customer({ cents: 10_000, reseller: true })
+  const ofCustomer = await run(...setOf(reseller.accountId, '--customer', 'anna'))
+  await app.caughtUp()
+  assert.deepEqual(await list(reseller.key, '', 'anna'), [ofCustomer.id])
+
+  const own = await buy(reseller.key)
+  await app.caughtUp()
+  for (const [misused, message] of [
+    [setOf(accountId), /give --plan or --customer/],
+    [setOf(reseller.accountId, '--customer', 'anna', '--plan', own), /not both/],
+    [setOf(accountId, '--customer', 'anna'), /is not a reseller/],
+    [setOf(accountId, '--plan', own), /the account has no plan with the id/],
+    [setOf(accountId, '--plan', planId, '--time-zone', 'Mars/Olympus'), /time zone/],
+    [setOf(accountId, '--plan', planId, '--period', 'year'), /day, week, month/],
+  ] as const) {
+    const { code, err } = await cli(...misused)
+    assert.equal(code, 2, misused.join(' '))
+    assert.match(err, message)
+  }
 })
