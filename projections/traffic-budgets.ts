@@ -1,5 +1,10 @@
 import type { BudgetPeriod } from '../src/domain/plans/budget-periods.ts'
-import type { BudgetScope, TrafficBudgetEvent } from '../src/domain/plans/traffic-budgets.ts'
+import {
+  type BudgetScope,
+  reachedIdOf,
+  type TrafficBudgetEvent,
+  type TrafficBudgetReached,
+} from '../src/domain/plans/traffic-budgets.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ListScope } from '../src/kernel/scopes.ts'
@@ -42,6 +47,7 @@ const reachedTable = readTable({
   name: 'traffic_budgets_reached',
   columns: {
     position: column.bigint(),
+    reachedId: column.text(),
     budgetId: column.text(),
     accountId: column.text(),
     percent: column.bigint(),
@@ -92,6 +98,7 @@ export const trafficBudgets = readModel({
         const { accountId, percent, usedBytes, limitBytes } = event.data
         return rows.add(reachedTable, {
           position: event.position,
+          reachedId: reachedIdOf(event as RecordedEvent<TrafficBudgetReached>),
           budgetId,
           accountId,
           percent,

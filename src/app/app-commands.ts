@@ -7,7 +7,7 @@ const work = () => import('./run-work-commands.ts')
 
 /** Literals, because importing the lists loads all features and read models. */
 const queueNames =
-  'webhooks, payment-callbacks, messages, deposit-looks, dispute-looks, scrape-batches, webhook-enqueue-retries, low-balance-mails, topup-mails'
+  'webhooks, payment-callbacks, messages, deposit-looks, dispute-looks, scrape-batches, webhook-enqueue-retries, low-balance-mails, topup-mails, traffic-budget-mails'
 const readModelNames =
   'balances, customers, orders, order-payments, open-orders, open-movements, open-deposit-refunds, open-scrapes, plans, proxies, stock, webhooks, accounts, catalog, reseller_terms, notices, deposits, gateway-changes, unmatched-movements, topups, traffic-budgets, low-traffic, subscriptions, exits, proposals, journal, margins, scrape-usage, webhook-causes, laws'
 

@@ -14,6 +14,7 @@ import { migrations as scrapers } from '../features/scrapers/migrations.ts'
 import { migrations as signIn } from '../features/sign-in/migrations.ts'
 import { migrations as stock } from '../features/stock/migrations.ts'
 import { migrations as subscriptions } from '../features/subscriptions/migrations.ts'
+import { migrations as trafficBudgets } from '../features/traffic-budgets/migrations.ts'
 import { migrations as wallet } from '../features/wallet/migrations.ts'
 import { migrations as webhooks } from '../features/webhooks/migrations.ts'
 import { migrations as gateway } from '../gateway/migrations.ts'
@@ -84,6 +85,7 @@ const migrationSets: readonly Migrations[] = [
   signIn,
   stock,
   subscriptions,
+  trafficBudgets,
   wallet,
   webhooks,
   gateway,

@@ -3,6 +3,7 @@ import { disputeQueue, pollTable, topupMails } from '../features/deposits/index.
 import { inboxQueue } from '../features/payments/index.ts'
 import { messageQueue } from '../features/resellers/index.ts'
 import { batchQueue } from '../features/scrapers/index.ts'
+import { budgetMails } from '../features/traffic-budgets/index.ts'
 import { lowBalanceMails } from '../features/wallet/index.ts'
 import { deliveryQueue, missedQueue } from '../features/webhooks/index.ts'
 import { delayOf, type QueueDelay } from '../platform/work/queue-operations.ts'
@@ -19,6 +20,7 @@ export const queues: readonly QueueTable[] = [
   missedQueue,
   lowBalanceMails,
   topupMails,
+  budgetMails,
 ]
 
 export const readDelays = async (pool: pg.Pool): Promise<readonly QueueDelay[]> => {

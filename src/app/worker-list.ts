@@ -22,7 +22,7 @@ import { messageWorker } from '../features/resellers/feature.ts'
 import { batchWorker, scraperHealth, scrapeSweeper } from '../features/scrapers/feature.ts'
 import { rentalExpiry } from '../features/stock/feature.ts'
 import { renewalWorker } from '../features/subscriptions/feature.ts'
-import { budgetSweep } from '../features/traffic-budgets/feature.ts'
+import { budgetMailWorker, budgetSweep } from '../features/traffic-budgets/feature.ts'
 import { lowBalanceMailWorker, openMovements } from '../features/wallet/feature.ts'
 import {
   webhookDelivery,
@@ -59,6 +59,7 @@ export const serverWorkers: readonly Worker[] = [
   trafficSweep,
   recordRetention,
   budgetSweep,
+  budgetMailWorker,
   whitelistRemoval,
   renewalWorker,
   scrapeSweeper,

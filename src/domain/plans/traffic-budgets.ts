@@ -1,7 +1,7 @@
 import { createCalendar, type TimeSpan } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decided, decided, type Fold, type StreamRef } from '../../kernel/decider.ts'
-import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { defineEvent, type EventOf, type RecordedEvent } from '../../kernel/event.ts'
 import { anyId, id, integer, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
 import { type AccountId, type CustomerId, deriveId, type PlanId } from '../../kernel/ids.ts'
 import { trafficBudgetStream } from '../../kernel/streams.ts'
@@ -62,6 +62,10 @@ export const trafficBudgetReached = defineEvent('TrafficBudgetReached', {
   },
 })
 export type TrafficBudgetReached = EventOf<typeof trafficBudgetReached>
+
+/** Identifies a reached part, also after a rebuild: the budget, and the number of the event in its stream. */
+export const reachedIdOf = ({ data, revision }: RecordedEvent<TrafficBudgetReached>): string =>
+  `${data.budgetId}.${revision}`
 
 export const trafficBudgetEventDefinitions = [
   trafficBudgetSet,

@@ -9,7 +9,7 @@ import { type CapLevel, fallsBelow, reachedCapLevels, transactionIdOf } from '..
 import type { Audience } from '../notices/audiences.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
-import type { TrafficBudgetReached } from '../plans/traffic-budgets.ts'
+import { reachedIdOf, type TrafficBudgetReached } from '../plans/traffic-budgets.ts'
 import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
 import type { WebhookEventName } from './events.ts'
@@ -139,12 +139,12 @@ const topupCause: CauseOf<TopupFailed> = ({
 })
 
 /** The customer's own id at the reseller is in no event. It is added when the delivery is queued. */
-const budgetCause: CauseOf<TrafficBudgetReached> = ({ data, revision }) => {
-  const { accountId, budgetId, scope, planId, lineSet, whitelistEntryId, customerId } = data
-  const { period, percent, usedBytes, limitBytes, countedFrom, countedUntil } = data
+const budgetCause: CauseOf<TrafficBudgetReached> = (event) => {
+  const { accountId, budgetId, scope, planId, lineSet, whitelistEntryId, customerId } = event.data
+  const { period, percent, usedBytes, limitBytes, countedFrom, countedUntil } = event.data
   return {
     event: customerId === null ? 'traffic.budget_reached' : 'customer.traffic',
-    resource: `${budgetId}.${revision}`,
+    resource: reachedIdOf(event),
     to: { accountId },
     data: {
       kind: 'ready',
