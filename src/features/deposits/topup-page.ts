@@ -6,6 +6,7 @@ import {
 } from '../../domain/deposits/topups.ts'
 import { maxDepositCents } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { ApiError } from '../../platform/http/errors.ts'
 import { type FormInput, fieldOf, formOf, postButton, problemsIn } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
 import {
@@ -154,7 +155,12 @@ ${formOf(form, {
 <p><a class="button first" href="${url}" rel="noreferrer">Go to the payment provider</a></p>`,
               }
             } catch (error) {
-              return { ...refusedBy(error), status: 409 }
+              if (error instanceof ApiError && error.code === 'gateway_unavailable')
+                return {
+                  ...refused({}, 409),
+                  message: html`<div class="message warn"><p>The payment provider does not answer at the moment. No card was saved or changed.</p><p>${postButton(visit.form, { label: 'Try again', name: 'do', value: 'card' })}</p></div>`,
+                }
+              return refusedBy(error)
             }
           default:
             return save(visit, typed)

@@ -386,7 +386,12 @@ test('automatic top-up over HTTP', async (t) => {
     const page = await browser.get(pagePath)
     assert.match(page.html, /Save a card/)
     const form = (shown: { html: string }) => ({ form: hiddenField(shown as never, 'form') })
-    const sent = await browser.post(pagePath, { ...form(page), do: 'card' })
+    await app.switches({ down: true })
+    const unanswered = await browser.post(pagePath, { ...form(page), do: 'card' })
+    assert.equal(unanswered.status, 409)
+    assert.match(unanswered.html, /The payment provider does not answer at the moment.*Try again/s)
+    await app.switches({ down: false })
+    const sent = await browser.post(pagePath, { ...form(unanswered), do: 'card' })
     const url = /href="(http:\/\/127\.0\.0\.1:\d+\/pay\/cs_setup_[0-9a-f]+\/card)"/.exec(sent.html)?.[1]
     assert.ok(url, sent.html)
     await fetch(url, { method: 'POST', body: new URLSearchParams({ card: 'good' }), redirect: 'manual' })

@@ -6,12 +6,15 @@ import { type TestContext, test } from 'node:test'
 import { groups } from '../../../projections/groups.ts'
 import { runCli } from '../../../src/app/cli-program.ts'
 import { commands as exportCommands } from '../../../src/features/exports/commands.ts'
+import type { AccountId } from '../../../src/kernel/ids.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
+import { done } from '../../support/app-actions.ts'
 import { farebox } from '../../support/farebox.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
+import { until } from '../../support/until.ts'
 import { assertVerified } from '../../support/verified.ts'
 import { scratch } from './books.ts'
 import { hledgerBalances, needs } from './programs.ts'
@@ -52,9 +55,25 @@ const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: TestAp
   await cli('wallet', 'adjust', '--account', demo.scraper.accountId, '--reference', 'cb-1', ...taken)
 }
 
+/** A payment by a saved card, which the service made by itself. Returns the account and its deposit. */
+const topUp = async (app: TestApp): Promise<{ readonly accountId: string; readonly depositId: string }> => {
+  const { accountId, key } = await app.customer({ cents: 100 })
+  const { client } = app
+  const path = '/api/v1/wallet/auto-topup'
+  const { url } = (await done(client.post(`${path}/card`, undefined, { key }))).body
+  await fetch(url, { method: 'POST', body: new URLSearchParams({ card: 'good' }), redirect: 'manual' })
+  await until(async () => (await client.get(path, { key })).body.card, { what: 'the saved card' })
+  const json = { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 2_000 }
+  await done(client.call('PUT', path, { key, json }))
+  await app.untilBalance(key, 2_100)
+  const [deposit] = (await done(client.get('/api/v1/deposits', { key }))).body.deposits
+  return { accountId, depositId: deposit.deposit_id }
+}
+
 test('verification, the service, its second reader, hledger and the HTTP interface give the same balances', async (t) => {
   const app = await testApp(t)
   await doBusiness(t, app)
+  const topup = await topUp(app)
   const directory = await scratch(t)
   const write = async (format: string, ...more: string[]) => {
     const path = join(directory, format)
@@ -74,6 +93,11 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
     assert.equal(BigInt(wallet.body.balanceCents), micros / 10_000n)
     assert.equal(available.get(accountId), micros)
   }
+  // The payment of an automatic top-up is booked at the provider as any card payment.
+  assert.equal(available.get(topup.accountId as AccountId), 21_000_000n)
+  const hledger = await readFile(await write('hledger'), 'utf8')
+  const entry = hledger.split('\n\n').find((text) => text.includes(topup.depositId))
+  assert.match(entry ?? '', /assets:gateway:\w*stripe/)
   const { DATABASE_URL: url = '', FAREBOX_SEAL_KEY: sealKey = '' } = app.env
   const verified = await assertVerified(t, { url, sealKey })
   assert.ok(verified.events >= readSecondly(await write('jsonl')).events)

@@ -32,7 +32,7 @@ const wait = (days: number) => async (shop: Shop) => shop.wait(days * dayMs)
 /** The log begins on 2026-11-21. Payments on stripe, BTCPay and a reseller's own gateway. */
 const steps = [
   depositBy('dep_1', 2_500), // 21 November
-  depositBy('dep_2', 1_000),
+  depositBy('dep_2', 1_000, { reference: 'pi_2' }), // an automatic top-up by a saved card
   (shop: Shop) =>
     shop.deposit(one, 1_200, {
       gateway: 'btcpay',
