@@ -293,11 +293,12 @@ export const stripeSandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
   }
 
   const createSetup = async (key: string, form: Form): Promise<Setup> => {
+    const id = `cs_setup_${sandboxStore.hex(48)}`
     const setup: Setup = {
-      id: `cs_setup_${sandboxStore.hex(48)}`,
+      id,
       account: key,
       reference: formValue(form, 'client_reference_id'),
-      returnUrl: formValue(form, 'success_url'),
+      returnUrl: formValue(form, 'success_url').replace('{CHECKOUT_SESSION_ID}', id),
       createdAtMs: sandboxStore.clock(),
       card: null,
       removed: false,

@@ -105,6 +105,8 @@ export type AutoTopups = {
   read(accountId: AccountId, cause: Cause): Promise<TopupState>
   /** The provider's page that saves a card. @throws ApiError: deposits_not_available, gateway_unavailable */
   cardPage(accountId: AccountId, returnUrl: string, cause: Cause): Promise<string>
+  /** Saves the card of a session that the customer returns from, if its callback has not arrived yet. */
+  takeSession(accountId: AccountId, sessionId: string): Promise<void>
   set(
     accountId: AccountId,
     settings: TopupSettings,
@@ -130,6 +132,18 @@ export const createAutoTopups = (dependencies: AutoTopupDependencies): AutoTopup
         if (!(error instanceof GatewayUnavailable)) throw error
         logger.warn({ err: error, accountId }, 'a payment gateway did not make a page for a card')
         throw refuseWithRetryAfter('gateway_unavailable', 'the payment gateway did not answer', 5)
+      }
+    },
+    takeSession: async (accountId, sessionId) => {
+      const live = await gateways.forRail(null, 'card')
+      try {
+        const report = gatewayOf(live) && (await live?.gateway.fetch(`session:${sessionId}`))
+        // A person may open the address of another account's session.
+        if (live && report?.kind === 'setup' && report.accountId === accountId)
+          await saveCard(dependencies, live, report)
+      } catch (error) {
+        if (!(error instanceof GatewayUnavailable)) throw error
+        logger.warn({ err: error, accountId }, 'a payment gateway did not report a saved card')
       }
     },
     set: async (account, settings, cause) => {

@@ -80,7 +80,9 @@ export const topupPage = ({
     path,
     name: 'autoTopup',
     summary: 'Tops up the wallet automatically by a saved card',
-    show: async ({ account: { accountId }, cause, form }) => {
+    show: async ({ account: { accountId }, cause, form, query }) => {
+      const [session] = /^cs_\w{1,200}$/.exec(query.get('session') ?? '') ?? []
+      if (session !== undefined) await autoTopups.takeSession(accountId, session)
       const topup = await autoTopups.read(accountId, cause)
       const record = topupRecord(topup, clock())
       const { method, settings, lastFailure, failures } = topup

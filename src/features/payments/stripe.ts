@@ -371,7 +371,8 @@ export const createStripeGateway = (
           customer_creation: 'always',
           allowed_payment_method_types: ['card'],
           client_reference_id: accountId,
-          success_url: returnUrl,
+          // Stripe replaces the name in braces.
+          success_url: `${returnUrl}?session={CHECKOUT_SESSION_ID}`,
           cancel_url: returnUrl,
         })
         if (!url) throw new GatewayUnavailable('stripe: the session has no page')

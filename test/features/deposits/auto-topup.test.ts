@@ -23,7 +23,7 @@ const saveCard = async (app: TestApp, { key }: Customer, card: string): Promise<
   const { url } = (await done(app.client.post(`${path}/card`, undefined, { key }))).body
   const sent = await fetch(url, { method: 'POST', body: new URLSearchParams({ card }), redirect: 'manual' })
   assert.equal(sent.status, 303)
-  assert.match(sent.headers.get('location') ?? '', /\/console\/auto-topup$/)
+  assert.match(sent.headers.get('location') ?? '', /\/console\/auto-topup\?session=cs_setup_[0-9a-f]+$/)
 }
 
 const read = async (app: TestApp, { key }: Customer) => (await done(app.client.get(path, { key }))).body
@@ -377,6 +377,25 @@ test('automatic top-up over HTTP', async (t) => {
     await app.untilBalance(customer.key, 1_600)
     await app.act(id, 'refund', 300)
     await app.untilBalance(customer.key, 1_300)
+  })
+
+  await t.test('a card whose callback is lost is saved when its owner returns to the console', async () => {
+    const [owner, other] = [await app.customer({ cents: 5_000 }), await app.customer({ cents: 5_000 })]
+    await app.switches({ lost: 1 })
+    const { url } = (await done(client.post(`${path}/card`, undefined, { key: owner.key }))).body
+    const body = new URLSearchParams({ card: 'good' })
+    const sent = await fetch(url, { method: 'POST', body, redirect: 'manual' })
+    const to = new URL(sent.headers.get('location') ?? '')
+    const openedBy = async ({ accountId }: Customer) =>
+      (await (await signedIn(app, accountId)).get(`${to.pathname}${to.search}`)).html
+    assert.doesNotMatch(await openedBy(other), /visa ending in/)
+    assert.equal((await read(app, owner)).card, null)
+    assert.match(await openedBy(owner), /visa ending in 4242/)
+    assert.equal((await read(app, other)).card, null)
+    await app.switches({ lost: 0, down: true })
+    assert.match(await openedBy(owner), /visa ending in 4242/)
+    await app.switches({ down: false })
+    assert.equal((await typesOf(app, owner)).length, 1)
   })
 
   await t.test('the console shows and changes it, and the command line shows it', async () => {
