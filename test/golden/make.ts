@@ -44,6 +44,7 @@ import { makeOperations } from './operations.ts'
 import { makeResale } from './resale.ts'
 import { makeScrapes } from './scrapes.ts'
 import { makeSubscriptions } from './subscriptions.ts'
+import { makeTrafficBudgets } from './traffic-budgets.ts'
 import { makeWebhooks } from './webhooks.ts'
 
 const dayMs = 86_400_000
@@ -195,6 +196,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   allow(first)
   allow(second)
   fact(whitelist.stream, ...decideNetworkRemoval(onWhitelist(), [first]).events)
+
+  makeTrafficBudgets(history, buyer, planId)
 
   const timed = {
     ...mine,

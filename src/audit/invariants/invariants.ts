@@ -9,6 +9,7 @@ import {
 import { movementRules, periodRules, statementRules } from './accounting-invariants.ts'
 import { approvalRules, decidedRules } from './approval-invariants.ts'
 import { authorityRules, capRules } from './authority-invariants.ts'
+import { trafficBudgetRules } from './budget-invariants.ts'
 import { commitmentRules, deliveryRules } from './delivery-invariants.ts'
 import { fulfilmentRules, planRules } from './fulfilment-invariants.ts'
 import { recordViolation, violationsTable } from './invariant.ts'
@@ -47,6 +48,7 @@ export const rules: readonly ReadModel[] = [
   fulfilmentRules,
   stockRules,
   planRules,
+  trafficBudgetRules,
   subscriptionRules,
   capRules,
   periodRules,

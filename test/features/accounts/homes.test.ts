@@ -63,6 +63,8 @@ test('an account of another log keeps all its effects in that log; only addresse
   const ordered = await done(client.post(`${api}/orders`, traffic, optionsOf(own.key)))
   const whitelist = `${api}/plans/${ordered.body.planId}/whitelist`
   await done(client.post(whitelist, { entries: [{ cidr: '8.8.4.4' }] }, optionsOf(own.key)))
+  const budget = { planId: ordered.body.planId, period: 'day', limitBytes: 1_000_000_000 }
+  await done(client.call('PUT', `${api}/traffic-budgets`, { key: own.key, json: budget }))
   for (const body of [traffic, rental]) {
     await done(client.post(`${api}/orders`, body, optionsOf(own.key)))
     await done(client.post(`${api}/orders`, body, optionsOf(shop.key, shopHeaders)))
