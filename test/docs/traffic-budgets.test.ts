@@ -10,7 +10,7 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/guides/traffic-b
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 test('the requests of the guide about traffic budgets run as printed', async (t) => {
-  assert.equal(blocks.length, 4)
+  assert.equal(blocks.length, 5)
   const { baseUrl, demo } = await testApp(t)
   const script = blocks
     .map((block, n) => `printf '\\n== ${n}\\n'\n${block}`)
@@ -24,7 +24,8 @@ test('the requests of the guide about traffic budgets run as printed', async (t)
       RESELLER_KEY: demo.reseller.key,
     },
   })
-  const [set, entry, changed, customer] = stdout.split(/^== \d\n/m).slice(1) as [
+  const [set, entry, team, changed, customer] = stdout.split(/^== \d\n/m).slice(1) as [
+    string,
     string,
     string,
     string,
@@ -32,6 +33,7 @@ test('the requests of the guide about traffic budgets run as printed', async (t)
   ]
   assert.match(set, /"scope":"plan".*"timeZone":"Europe\/Berlin","limitBytes":500000000,"usedBytes":0/)
   assert.match(entry, /"scope":"whitelist_entry"[\s\S]*"total":2/)
+  assert.match(team, /"scope":"line_set".*"lineSet":"[a-z0-9]{8}"/)
   assert.match(changed, /"limitBytes":800000000[\s\S]*"usedBytes":0/)
   assert.match(customer, /"scope":"customer"[\s\S]*"customer":"alice-17"[\s\S]*"total":1/)
 })

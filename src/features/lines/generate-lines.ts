@@ -159,6 +159,8 @@ export type LineInput = TargetingInput & {
   readonly protocol?: LineProtocol | undefined
   readonly format?: LineFormat | undefined
   readonly template?: string | undefined
+  /** The name of a set for the lines. */
+  readonly set?: string | undefined
 }
 
 export type GeneratedLines = {
@@ -167,6 +169,8 @@ export type GeneratedLines = {
   readonly protocol: LineProtocol
   readonly format: LineFormat
   readonly stickyMinutes: number
+  /** The id of the set in the usernames; null: no set. */
+  readonly lineSet: string | null
   readonly lines: readonly (string | JsonLine)[]
 }
 
@@ -175,7 +179,7 @@ export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
   lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
 
 /**
- * Generates lines of a plan. Nothing is charged. Only targeting that is too long for a username is stored.
+ * Generates lines of a plan. Nothing is charged. Only named targeting and targeting that is too long for a username is stored.
  * @throws ApiError invalid_count, invalid_sticky, invalid_targeting, invalid_exclude, invalid_udp, invalid_body
  */
 export type LineService = (plan: VerifiedPlan, lineInput: LineInput) => Promise<GeneratedLines>
@@ -196,6 +200,7 @@ export const createLineService = (
       stickyMinutes = 0,
       format = 'host:port:user:pass',
       template,
+      set: name,
       protocol = lineInput.udp === true ? 'socks5' : 'http',
       ...input
     } = lineInput
@@ -216,11 +221,12 @@ export const createLineService = (
     const planId = plan.planId
     const credential = credentials.of(planId, plan.generation)
     const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes
-    const set = isLong ? await sets.store(planId, targeting) : null
-    if (isLong && set === null)
+    const isStored = isLong || name !== undefined
+    const set = isStored ? await sets.store(planId, targeting, name) : null
+    if (isStored && set === null)
       throw refuse(
         'invalid_exclude',
-        `this plan has ${maxSets} long lists already: use one of those again, or shorter ones`,
+        `this plan has ${maxSets} sets and long lists already: use one of those again, or shorter lists without a set`,
       )
     const lines = generateLines({
       count,
@@ -233,6 +239,6 @@ export const createLineService = (
       gateway,
       credential,
     })
-    return { planId, count, protocol, format, stickyMinutes, lines }
+    return { planId, count, protocol, format, stickyMinutes, lineSet: set, lines }
   }
 }

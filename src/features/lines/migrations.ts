@@ -43,4 +43,6 @@ export const migrations: Migrations = {
     );
     create index whitelist_removals_account on work.whitelist_removals (account_id);
   `,
+  // Null: a set without a name, for targeting that is too long for a username.
+  '1895_named_line_sets': 'alter table vault.line_sets add column name text',
 }

@@ -47,6 +47,10 @@ const Generated = z
     protocol: z.enum(lineProtocols),
     format: z.enum(lineFormats),
     stickyMinutes: z.int().meta({ description: 'The targeting from the request.' }),
+    lineSet: z
+      .string()
+      .nullable()
+      .meta({ description: 'The id of the set, as `-set-` in the usernames. Null: no set.' }),
     lines: z.array(z.union([z.string(), Line])),
   })
   .meta({ id: 'GeneratedLines' })
@@ -77,7 +81,7 @@ export const lineRoutes = (
       operationId: 'generateLines',
       summary: 'Generate the proxy lines of a plan',
       description:
-        'Proxy lines to paste into a client. The request charges and stores nothing. Lines work at once, as long as the plan is active and its password does not change. The username contains the targeting; you can also write usernames by hand (docs/guides/proxy-lines.md). With `Accept: text/plain`, the answer has one line of text for each proxy line.',
+        'Proxy lines to paste into a client. The request charges nothing, and stores only the targeting of a set. Lines work at once, as long as the plan is active and its password does not change. The username contains the targeting; you can also write usernames by hand (docs/guides/proxy-lines.md). With `Accept: text/plain`, the answer has one line of text for each proxy line.',
       tag: 'Plans',
       access: 'buy',
       writes: true,
@@ -109,6 +113,15 @@ export const lineRoutes = (
           .max(maxTemplate)
           .optional()
           .meta({ description: `The template for the format \`custom\`: a text with ${templateMarks}.` }),
+        set: z
+          .string()
+          .regex(/^[A-Za-z0-9_-]{1,40}$/)
+          .optional()
+          .meta({
+            description:
+              'The name of a set for the lines: 1 to 40 letters, digits, `-` and `_`. The usernames then have `-set-` with an id (`lineSet` of the answer) in place of the targeting. A traffic budget can limit the lines of a set. The same name with another targeting is another set.',
+            words: '1 to 40 letters, digits, - and _',
+          }),
       }),
       codes: { body: { count: 'invalid_count', stickyMinutes: 'invalid_sticky', ...targetingCodes } },
       examples: { ...examples, body: { count: 1, country: 'us', stickyMinutes: 30 } },
@@ -122,6 +135,7 @@ export const lineRoutes = (
             protocol: 'http',
             format: 'host:port:user:pass',
             stickyMinutes: 30,
+            lineSet: null,
             lines: [lineExample],
           },
           text: { mediaType: 'text/plain', example: lineExample },

@@ -43,6 +43,7 @@ test('lines of plans', async (t) => {
         protocol: 'http',
         format: 'host:port:user:pass',
         stickyMinutes: 30,
+        lineSet: null,
         lines: 3,
       },
     )
@@ -125,6 +126,35 @@ test('lines of plans', async (t) => {
       assert.match(await nameOf({ country: 'us', excludeCities: ['dallas'] }), /-not\.city-dallas$/)
     },
   )
+
+  await t.test('have a set of their own by its name, also with a short targeting', async () => {
+    const named = async (set: string, json: object = { country: 'de' }) => {
+      const answer = await generate({ count: 2, stickyMinutes: 10, format: 'json', set, ...json })
+      assert.equal(answer.status, 200, answer.text)
+      const { lineSet, lines } = answer.body
+      for (const { username } of lines) {
+        const parsed = parseUsername(username)
+        assert.ok(parsed.ok && parsed.line.set === lineSet, username)
+      }
+      return lineSet as string
+    }
+    const sales = await named('Sales_team-1')
+    assert.equal(await named('Sales_team-1'), sales)
+    const others = [
+      await named('support'),
+      await named('Sales_team-1', { country: 'us' }),
+      await named('any', {}),
+    ]
+    assert.equal(new Set([sales, ...others]).size, 4)
+    const sets = createLineSets({ pool })
+    assert.equal((await sets.targetingOf(premium, sales))?.country, 'de')
+    assert.equal((await sets.targetingOf(premium, others[2]!))?.country, null)
+    for (const set of ['', 'x'.repeat(41), 'two words', 'ü']) {
+      const refused = await generate({ set })
+      assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_body'], set)
+      assert.match(refused.body.error, /set must be 1 to 40 letters, digits, - and _/)
+    }
+  })
 
   for (const [what, json, code] of [
     ['no number', { count: '2' }, 'invalid_count'],
