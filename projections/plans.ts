@@ -159,6 +159,19 @@ export const findPlan = (db: Db, scope: Scope, planId: string): Promise<FoundPla
     .select(companionColumns())
     .executeTakeFirst()
 
+/** What plans are named after: their products, and the account's own labels. */
+export const planNames = (
+  db: Db,
+  scope: Scope,
+  planIds: readonly string[],
+): Promise<
+  readonly { readonly planId: string; readonly productId: string; readonly label: string | null }[]
+> =>
+  plansOf(db, scope)
+    .where(sql<boolean>`plan.plan_id = any (${planIds}::text[])`)
+    .select(['plan.planId', 'plan.productId', 'label.label'])
+    .execute()
+
 /** Whether a plan of any account has this id. */
 export const isPlan = async (db: Db, planId: string): Promise<boolean> =>
   (await plansOf(db, allAccounts)

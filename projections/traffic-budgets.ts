@@ -8,7 +8,7 @@ import {
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ListScope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope } from '../src/platform/postgres/kysely.ts'
+import { countedPage, type Db, inScope, type TimePage, timePage } from '../src/platform/postgres/kysely.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** Traffic budgets that were not removed. Gateways find the budgets of a plan here and read their terms from the log. */
@@ -138,4 +138,16 @@ export const listTrafficBudgets = async (
     filter,
   )
   return { budgets: rows, total }
+}
+
+/** A page of the traffic budgets within the scope. */
+export const trafficBudgetsAfter = (
+  db: Db,
+  scope: ListScope,
+  page: TimePage & { readonly planId: string | undefined },
+): Promise<readonly TrafficBudgetRow[]> => {
+  let matching = budgetsOf(db, scope)
+  if (page.planId !== undefined) matching = matching.where('budget.planId', '=', page.planId)
+  const columns = { time: 'budget.createdAt', id: 'budget.budgetId' }
+  return timePage(matching.selectAll('budget'), columns, page).execute()
 }

@@ -128,7 +128,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     catalog,
     exits,
   })
-  const trafficBudgets = openTrafficBudgets(core, { ...accounts, mailer, name, origin })
+  const trafficBudgets = openTrafficBudgets(core, { ...accounts, ...plans, ...lines, mailer, name, origin })
   const freeTools = openFreeTools(core, {
     ...freeList,
     rates: limited ? config.freeTools : null,

@@ -31,6 +31,7 @@ export const navigation: readonly NavigationGroup[] = [
         page: [
           { label: 'Plans', page: 'showPlans' },
           { label: 'Subscriptions', page: 'showSubscriptions' },
+          { label: 'Traffic budgets', page: 'listTrafficBudgets' },
         ],
       },
       { label: 'Addresses', page: 'showAddresses' },

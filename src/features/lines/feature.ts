@@ -9,7 +9,7 @@ import { createLineService } from './generate-lines.ts'
 import { linePages, whitelistPages } from './line-pages.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
-import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
+import { createAddToWhitelist, createWhitelist, type Whitelist } from './whitelist.ts'
 import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-commitments.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
@@ -34,7 +34,7 @@ export const open = (
       readonly locations: (family: Family | null) => LocationsByCountry
     }
   },
-): Feature => {
+): Feature & { readonly whitelist: Pick<Whitelist, 'list'> } => {
   const { pool, db, clock, runner, reads } = core
   const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = dependencies
   const locations = async (family: Family | null) => {
@@ -55,6 +55,7 @@ export const open = (
   const whitelist = createWhitelist({ pool, clock, runner, removals })
   const addToWhitelist = createAddToWhitelist({ ...availability, whitelist, allowLoopback })
   return {
+    whitelist,
     routes: [
       ...lineRoutes({ catalog, reads, db, verifyPlans, pool, runner, credentials, gateway, lines, clock }),
       ...whitelistRoutes({ catalog, reads, db, verifyPlans, whitelist, addToWhitelist }),

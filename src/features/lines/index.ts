@@ -1,5 +1,5 @@
 export { createLineSets, type LineSets } from './line-sets.ts'
-export { isEntryOfPlan, minPrefixLength } from './whitelist.ts'
+export { isEntryOfPlan, maxWhitelist, minPrefixLength, networksOf, type Whitelist } from './whitelist.ts'
 export {
   adoptWhitelists,
   createIsAllowed,

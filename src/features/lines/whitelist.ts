@@ -143,6 +143,22 @@ export const isEntryOfPlan = async (pool: pg.Pool, planId: PlanId, entryId: stri
   return rowCount === 1
 }
 
+/** The networks of entries of an account's whitelists, e.g. `203.0.113.7/32`. Removed entries have none. */
+export const networksOf = async (
+  pool: pg.Pool,
+  accountId: AccountId,
+  entryIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> => {
+  if (entryIds.length === 0) return new Map()
+  const { rows } = await pool.query<{ entry_id: string; network: string }>({
+    name: 'whitelist-networks',
+    text: `select entry_id, network::text from vault.whitelist
+            where account_id = $1::text and entry_id = any ($2::text[])`,
+    values: [accountId, entryIds],
+  })
+  return new Map(rows.map(({ entry_id: id, network }) => [id, network]))
+}
+
 /**
  * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *

@@ -98,13 +98,15 @@ export const createPlanFinder = ({
   catalog,
 }: PlanReads & { readonly verifyPlans: VerifyPlans }) => {
   const ownPlan = createFindPlan({ db, reads, verifyPlans })
-  const productOf = ({ productId }: VerifiedPlan): Product | undefined => catalog.current().resolve(productId)
+  const productOf = ({ productId }: Pick<VerifiedPlan, 'productId'>): Product | undefined =>
+    catalog.current().resolve(productId)
   return {
     /** @throws not_found for an absent plan and for one of another account */
     planOf: ({ account, params }: AccountVisit): Promise<VerifiedPlan> =>
       ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
     productOf,
-    nameOf: (plan: VerifiedPlan): string => plan.label ?? productOf(plan)?.name ?? plan.productId,
+    nameOf: (plan: Pick<VerifiedPlan, 'productId' | 'label'>): string =>
+      plan.label ?? productOf(plan)?.name ?? plan.productId,
   }
 }
 
@@ -315,6 +317,10 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
             [
               'Whitelist',
               html`<a href="${planPath(planId, '/whitelist')}">${countText(plan.whitelistCount, 'address', 'addresses')}</a>`,
+            ],
+            [
+              'Traffic budgets',
+              html`<a href="/console/traffic-budgets?plan=${planId}">Limits per day, week or month</a>`,
             ],
             ['Orders', ordersOf(plan.orderIds)],
           ])}

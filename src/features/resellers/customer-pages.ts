@@ -137,7 +137,7 @@ export const resellerCustomerPages = ({
         if (orders.file !== null) return orders.file
         return {
           title: entry.label ?? customer ?? 'Customer',
-          actions: html`${buttonLink(movementPath({ customer: customer ?? customerId }), 'Credit or refund', 'first')}${buttonLink(`/console/reseller/statement?customer=${customerId}`, 'Statement')}${orders.fileLink}`,
+          actions: html`${buttonLink(movementPath({ customer: customer ?? customerId }), 'Credit or refund', 'first')}${buttonLink(`/console/reseller/statement?customer=${customerId}`, 'Statement')}${buttonLink(`/console/traffic-budgets?customer=${customerId}`, 'Traffic budgets')}${orders.fileLink}`,
           body: html`${detailsOf([
             ['Customer', idText(customerId)],
             ['Your customer id', customer === null ? softText('erased') : idText(customer)],

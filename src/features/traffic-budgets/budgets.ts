@@ -3,6 +3,7 @@ import {
   findTrafficBudget,
   listTrafficBudgets,
   type TrafficBudgetRow,
+  trafficBudgetsAfter,
 } from '../../../projections/traffic-budgets.ts'
 import type { BudgetPeriod } from '../../domain/plans/budget-periods.ts'
 import {
@@ -21,7 +22,7 @@ import type { CustomerId, PlanId } from '../../kernel/ids.ts'
 import { type ListScope, type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
 import { type CommandRunner, handle } from '../../platform/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { Db } from '../../platform/postgres/kysely.ts'
+import type { Db, TimePage } from '../../platform/postgres/kysely.ts'
 import { customerRefs } from '../accounts/index.ts'
 import { createLineSets, isEntryOfPlan } from '../lines/index.ts'
 import { currentSpan, type TrafficBudgetRecord, trafficBudgetRecord } from './budget-record.ts'
@@ -74,6 +75,11 @@ export type TrafficBudgets = {
     scope: ListScope,
     filter: { readonly limit: number; readonly offset: number; readonly planId?: string | undefined },
   ): Promise<{ readonly budgets: readonly TrafficBudgetRecord[]; readonly total: number }>
+  /** A page of the budgets within the scope, by the time of their creation. */
+  after(
+    scope: ListScope,
+    page: TimePage & { readonly planId: string | undefined },
+  ): Promise<readonly TrafficBudgetRecord[]>
   /** @throws ApiError not_found */
   get(scope: Scope, id: string): Promise<TrafficBudgetRecord>
 }
@@ -242,6 +248,7 @@ export const createTrafficBudgets = ({
       const { budgets, total } = await listTrafficBudgets(db, scope, { limit, offset, planId })
       return { budgets: await recordsOf(scope, budgets), total }
     },
+    after: async (scope, page) => recordsOf(scope, await trafficBudgetsAfter(db, scope, page)),
     get: async (scope, id) => {
       const row = await findTrafficBudget(db, scope, id)
       const [record] = row === undefined ? [] : await recordsOf(scope, [row])

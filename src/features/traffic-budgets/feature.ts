@@ -2,8 +2,10 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Mailer } from '../../platform/outgoing/mailer.ts'
 import type { Accounts, Customers } from '../accounts/index.ts'
-import { createFindPlan, createPlanVerifier } from '../plans/index.ts'
+import type { Whitelist } from '../lines/index.ts'
+import { createFindPlan, createPlanVerifier, type PlanFinder } from '../plans/index.ts'
 import { startBudgetMails } from './budget-mails.ts'
+import { budgetPages } from './budget-pages.ts'
 import { createTrafficBudgets, type TrafficBudgets } from './budgets.ts'
 import { startBudgetSweep } from './reached.ts'
 import { trafficBudgetRoutes } from './routes.ts'
@@ -17,6 +19,8 @@ export const open = (
   dependencies: {
     readonly accounts: Accounts
     readonly customers: Customers
+    readonly planFinder: PlanFinder
+    readonly whitelist: Pick<Whitelist, 'list'>
     /** Null: no mail is sent. */
     readonly mailer: Mailer | null
     /** The name of the service in its mails. */
@@ -31,6 +35,7 @@ export const open = (
   const trafficBudgets = createTrafficBudgets({ ...core, planOf })
   return {
     trafficBudgets,
+    pages: budgetPages({ ...core, ...dependencies, trafficBudgets, planOf }),
     routes: trafficBudgetRoutes({ trafficBudgets, customers, reads }),
     workers: [
       () => startBudgetSweep(core),

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { verificationsAfter } from '../../../src/audit/verification-runs.ts'
+import { asCustomer } from '../../support/app-actions.ts'
 import { launchBrowser, openPage, pictureOf, type Visit } from '../../support/browser.ts'
 import {
   changeSessions,
@@ -22,6 +23,7 @@ import { limitAlone } from '../../support/four-eyes.ts'
 import { operate, operator } from '../../support/operator.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { record } from '../free-list/support/recorded.ts'
+import { storeUse } from '../traffic-budgets/use.ts'
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -83,11 +85,22 @@ const filledAccount = async (app: TestApp) => {
     { product_id: 'residential-premium', quantity: 2, interval: 'month' },
     { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
   )
+  const budget = await app.buyer.call('PUT', '/api/v1/traffic-budgets', {
+    key: account.key,
+    json: { planId: plan.body.planId, period: 'week', timeZone: 'Europe/Berlin', limitBytes: 2_000_000_000 },
+  })
+  await storeUse(app.core.pool, {
+    budgetId: budget.body.id,
+    countedFromMs: Date.parse(budget.body.countedFrom),
+    usedBytes: 1_700_000_000,
+    limitBytes: budget.body.limitBytes,
+  })
   await record(app.core.pool, [{ ip: '8.8.8.8', port: 3128 }])
   return {
     ...account,
     orderId: plan.body.orderId as string,
     planId: plan.body.planId as string,
+    budgetId: budget.body.id as string,
     proxyId: rented.body.proxyIds[0] as string,
     rentedId: rented.body.orderId as string,
     depositId: deposit.deposit_id as string,
@@ -102,6 +115,7 @@ type Filled = Awaited<ReturnType<typeof filledAccount>>
 const pathsOf = ({
   orderId,
   planId,
+  budgetId,
   proxyId,
   rentedId,
   webhookId,
@@ -117,6 +131,12 @@ const pathsOf = ({
   `/console/plans/${planId}/whitelist`,
   `/console/plans/${planId}/top-up?quantity=3`,
   `/console/plans/${planId}/traffic`,
+  '/console/traffic-budgets',
+  '/console/traffic-budgets/new',
+  `/console/traffic-budgets/new?plan=${planId}`,
+  `/console/traffic-budgets/${budgetId}`,
+  `/console/traffic-budgets/${budgetId}/reset`,
+  `/console/traffic-budgets/${budgetId}/remove`,
   '/console/catalogue',
   '/console/catalogue/residential-premium',
   '/console/catalogue/mobile-dedicated?quantity=2',
@@ -225,6 +245,9 @@ const resellerPathsOf = ({ customerId }: { readonly customerId: string }): reado
   '/console/reseller/margins',
   '/console/reseller/customers',
   `/console/reseller/customers/${customerId}`,
+  '/console/traffic-budgets/new',
+  `/console/traffic-budgets/new?customer=${customerId}`,
+  '/console/traffic-budgets',
   '/console/reseller/statement',
   '/console/reseller/terms',
   '/console/reseller/markup',
@@ -242,6 +265,8 @@ const filledReseller = async (app: TestApp) => {
   const customerId = await shop.pay('alice-17', 50_000)
   await shop.pay('bob', 20_000)
   await shop.order('alice-17', { product_id: 'residential-premium', quantity: 3 })
+  const budget = { period: 'month', limitBytes: 50_000_000_000 }
+  await shop.client.call('PUT', '/api/v1/traffic-budgets', { json: budget, headers: asCustomer('alice-17') })
   const { body } = await shop.order('bob', { product_id: 'residential-premium', quantity: 2 })
   await app.refund(body.orderId)
   await app.resellers.setGateway(shop.accountId, 'card', { provider: 'stripe', sandbox: true }, operator)

@@ -11,9 +11,11 @@ export const storeUse = async (
   },
 ): Promise<void> => {
   await pool.query(
-    `insert into work.traffic_budget_use (budget_id, counted_from, used_bytes, limit_bytes)
+    `insert into work.traffic_budget_use as known (budget_id, counted_from, used_bytes, limit_bytes)
      values ($1, $2, $3, $4)
-     on conflict (budget_id, counted_from) do update set used_bytes = excluded.used_bytes`,
+     on conflict (budget_id, counted_from) do update
+       set used_bytes = excluded.used_bytes, limit_bytes = excluded.limit_bytes,
+           reached_percent = case when known.limit_bytes = excluded.limit_bytes then known.reached_percent else 0 end`,
     [use.budgetId, new Date(use.countedFromMs), use.usedBytes, use.limitBytes],
   )
 }
