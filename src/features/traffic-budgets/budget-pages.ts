@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { planNames, plansAfter } from '../../../projections/plans.ts'
-import { budgetPeriods } from '../../domain/plans/traffic-budgets.ts'
+import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
@@ -45,9 +45,10 @@ import {
 import { customerColumn, customerLink, customersAfter, findCustomer } from '../accounts/index.ts'
 import { maxWhitelist, networksOf, type Whitelist } from '../lines/index.ts'
 import { type createFindPlan, type PlanFinder, planPath, type VerifiedPlan } from '../plans/index.ts'
+import { maxLimitBytes, minLimitBytes } from './budget-limits.ts'
 import type { TrafficBudgetRecord } from './budget-record.ts'
 import { budgetPath } from './budget-text.ts'
-import { maxLimitBytes, minLimitBytes, type TrafficBudgets } from './budgets.ts'
+import type { TrafficBudgets } from './budgets.ts'
 
 const root = '/console/traffic-budgets'
 const gb = 1_000_000_000
