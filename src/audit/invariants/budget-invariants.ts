@@ -1,8 +1,10 @@
 import type { PlanActivated } from '../../domain/plans/events.ts'
 import {
+  type BudgetTarget,
   reportedPercents,
   type TrafficBudget,
   type TrafficBudgetEvent,
+  type TrafficBudgetReached,
   trafficBudgetIdOf,
 } from '../../domain/plans/traffic-budgets.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
@@ -10,21 +12,33 @@ import { column, nullable, type RowOf, readTable } from '../../platform/projecti
 import { plansTable } from './fulfilment-invariants.ts'
 import { type Context, invariant, type Recorded, recordedMs, rowKey, subjectOf } from './invariant.ts'
 
+type ReachedPart = Pick<TrafficBudgetReached['data'], 'countedFrom' | 'percent' | 'limitBytes'> & {
+  readonly timeZone: string
+}
+
 const budgetsTable = readTable({
   name: 'audit_traffic_budgets',
   columns: {
     budgetId: column.text(),
     budget: column.jsonb<TrafficBudget>(),
     isSet: column.boolean(),
-    /** The highest part that was reached with this limit, and the start of its count; null: none. */
-    reachedFrom: nullable(column.text()),
-    reachedPercent: nullable(column.bigint()),
+    /** The last reported part; null: none. */
+    reached: nullable(column.jsonb<ReachedPart>()),
   },
   key: ['budgetId'],
 })
 type BudgetRow = RowOf<typeof budgetsTable>
 
 type OfSetBudget = Recorded<Exclude<TrafficBudgetEvent['type'], 'TrafficBudgetSet'>>
+
+const targetFields = [
+  'scope',
+  'planId',
+  'lineSet',
+  'whitelistEntryId',
+  'customerId',
+  'period',
+] as const satisfies readonly (keyof BudgetTarget)[]
 
 /** Checks that the budget is set, and that the event names it and its account. */
 const checkSet = (
@@ -59,15 +73,13 @@ export const trafficBudgetRules = invariant({
       if (planId !== null && (owner?.accountId !== accountId || owner.customerId !== customerId))
         report('budget-plan', `plan ${planId} is of ${owner?.accountId ?? 'no account'}`)
       if (!isTimeZone(timeZone)) report('budget-time-zone', `${timeZone} is no time zone`)
-      const isSameLimit = row?.budget.limitBytes === limitBytes
-      if (row?.isSet && isSameLimit && row.budget.timeZone === timeZone)
+      if (row?.isSet && row.budget.limitBytes === limitBytes && row.budget.timeZone === timeZone)
         report('budget-unchanged', 'the traffic budget has these terms already')
       return {
         budgetId,
         budget,
         isSet: true,
-        reachedFrom: isSameLimit ? row.reachedFrom : null,
-        reachedPercent: isSameLimit ? row.reachedPercent : null,
+        reached: row?.reached ?? null,
       }
     },
     TrafficBudgetReset: checkSet,
@@ -79,19 +91,27 @@ export const trafficBudgetRules = invariant({
       checkSet(event, row, context)
       if (row === undefined) return
       const { report } = context
-      const { planId, customerId, percent, usedBytes, limitBytes, countedFrom } = event.data
-      const { budget, reachedFrom, reachedPercent } = row
-      if (planId !== budget.planId || customerId !== budget.customerId || limitBytes !== budget.limitBytes)
-        report('reached-of-another', 'plan, customer or limit are not those of the traffic budget')
+      const { percent, usedBytes, limitBytes, countedFrom, countedUntil } = event.data
+      const { budget, reached } = row
+      const { timeZone } = budget
+      if (targetFields.some((name) => event.data[name] !== budget[name]) || limitBytes !== budget.limitBytes)
+        report('reached-of-another', 'target or limit are not those of the traffic budget')
       if (!(reportedPercents as readonly number[]).includes(percent))
         report('reached-percent', `${percent} % is not reported`)
       if (usedBytes * 100 < limitBytes * percent)
         report('reached-early', `${usedBytes} bytes are less than ${percent} % of ${limitBytes}`)
       if (Date.parse(countedFrom) > recordedMs(event))
         report('reached-future', `the count begins at ${countedFrom}, after the event`)
-      if (reachedFrom === countedFrom && percent <= (reachedPercent ?? 0))
-        report('reached-twice', `${reachedPercent} % were reported before`)
-      return { ...row, reachedFrom: countedFrom, reachedPercent: percent }
+      if (countedUntil <= countedFrom)
+        report('reached-span', `the count ends at ${countedUntil}, before it begins at ${countedFrom}`)
+      if (
+        reached?.countedFrom === countedFrom &&
+        reached.limitBytes === limitBytes &&
+        reached.timeZone === timeZone &&
+        percent <= reached.percent
+      )
+        report('reached-twice', `${reached.percent} % were reported before`)
+      return { ...row, reached: { countedFrom, percent, limitBytes, timeZone } }
     },
   },
 })

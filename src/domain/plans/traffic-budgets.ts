@@ -91,8 +91,12 @@ export type TrafficBudgetState = {
   readonly budget: TrafficBudget | null
   /** Traffic before this time does not count, milliseconds since the epoch; null: it was never reset. */
   readonly resetAtMs: number | null
-  /** The highest part that was reached with the current terms, and its period; null: none. */
-  readonly reached: { readonly countedFrom: string; readonly percent: number } | null
+  /** The last reported part, its period, and the terms at that time; null: none. */
+  readonly reached: {
+    readonly countedFrom: string
+    readonly percent: number
+    readonly terms: BudgetTerms
+  } | null
 }
 
 const initial: TrafficBudgetState = { budget: null, resetAtMs: null, reached: null }
@@ -103,17 +107,16 @@ const fold: Fold<TrafficBudgetState, TrafficBudgetEvent> = {
   initial,
   evolve: (state, event) => {
     switch (event.type) {
-      case 'TrafficBudgetSet': {
-        const isSame = state.budget !== null && haveSameTerms(state.budget, event.data)
-        return { ...state, budget: event.data, reached: isSame ? state.reached : null }
-      }
+      case 'TrafficBudgetSet':
+        return { ...state, budget: event.data }
       case 'TrafficBudgetReset':
         return { ...state, resetAtMs: event.recordedAtMs }
       case 'TrafficBudgetRemoved':
         return { ...state, budget: null }
       case 'TrafficBudgetReached': {
-        const { countedFrom, percent } = event.data
-        return { ...state, reached: { countedFrom, percent } }
+        const { countedFrom, percent, limitBytes } = event.data
+        const { timeZone = '' } = state.budget ?? {}
+        return { ...state, reached: { countedFrom, percent, terms: { timeZone, limitBytes } } }
       }
       default: {
         const unknown: never = event
@@ -208,12 +211,13 @@ export const decideReached = (
     readonly limitBytes: number | null
   }
 > => {
-  const reportedFromMs = reached === null ? 0 : Date.parse(reached.countedFrom)
+  const isOfTerms = reached !== null && budget !== null && haveSameTerms(reached.terms, budget)
+  const reportedFromMs = isOfTerms ? Date.parse(reached.countedFrom) : 0
   if (budget === null || countedFromMs < Math.max(resetAtMs ?? 0, reportedFromMs))
     return { ...decided(), reachedPercent: null, limitBytes: budget?.limitBytes ?? null }
   const { timeZone: _, ...data } = budget
   const { limitBytes } = budget
-  const known = reached !== null && reportedFromMs === countedFromMs ? reached.percent : 0
+  const known = isOfTerms && reportedFromMs === countedFromMs ? reached.percent : 0
   const percents = reportedPercents.filter(
     (percent) => percent > known && usedBytes * 100 >= limitBytes * percent,
   )

@@ -197,7 +197,6 @@ export const budgetPages = ({
     const list = await listOf(visit, {
       caption: 'Traffic budgets',
       filters: filtersOf(visit),
-      orderedBy: 'Created',
       file: 'traffic-budgets',
       load: async (_visit, { plan, customer, search: _, ...page }) => {
         await reads.settled(accountId)
@@ -232,7 +231,7 @@ export const budgetPages = ({
           cell: ({ planId }) => (planId === null ? softText('all') : idText(planId, planPath(planId))),
         },
         ...(reseller ? [customerColumn(({ customerId }: NamedBudget) => customerId)] : []),
-        timeColumn('Created', ({ createdAt }) => createdAt, { place: 'minor' }),
+        timeColumn('Created', ({ createdAt }) => createdAt, { place: 'file' }),
         idColumn('Budget id', ({ id }) => id, { place: 'file' }),
       ],
       empty: 'There are no traffic budgets yet. A budget limits the traffic of a day, a week or a month.',

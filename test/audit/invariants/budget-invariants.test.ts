@@ -36,7 +36,15 @@ const cases: Cases = {
   ],
   'a part of another limit': [
     (log) => changed(reached(log, 80), { limitBytes: 900_000_000 }),
-    /TrafficBudgetReached.*plan, customer or limit are not those of the traffic budget/,
+    /TrafficBudgetReached.*target or limit are not those of the traffic budget/,
+  ],
+  'a part of another target': [
+    (log) => changed(reached(log, 80), { period: 'week' }),
+    /TrafficBudgetReached.*target or limit are not those of the traffic budget/,
+  ],
+  'a period that ends before it begins': [
+    (log) => changed(reached(log, 80), { countedUntil: '2020-01-01T00:00:00.000Z' }),
+    /TrafficBudgetReached.*the count ends at 2020-01-01T00:00:00.000Z, before it begins/,
   ],
   'a part that is reported twice': [
     (log) => {

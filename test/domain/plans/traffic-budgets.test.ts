@@ -54,6 +54,39 @@ test('80 and 100 % are reported once in a period, and again for another limit', 
   assert.deepEqual(percents(decideReached(low, used(900, noon + 1))), [80], 'another period')
   const raised = apply(low, decideBudget(low, account, target, { ...berlin, limitBytes: 1_100 }))
   assert.deepEqual(percents(decideReached(raised, used(1_000))), [80])
+  const reported = apply(raised, decideReached(raised, used(799)))
+  const lowered = apply(reported, decideBudget(reported, account, target, berlin))
+  assert.deepEqual(percents(decideReached(lowered, used(999))), [], 'the former limit again')
+  const removed = apply(low, decideBudgetRemoval(low))
+  assert.deepEqual(percents(decideReached(removed, used(1_000))), [], 'removed')
+  const again = apply(removed, decideBudget(removed, account, target, berlin))
+  assert.deepEqual(percents(decideReached(again, used(1_000))), [100], 'set again')
+})
+
+test('bytes that no longer count are not reported', () => {
+  const set = apply(fold.initial, decideBudget(fold.initial, account, target, berlin))
+  const use = { usedBytes: 1_000, countedFromMs: noon - 1 }
+  const reset = apply(set, decideBudgetReset(set))
+  const { reachedPercent, limitBytes, events } = decideReached(reset, use)
+  assert.deepEqual([reachedPercent, limitBytes, events.length], [null, 1_000, 0])
+  const later = apply(set, decideReached(set, { usedBytes: 800, countedFromMs: noon }))
+  assert.deepEqual(decideReached(later, use).reachedPercent, null, 'an earlier period')
+})
+
+test('a report names the target, the part and the end of the period', () => {
+  const set = apply(fold.initial, decideBudget(fold.initial, account, target, berlin))
+  const { events, reachedPercent } = decideReached(set, { usedBytes: 850, countedFromMs: noon })
+  assert.equal(reachedPercent, 80)
+  assert.deepEqual(events[0]?.data, {
+    ...target,
+    budgetId: set.budget?.budgetId,
+    accountId: account,
+    percent: 80,
+    usedBytes: 850,
+    limitBytes: 1_000,
+    countedFrom: '2026-11-29T12:00:00.000Z',
+    countedUntil: '2026-11-29T23:00:00.000Z',
+  })
 })
 
 test('bytes count from the start of the period in its time zone, or from a later reset', () => {
