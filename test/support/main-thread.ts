@@ -99,7 +99,8 @@ export const watchMainThread = (port: number) => {
       (sum, each) => sum + Math.max(0, Math.min(each.toMs, toMs) - Math.max(each.fromMs, fromMs)),
       0,
     )
-    return { request, heldMs: heldMs - garbageMs }
+    // On a busy machine a collection takes longer than its CPU time, in the same proportion as the stretch.
+    return { request, heldMs: heldMs * (1 - garbageMs / Math.max(toMs - fromMs, garbageMs, 1)) }
   }
   return {
     /** Ends the measuring. @returns the requests that held the thread for longest, the longest first */
