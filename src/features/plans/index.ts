@@ -1,4 +1,5 @@
 export { createMeter, type Meter } from './meter-traffic.ts'
+export { isBudgetDue } from './migrations.ts'
 export { backToPlan, type PlanFinder, planCall, planLeft, planPath } from './plan-pages.ts'
 export {
   connectionOf,

@@ -1,5 +1,9 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
+/** Selects the rows of `work.traffic_budget_use` that reached a part which is not in the log. */
+export const isBudgetDue = `reached_percent < 100
+        and used_bytes::numeric * 100 >= limit_bytes::numeric * case when reached_percent < 80 then 80 else 100 end`
+
 /**
  * Counted traffic that is not in the log yet. The counter is the sum of all reports, and never decreases. Writing it to
  * the log twice, or after a crash, therefore adds nothing.
@@ -84,13 +88,9 @@ export const migrations: Migrations = {
       limit_bytes bigint not null check (limit_bytes > 0),
       -- The highest part, in percent, that is in the log.
       reached_percent int not null default 0,
-      is_due boolean not null generated always as (
-        reached_percent < 100
-        and used_bytes::numeric * 100 >= limit_bytes::numeric * case when reached_percent < 80 then 80 else 100 end
-      ) stored,
       primary key (budget_id, counted_from)
     ) with (fillfactor = 50);
-    create index traffic_budget_due on work.traffic_budget_use (budget_id) where is_due;
+    create index traffic_budget_due on work.traffic_budget_use (budget_id, counted_from) where ${isBudgetDue};
     create table work.traffic_budget_leases (
       budget_id text not null collate "C",
       counted_from timestamptz not null,

@@ -6,6 +6,7 @@ import { type CommandRunner, handle } from '../../platform/commands/command.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { createPages, workOnEach } from '../../platform/work/worklist.ts'
+import { isBudgetDue } from '../plans/index.ts'
 
 type DueUse = { readonly budget_id: string; readonly counted_from: string; readonly used_bytes: number }
 
@@ -59,7 +60,7 @@ type SweepDependencies = { readonly pool: pg.Pool; readonly runner: CommandRunne
 export const createBudgetSweep = ({ pool, runner }: SweepDependencies): (() => Promise<void>) => {
   const page = createPages<DueUse>(pool, {
     name: 'traffic-budgets-due',
-    read: 'select budget_id, counted_from, used_bytes from work.traffic_budget_use where is_due',
+    read: `select budget_id, counted_from, used_bytes from work.traffic_budget_use where ${isBudgetDue}`,
     values: () => [],
     key: { budget_id: 'text', counted_from: 'timestamptz' },
     limit: pageSize,

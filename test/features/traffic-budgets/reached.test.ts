@@ -10,6 +10,7 @@ import {
   trafficBudgetIdOf,
   trafficBudgetRef,
 } from '../../../src/domain/plans/traffic-budgets.ts'
+import { isBudgetDue } from '../../../src/features/plans/index.ts'
 import { createBudgetSweep } from '../../../src/features/traffic-budgets/reached.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import { trafficBudgetStream } from '../../../src/kernel/streams.ts'
@@ -57,7 +58,7 @@ const opened = async (t: TestContext) => {
     return found
   }
   const isDue = async (): Promise<boolean> =>
-    (await pool.query('select from work.traffic_budget_use where is_due')).rows.length > 0
+    (await pool.query(`select from work.traffic_budget_use where ${isBudgetDue}`)).rows.length > 0
   return {
     pool,
     set,
