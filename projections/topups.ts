@@ -1,3 +1,4 @@
+import type { DepositInvoiceCreated } from '../src/domain/deposits/events.ts'
 import type { TopupEvent } from '../src/domain/deposits/topups.ts'
 import { minTopupCents, retryAfterMs } from '../src/domain/deposits/topups.ts'
 import { isoTime } from '../src/kernel/clock.ts'
@@ -11,6 +12,8 @@ const topupsTable = readTable({
   columns: {
     accountId: column.text(),
     hasCard: column.boolean(),
+    /** Whether a top-up is paid by an invoice, without a saved card. */
+    byInvoice: column.boolean(),
     /** Null: automatic top-up is off. */
     thresholdMicros: nullable(column.bigint()),
     /** The smallest amount of a top-up. */
@@ -21,6 +24,8 @@ const topupsTable = readTable({
     monthCents: column.bigint(),
     /** A requested top-up, which is neither paid nor failed. */
     openTopupId: nullable(column.text()),
+    /** Its deposit, if it is paid by an invoice. */
+    invoicedDepositId: nullable(column.text()),
     retryAt: nullable(column.timestamptz()),
   },
   key: ['accountId'],
@@ -29,12 +34,13 @@ const topupsTable = readTable({
 
 type TopupRow = RowOf<typeof topupsTable>
 
-/** Failed top-ups. Each is mailed once. */
-const failuresTable = readTable({
-  name: 'topup_failures',
+/** What is mailed once: failed top-ups, and invoices of top-ups. */
+const noticesTable = readTable({
+  name: 'topup_notices',
   columns: {
     position: column.bigint(),
     topupId: column.text(),
+    notice: column.text<'failed' | 'invoice'>(),
     accountId: column.text(),
     at: column.timestamptz(),
   },
@@ -42,7 +48,7 @@ const failuresTable = readTable({
   appendOnly: true,
 })
 
-const topupEvents: ReadonlySet<string> = new Set<TopupEvent['type']>([
+const topupEvents: ReadonlySet<string> = new Set<(TopupEvent | DepositInvoiceCreated)['type']>([
   'PaymentMethodSaved',
   'PaymentMethodRemoved',
   'TopupSettingsChanged',
@@ -50,19 +56,23 @@ const topupEvents: ReadonlySet<string> = new Set<TopupEvent['type']>([
   'TopupRequested',
   'TopupPaid',
   'TopupFailed',
+  'DepositInvoiceCreated',
 ])
 
-const isTopup = (event: RecordedEvent): event is RecordedEvent<TopupEvent> => topupEvents.has(event.type)
+const isTopup = (event: RecordedEvent): event is RecordedEvent<TopupEvent | DepositInvoiceCreated> =>
+  topupEvents.has(event.type)
 
 const noTopups = (accountId: string): TopupRow => ({
   accountId,
   hasCard: false,
+  byInvoice: false,
   thresholdMicros: null,
   leastCents: minTopupCents,
   monthlyMaxCents: 0,
   month: '',
   monthCents: 0,
   openTopupId: null,
+  invoicedDepositId: null,
   retryAt: null,
 })
 
@@ -74,8 +84,9 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
     case 'PaymentMethodRemoved':
       return { hasCard: false }
     case 'TopupSettingsChanged': {
-      const { thresholdCents, amountCents, monthlyMaxCents } = event.data
+      const { thresholdCents, amountCents, monthlyMaxCents, method } = event.data
       return {
+        byInvoice: method === 'crypto',
         thresholdMicros: centsToMicros(thresholdCents),
         leastCents: amountCents ?? minTopupCents,
         monthlyMaxCents,
@@ -87,14 +98,21 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
     case 'TopupRequested': {
       const month = recordedAt.slice(0, 7)
       const before = row.month === month ? row.monthCents : 0
-      return { openTopupId: event.data.topupId, month, monthCents: before + event.data.amountCents }
+      const { topupId, depositId, amountCents } = event.data
+      return {
+        openTopupId: topupId,
+        invoicedDepositId: row.byInvoice ? depositId : null,
+        month,
+        monthCents: before + amountCents,
+      }
     }
     case 'TopupPaid':
-      return { openTopupId: null, retryAt: null }
+      return { openTopupId: null, invoicedDepositId: null, retryAt: null }
     case 'TopupFailed': {
       const { failures, amountCents } = event.data
       return {
         openTopupId: null,
+        invoicedDepositId: null,
         monthCents: row.monthCents - amountCents,
         retryAt: isoTime(Date.parse(recordedAt) + (retryAfterMs[failures - 1] ?? 0)),
       }
@@ -107,20 +125,23 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
 /** Read by `src/features/deposits/auto-topup.ts` and `topup-mails.ts`. */
 export const topups = readModel({
   name: 'topups',
-  version: 1,
-  tables: [topupsTable, failuresTable],
+  version: 2,
+  tables: [topupsTable, noticesTable],
   reads: (event) => (isTopup(event) ? [{ table: topupsTable.name, key: [event.data.accountId] }] : []),
   apply: (event, rows) => {
     if (!isTopup(event)) return
     const { accountId } = event.data
+    const { position, metadata } = event
+    const notice = { position, accountId, at: metadata.recordedAt }
     const row = rows.get(topupsTable, [accountId]) ?? noTopups(accountId)
-    rows.put(topupsTable, { ...row, ...changeOf(row, event) })
+    if (event.type === 'DepositInvoiceCreated') {
+      const { openTopupId: topupId, invoicedDepositId } = row
+      if (topupId !== null && invoicedDepositId === event.data.depositId)
+        rows.add(noticesTable, { ...notice, topupId, notice: 'invoice' })
+      return
+    }
+    rows.put(topupsTable, { ...row, ...changeOf(row, event as RecordedEvent<TopupEvent>) })
     if (event.type === 'TopupFailed')
-      rows.add(failuresTable, {
-        position: event.position,
-        topupId: event.data.topupId,
-        accountId,
-        at: event.metadata.recordedAt,
-      })
+      rows.add(noticesTable, { ...notice, topupId: event.data.topupId, notice: 'failed' })
   },
 })

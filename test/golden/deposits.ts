@@ -186,12 +186,18 @@ export const makeUnmatched = ({ state, write, now }: History, accountId: Account
   write(decideBooking(states, { accountId, note: 'paid by invoice', resolvedAt }).appends)
 }
 
-/** Automatic top-ups: one that is paid, three that fail, and the end of the card. */
+/** Automatic top-ups: by a card and by invoices, one that is paid and one that fails each, and the end of both. */
 export const makeTopups = (history: History, accountId: AccountId): void => {
   const { state, write, now } = history
   const { stream, fold } = topupRef(accountId)
   const topup = () => state(stream, fold)
-  const gateway = { gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' } as const
+  const cards = { rail: 'card', gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' } as const
+  const invoices = {
+    rail: 'crypto',
+    gatewayId: 'btcpay',
+    provider: 'btcpay',
+    merchantName: 'Farebox',
+  } as const
   const card = {
     setupId: 'cs_golden',
     gatewayId: 'stripe',
@@ -210,7 +216,7 @@ export const makeTopups = (history: History, accountId: AccountId): void => {
   }
   const on = () => write(decideSettings(topup(), accountId, settings, now()).appends)
   on()
-  const request = () => {
+  const request = (gateway: typeof cards | typeof invoices) => {
     const depositId = nextDepositId(accountId, topup())
     const states = {
       topup: topup(),
@@ -223,14 +229,27 @@ export const makeTopups = (history: History, accountId: AccountId): void => {
     write(appends)
     return { topupId: topup().open!.topupId, deposit: () => state(depositStream(depositId), depositFold) }
   }
-  const paid = request()
+  const paid = request(cards)
   report(history, paid.deposit()!.details, {
     status: 'paid',
     payments: [{ paymentId: 'pi_golden_topup', amountMicros: 10_000_000 }],
   })
   write(decideTopupPaid(topup(), accountId, paid.topupId).appends)
-  const failed = request()
+  const failed = request(cards)
   const failure = { topupId: failed.topupId, reason: 'card_declined' } as const
   write(decideTopupFailure({ topup: topup(), deposit: failed.deposit() }, accountId, failure, now()).appends)
+  write(decideRemoval(topup(), accountId).appends)
+
+  write(decideSettings(topup(), accountId, { ...settings, method: 'crypto' }, now()).appends)
+  const short = request(invoices)
+  report(history, short.deposit()!.details, {
+    status: 'expired',
+    payments: [{ paymentId: 'btc_golden_topup', amountMicros: 4_000_000 }],
+  })
+  write(decideTopupPaid(topup(), accountId, short.topupId).appends)
+  const unpaid = request(invoices)
+  report(history, unpaid.deposit()!.details, { status: 'expired', payments: [] })
+  const expiry = { topupId: unpaid.topupId, reason: 'invoice_expired' } as const
+  write(decideTopupFailure({ topup: topup(), deposit: unpaid.deposit() }, accountId, expiry, now()).appends)
   write(decideRemoval(topup(), accountId).appends)
 }

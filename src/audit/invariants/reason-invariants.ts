@@ -482,6 +482,8 @@ export const topupsTable = readTable({
     thresholdCents: column.bigint(),
     amountCents: nullable(column.bigint()),
     targetBalanceCents: nullable(column.bigint()),
+    /** Whether its top-ups are paid by invoices, without a saved card. */
+    byInvoice: column.boolean(),
     requests: column.bigint(),
     failures: column.bigint(),
     retryAtMs: column.bigint(),
@@ -489,6 +491,7 @@ export const topupsTable = readTable({
     monthCents: column.bigint(),
     openTopupId: nullable(column.text()),
     openCents: column.bigint(),
+    openByInvoice: column.boolean(),
     lastPosition: column.bigint(),
   },
   key: ['accountId'],
@@ -504,6 +507,7 @@ const noTopup = (accountId: string): TopupRow => ({
   thresholdCents: 0,
   amountCents: null,
   targetBalanceCents: null,
+  byInvoice: false,
   requests: 0,
   failures: 0,
   retryAtMs: 0,
@@ -511,6 +515,7 @@ const noTopup = (accountId: string): TopupRow => ({
   monthCents: 0,
   openTopupId: null,
   openCents: 0,
+  openByInvoice: false,
   lastPosition: 0,
 })
 
@@ -563,12 +568,13 @@ const checkAmount = (
 }
 
 /**
- * An automatic top-up is requested only while it is on and a card is saved, one at a time, below the threshold, with the
- * amount of the settings, and never above the maximum of a month. It is paid once, after its deposit was credited, or fails once.
+ * An automatic top-up is requested only while it is on and a card is saved or it is paid by an invoice, one at a time,
+ * below the threshold, with the amount of the settings, and never above the maximum of a month. It is paid once, after
+ * its deposit was credited (an invoice: perhaps in part), or fails once.
  */
 export const topupRules = invariant({
   name: 'audit-topups',
-  version: 2,
+  version: 3,
   table: topupsTable,
   kind: 'topup-',
   key: ({ data }) => data.accountId,
@@ -589,8 +595,9 @@ export const topupRules = invariant({
         report('topup-card-unknown', `the saved card is ${methodReference ?? 'none'}`)
       return { methodReference: null }
     }),
-    TopupSettingsChanged: ofTopup(({ data: { accountId: _, ...settings } }) => ({
+    TopupSettingsChanged: ofTopup(({ data: { accountId: _, method, ...settings } }) => ({
       ...settings,
+      byInvoice: method === 'crypto',
       failures: 0,
       retryAtMs: 0,
     })),
@@ -608,7 +615,7 @@ export const topupRules = invariant({
         report('topup-id', `it is not the id of top-up ${requests} of ${accountId}`)
       if (depositId !== topupDepositIdOf(accountId as AccountId, topupId))
         report('topup-deposit', `deposit ${depositId} is not the one of ${topupId}`)
-      if (row.monthlyMaxCents === null || row.methodReference === null)
+      if (row.monthlyMaxCents === null || (row.methodReference === null && !row.byInvoice))
         report('topup-off', 'it is off, or no card is saved')
       if (row.openTopupId !== null) report('topup-open', `top-up ${row.openTopupId} is open`)
       checkAmount(event, row, context)
@@ -622,19 +629,23 @@ export const topupRules = invariant({
         monthCents,
         openTopupId: topupId,
         openCents: amountCents,
+        openByInvoice: row.byInvoice,
         lastPosition: event.position,
       }
     }),
     TopupPaid: ofTopup(({ data: { accountId, topupId } }, row, context) => {
       checkOpen(topupId, row, context)
       const deposit = context.rows.get(depositsTable, [topupDepositIdOf(accountId as AccountId, topupId)])
-      if (!deposit || deposit.creditedMicros < centsToMicros(row.openCents))
+      const leastMicros = row.openByInvoice ? 1 : centsToMicros(row.openCents)
+      if (!deposit || deposit.creditedMicros < leastMicros)
         context.report('topup-uncredited', 'its deposit is not credited')
       return { openTopupId: null, failures: 0, retryAtMs: 0 }
     }),
     TopupFailed: ofTopup((event, row, context) => {
-      const { topupId, amountCents, failures } = event.data
+      const { topupId, amountCents, reason, failures } = event.data
       checkOpen(topupId, row, context)
+      if (reason === 'invoice_expired' && !row.openByInvoice)
+        context.report('topup-no-invoice', 'it is paid by the saved card')
       if (amountCents !== row.openCents)
         context.report('topup-failed-amount', `it requested ${inDollars(centsToMicros(row.openCents))}`)
       if (failures !== row.failures + 1)

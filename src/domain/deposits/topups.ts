@@ -2,13 +2,13 @@ import type { CommandDecision, Fold, StreamRef } from '../../kernel/decider.ts'
 import { applyDecided } from '../../kernel/decider.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
-import { cents, id, integer, oneOf, orNull, text } from '../../kernel/event-fields.ts'
+import { cents, id, integer, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
 import { type AccountId, type DepositId, deriveId } from '../../kernel/ids.ts'
 import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import { topupStream } from '../../kernel/streams.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import type { LedgerState } from '../ledger/fold.ts'
-import { floorCents, maxDepositCents } from '../payments/payments.ts'
+import { floorCents, maxDepositCents, type Provider } from '../payments/payments.ts'
 import { decideFailure, decideOpen } from './decide.ts'
 import type { DepositState } from './fold.ts'
 
@@ -36,11 +36,16 @@ export const paymentMethodRemoved = defineEvent('PaymentMethodRemoved', {
   fields: { accountId, methodReference: text("the provider's id of the card") },
 })
 
+/** `card`: a saved card is charged. `crypto`: an invoice is sent by e-mail, and the customer pays it. */
+export const topupMethods = ['card', 'crypto'] as const
+export type TopupMethod = (typeof topupMethods)[number]
+
 const settingsFields = {
   thresholdCents: cents('above 0', 'a lower available balance requests a top-up'),
   amountCents: orNull(cents('above 0', 'the amount of each top-up; null: up to the target balance')),
   targetBalanceCents: orNull(cents('above 0', 'the balance after a top-up; null: a fixed amount')),
   monthlyMaxCents: cents('above 0', 'the most of a calendar month in UTC'),
+  method: orAbsent(oneOf(topupMethods, 'how a top-up is paid; absent: by the saved card')),
 }
 
 export const topupSettingsChanged = defineEvent('TopupSettingsChanged', {
@@ -60,7 +65,7 @@ const topupFields = { accountId, topupId: id('top', 'the top-up') }
 export const topupRequested = defineEvent('TopupRequested', {
   stream,
   means:
-    'The balance is below the threshold: one payment by the saved card was decided. The provider is called after this event.',
+    'The balance is below the threshold: one payment by the saved card, or one invoice, was decided. The provider is called after this event.',
   fields: {
     ...topupFields,
     depositId: id<DepositId>('dep', 'the deposit that the payment is credited to'),
@@ -70,7 +75,7 @@ export const topupRequested = defineEvent('TopupRequested', {
 
 export const topupPaid = defineEvent('TopupPaid', {
   stream,
-  means: 'The payment was made, and its deposit is credited.',
+  means: 'The payment was made, and its deposit is credited. An invoice is closed, and may be paid in part.',
   fields: topupFields,
 })
 
@@ -81,6 +86,7 @@ export const failureReasons = [
   'card_removed',
   'payment_failed',
   'no_answer',
+  'invoice_expired',
 ] as const
 export type TopupFailureReason = (typeof failureReasons)[number]
 
@@ -119,7 +125,8 @@ export type OpenTopup = {
   readonly depositId: DepositId
   readonly amountCents: number
   readonly requestedAtMs: number
-  readonly method: SavedMethod
+  /** The card that is charged. Null: the deposit has an invoice, which the customer pays. */
+  readonly method: SavedMethod | null
 }
 
 export type TopupState = {
@@ -154,6 +161,9 @@ export const noTopups: TopupState = {
   monthCents: 0,
 }
 
+/** Whether a top-up is paid by an invoice, without a saved card. */
+const isByInvoice = (settings: TopupSettings | null): boolean => settings?.method === 'crypto'
+
 const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7)
 
 /** What the top-ups of the month of this time took. */
@@ -184,11 +194,13 @@ const evolve: Fold<TopupState, TopupEvent>['evolve'] = (state, event) => {
       return { ...state, settings: null }
     case 'TopupRequested': {
       const { topupId, depositId, amountCents } = event.data
-      if (state.open || !state.method) throw new Error(`top-up ${topupId} while it cannot be requested`)
+      const byInvoice = isByInvoice(state.settings)
+      if (state.open || !(byInvoice || state.method))
+        throw new Error(`top-up ${topupId} while it cannot be requested`)
       const requestedAtMs = event.recordedAtMs
       return {
         ...state,
-        open: { topupId, depositId, amountCents, requestedAtMs, method: state.method },
+        open: { topupId, depositId, amountCents, requestedAtMs, method: byInvoice ? null : state.method },
         requests: state.requests + 1,
         month: monthOf(requestedAtMs),
         monthCents: takenCents(state, requestedAtMs) + amountCents,
@@ -306,7 +318,8 @@ export const topupCents = (
   nowMs: number,
 ): number | null => {
   const { settings, method, open, retryAtMs } = state
-  if (settings === null || method === null || open !== null || nowMs < retryAtMs) return null
+  if (settings === null || open !== null || nowMs < retryAtMs) return null
+  if (method === null && !isByInvoice(settings)) return null
   const { thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents } = settings
   if (availableMicros >= centsToMicros(thresholdCents)) return null
   const leftCents = monthlyMaxCents - takenCents(state, nowMs)
@@ -324,12 +337,16 @@ type RequestStates = {
   readonly account: AccountState
 }
 
-/** The gateway of the saved card. */
+/** The gateway of the saved card, or of the service's invoices. */
 export type TopupGateway = {
+  readonly rail: TopupMethod
   readonly gatewayId: string
-  readonly provider: 'stripe'
+  readonly provider: Provider
   readonly merchantName: string
 }
+
+const isGatewayOf = ({ settings, method }: TopupState, { rail, gatewayId }: TopupGateway): boolean =>
+  isByInvoice(settings) ? rail === 'crypto' : method?.gatewayId === gatewayId
 
 const opening = (
   account: AccountId,
@@ -340,7 +357,6 @@ const opening = (
     depositId,
     accountId: account,
     customerId: null,
-    rail: 'card',
     amountCents,
     ...gateway,
     fingerprint: requestDigest(['topup', topupId]),
@@ -359,12 +375,7 @@ export const decideTopup = (
   nowMs: number,
 ): CommandDecision<'requested' | 'not_needed'> => {
   const amountCents = topupCents(topup, ledger.availableMicros, nowMs)
-  if (
-    amountCents === null ||
-    owner === null ||
-    owner.blocked ||
-    topup.method?.gatewayId !== gateway.gatewayId
-  )
+  if (amountCents === null || owner === null || owner.blocked || !isGatewayOf(topup, gateway))
     return { appends: [], answer: 'not_needed' }
   // Another request was decided meanwhile.
   if (depositId !== nextDepositId(account, topup)) return { appends: [], answer: 'not_needed' }

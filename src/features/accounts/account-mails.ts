@@ -39,6 +39,8 @@ export const collectedPerRun = 500
 /** An older e-mail is not sent: the account may have changed many times since. */
 const maxAgeMs = 24 * 3_600_000
 
+type Letter = { readonly subject: string; readonly text: string; readonly id: string }
+
 type AccountMails<Mail, Event> = {
   readonly worker: RepeatedWorker
   readonly queue: QueueTable
@@ -50,10 +52,8 @@ type AccountMails<Mail, Event> = {
   readonly group: string
   /** The event, if it causes the e-mail; else null. Rows of the queue are not trusted. */
   readonly causeOf: (event: RecordedEvent, mail: Mail) => Event | null
-  readonly write: (
-    event: Event,
-    mail: Mail,
-  ) => { readonly subject: string; readonly text: string; readonly id: string }
+  /** Null: the e-mail is no longer needed. */
+  readonly write: (event: Event, mail: Mail) => Letter | null | Promise<Letter | null>
 }
 
 /**
@@ -87,8 +87,10 @@ export const startAccountMails = <Mail extends AccountMail, Event extends Record
     } as const
     const to = await accounts.emailOf(mail.account_id, cause)
     if (to === null) return doneWith('the account has no e-mail')
+    const letter = await write(event, mail)
+    if (letter === null) return doneWith('it is no longer needed')
     try {
-      await mailer.deliver({ to, ...write(event, mail) })
+      await mailer.deliver({ to, ...letter })
       return doneWith('sent')
     } catch (error) {
       // The error of a server may quote the address, so only its code is stored.

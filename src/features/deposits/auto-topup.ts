@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import { decideInvoice } from '../../domain/deposits/decide.ts'
+import { isClosed } from '../../domain/deposits/fold.ts'
 import {
   decideRemoval,
   decideSaved,
@@ -15,6 +16,7 @@ import {
   type SavedMethod,
   type TopupFailureReason,
   type TopupGateway,
+  type TopupMethod,
   type TopupSettings,
   type TopupState,
   topupRef,
@@ -43,9 +45,18 @@ export const readTopup = (runner: CommandRunner, accountId: AccountId, cause: Ca
 
 /** A card is charged only at the account of the service at which it was saved. */
 const gatewayOf = (live: LiveGateway | null): TopupGateway | null =>
-  live?.provider === 'stripe' && live.owner === null && live.gateway.cards
-    ? { gatewayId: live.gatewayId, provider: live.provider, merchantName: live.merchantName }
-    : null
+  live?.provider === 'stripe' && live.owner === null && live.gateway.cards ? topupGateway('card', live) : null
+
+const topupGateway = (
+  rail: TopupMethod,
+  { gatewayId, provider, merchantName }: LiveGateway,
+): TopupGateway => ({ rail, gatewayId, provider, merchantName })
+
+/** The gateway of the service that makes the invoices of top-ups; null without one. */
+const invoiceGateway = async (gateways: Pick<Gateways, 'forRail'>): Promise<TopupGateway | null> => {
+  const live = await gateways.forRail(null, 'crypto')
+  return live && topupGateway('crypto', live)
+}
 
 /** Removes a card at the provider. Farebox never charges it again in any case. */
 const removeCard = async (
@@ -107,6 +118,7 @@ export type AutoTopups = {
   cardPage(accountId: AccountId, returnUrl: string, cause: Cause): Promise<string>
   /** Saves the card of a session that the customer returns from, if its callback has not arrived yet. */
   takeSession(accountId: AccountId, sessionId: string): Promise<void>
+  /** @throws ApiError: deposits_not_available, without a gateway for its invoices */
   set(
     accountId: AccountId,
     settings: TopupSettings,
@@ -147,6 +159,8 @@ export const createAutoTopups = (dependencies: AutoTopupDependencies): AutoTopup
       }
     },
     set: async (account, settings, cause) => {
+      if (settings.method === 'crypto' && (await invoiceGateway(gateways)) === null)
+        throw refuse('deposits_not_available', 'no live payment gateway of the service takes crypto')
       const { answer: topup, position } = await runner.run({
         name: 'set-auto-topup',
         streams: { topup: topupRef(account) },
@@ -170,7 +184,9 @@ export const createAutoTopups = (dependencies: AutoTopupDependencies): AutoTopup
 }
 
 type WorkDependencies = AutoTopupDependencies & {
-  readonly deposits: Pick<Deposits, 'read' | 'settle'>
+  readonly deposits: Pick<Deposits, 'read' | 'settle' | 'invoice'>
+  /** The public URL of the console. */
+  readonly origin: () => string
   readonly clock: Clock
   readonly hooks: CrashHooks
 }
@@ -182,9 +198,12 @@ export const requestTopup = async (
 ): Promise<'requested' | 'not_needed'> => {
   const cause = newCause()
   const current = await readTopup(runner, account, cause)
-  const { method } = current
+  const { method, settings } = current
   const depositId = nextDepositId(account, current)
-  const gateway = method && gatewayOf(await gateways.byId(method.gatewayId))
+  const gateway =
+    settings?.method === 'crypto'
+      ? await invoiceGateway(gateways)
+      : method && gatewayOf(await gateways.byId(method.gatewayId))
   if (!gateway) return 'not_needed'
   const { answer } = await runner.run({
     name: 'request-topup',
@@ -210,7 +229,7 @@ const payOf = async (
   { runner, clock, hooks }: WorkDependencies,
   cards: NonNullable<LiveGateway['gateway']['cards']>,
   account: AccountId,
-  { topupId, depositId, amountCents, method, requestedAtMs }: OpenTopup,
+  { topupId, depositId, amountCents, method, requestedAtMs }: OpenTopup & { readonly method: SavedMethod },
   cause: Cause,
 ) => {
   const payment = { topupId, depositId, amountCents, method }
@@ -227,51 +246,40 @@ const payOf = async (
   return !isCurrent && made.failed ? ({ failed: 'card_removed' } as const) : made
 }
 
-/**
- * Pays a requested top-up and credits its deposit. It can be repeated after each of its steps, by any process: the
- * provider charges once for the id of the request, and a deposit is credited once for a payment.
- * @throws GatewayUnavailable: the outcome is unknown
- */
-export const completeTopup = async (
-  dependencies: WorkDependencies,
+const openDeposit = (
+  { runner }: WorkDependencies,
   account: AccountId,
-): Promise<'none' | 'paid' | 'failed' | 'open'> => {
-  const { runner, gateways, deposits, logger } = dependencies
-  const cause = newCause()
-  const { open } = await readTopup(runner, account, cause)
-  if (open === null) return 'none'
-  const { topupId, depositId } = open
-  const streams = { topup: topupRef(account), ...depositRef(depositId) }
-  const end = async (): Promise<'paid' | 'open'> => {
-    const deposit = await deposits.read(depositId, cause)
-    if (!deposit || deposit.creditedMicros === 0) return 'open'
-    await runner.run({
-      name: 'finish-topup',
-      streams,
-      decide: ({ topup }) => decideTopupPaid(topup, account, topupId),
-      ...cause,
-      account,
-    })
-    return 'paid'
-  }
-  if ((await end()) === 'paid') return 'paid'
-  const live = await gateways.byId(open.method.gatewayId)
-  const gateway = gatewayOf(live)
-  if (!gateway || !live?.gateway.cards)
-    throw new GatewayUnavailable(`gateway ${open.method.gatewayId} is gone`)
-  await runner.run({
+  open: OpenTopup,
+  gateway: TopupGateway,
+  cause: Cause,
+) =>
+  runner.run({
     name: 'open-topup-deposit',
-    streams,
+    streams: depositRef(open.depositId),
     decide: ({ deposit }, { nowMs }) => decideTopupDeposit(deposit, account, open, gateway, nowMs),
     ...cause,
     account,
   })
+
+/** Charges the saved card. Null: the payment is credited as far as it is known. */
+const charge = async (
+  dependencies: WorkDependencies,
+  account: AccountId,
+  open: OpenTopup & { readonly method: SavedMethod },
+  cause: Cause,
+): Promise<TopupFailureReason | null> => {
+  const { runner, gateways, deposits } = dependencies
+  const { depositId, method } = open
+  const live = await gateways.byId(method.gatewayId)
+  const gateway = gatewayOf(live)
+  if (!gateway || !live?.gateway.cards) throw new GatewayUnavailable(`gateway ${method.gatewayId} is gone`)
+  await openDeposit(dependencies, account, open, gateway, cause)
   const result = await payOf(dependencies, live.gateway.cards, account, open, cause)
-  if (result.failed !== undefined) return fail(dependencies, account, topupId, result.failed, streams, cause)
+  if (result.failed !== undefined) return result.failed
   const startedMs = Date.parse(result.startedAt)
   await runner.run({
     name: 'note-topup-payment',
-    streams,
+    streams: depositRef(depositId),
     decide: ({ deposit }, { nowMs }) =>
       decideInvoice(
         deposit,
@@ -286,6 +294,69 @@ export const completeTopup = async (
     account,
   })
   await deposits.settle(depositId, cause)
+  return null
+}
+
+/** Creates the invoice of a top-up. After that it is settled and closed as any other. */
+const sendInvoice = async (
+  dependencies: WorkDependencies,
+  account: AccountId,
+  open: OpenTopup,
+  cause: Cause,
+): Promise<TopupFailureReason | null> => {
+  const { gateways, deposits, origin } = dependencies
+  const { depositId } = open
+  let deposit = await deposits.read(depositId, cause)
+  if (deposit === null) {
+    const gateway = await invoiceGateway(gateways)
+    if (!gateway) throw new GatewayUnavailable('no live payment gateway of the service takes crypto')
+    await openDeposit(dependencies, account, open, gateway, cause)
+    deposit = await deposits.read(depositId, cause)
+  }
+  if (deposit && !isClosed(deposit)) {
+    await deposits.invoice(deposit, `${origin()}/console/deposits/${depositId}`, cause)
+    deposit = await deposits.read(depositId, cause)
+  }
+  if (!deposit || !isClosed(deposit) || deposit.creditedMicros > 0) return null
+  if (deposit.status === 'expired') return 'invoice_expired'
+  return deposit.invoice ? 'payment_failed' : 'no_answer'
+}
+
+/**
+ * Pays a requested top-up and credits its deposit, or sends its invoice until that is closed. It can be repeated after
+ * each of its steps, by any process: the provider charges once for the id of the request, a deposit has one invoice, and
+ * it is credited once for a payment.
+ * @throws GatewayUnavailable: the outcome is unknown
+ */
+export const completeTopup = async (
+  dependencies: WorkDependencies,
+  account: AccountId,
+): Promise<'none' | 'paid' | 'failed' | 'open'> => {
+  const { runner, deposits, logger } = dependencies
+  const cause = newCause()
+  const { open } = await readTopup(runner, account, cause)
+  if (open === null) return 'none'
+  const { topupId, depositId, method } = open
+  const streams = { topup: topupRef(account), ...depositRef(depositId) }
+  const end = async (): Promise<'paid' | 'open'> => {
+    const deposit = await deposits.read(depositId, cause)
+    // An invoice that is paid in part is open until it expires.
+    if (!deposit || deposit.creditedMicros === 0 || (method === null && !isClosed(deposit))) return 'open'
+    await runner.run({
+      name: 'finish-topup',
+      streams,
+      decide: ({ topup }) => decideTopupPaid(topup, account, topupId),
+      ...cause,
+      account,
+    })
+    return 'paid'
+  }
+  if ((await end()) === 'paid') return 'paid'
+  const failed =
+    method === null
+      ? await sendInvoice(dependencies, account, open, cause)
+      : await charge(dependencies, account, { ...open, method }, cause)
+  if (failed !== null) return fail(dependencies, account, topupId, failed, streams, cause)
   const ended = await end()
   if (ended === 'paid')
     logger.info({ accountId: account, topupId, depositId }, 'an automatic top-up was paid')
@@ -313,7 +384,7 @@ const fail = async (
 
 export const topupWorker = worker({
   name: 'auto-topups',
-  about: 'Tops up wallets below their threshold by their saved cards',
+  about: 'Tops up wallets below their threshold by their saved cards, or by invoices',
   trigger: { everyMs: 2_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
@@ -340,7 +411,11 @@ export const startTopupReactor = (
   }
   const open = worklist<TopupAccount>({
     name: 'open-topups',
-    read: 'select account_id from read.auto_topups where open_topup_id is not null',
+    // An invoice that waits for its payment needs no work.
+    read: `select t.account_id from read.auto_topups t
+             left join read.deposits d on d.deposit_id = t.invoiced_deposit_id
+            where t.open_topup_id is not null
+              and (d.deposit_id is null or d.expires_at is null or d.status not in ('awaiting_payment', 'processing'))`,
     values: () => [],
     key: { account_id: 'text' },
     limit: 100,
@@ -351,7 +426,7 @@ export const startTopupReactor = (
     name: 'due-topups',
     read: `select t.account_id from read.auto_topups t
              join read.accounts a using (account_id) left join read.balances b using (account_id)
-            where t.has_card and t.open_topup_id is null and not a.blocked
+            where (t.has_card or t.by_invoice) and t.open_topup_id is null and not a.blocked
               and coalesce(b.available_micros, 0) < t.threshold_micros
               and (t.retry_at is null or t.retry_at <= $1::timestamptz)
               and case when t.month = $2::text then t.month_cents else 0 end + t.least_cents <= t.monthly_max_cents`,

@@ -117,7 +117,7 @@ same step. What the wallet does not cover is owed, and a chargeback blocks the a
   }),
   command({
     name: 'deposits auto-topup',
-    about: 'show the automatic top-up of an account: its card, its settings and its last failure',
+    about: 'show the automatic top-up of an account: its method, its card, its settings and its last failure',
     input: { account },
     examples: ['npx farebox deposits auto-topup --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
     run: async () => (await runs()).showAutoTopup,

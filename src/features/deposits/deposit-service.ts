@@ -94,6 +94,11 @@ export type Deposits = Omit<DepositSettlement, 'close'> & {
    * @throws ApiError: idempotency_conflict, deposits_not_available, rate_limited, gateway_unavailable; CommandOverload
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
+  /**
+   * Creates the invoice of a logged deposit, or returns the existing one. Null: the deposit is closed by now.
+   * @throws GatewayUnavailable, CommandOverload
+   */
+  invoice(deposit: Deposit, returnUrl: string, cause: Cause): Promise<OpenDeposit | null>
   /** The pay page of a deposit's invoice; null without an invoice. */
   payUrlOf(deposit: Deposit): Promise<string | null>
   /** Closes a deposit that never had an invoice. */
@@ -134,11 +139,7 @@ export const createDeposits = (dependencies: {
   const invoice = createInvoiceFactory({ ...dependencies, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
-  const continueOpening = async (
-    deposit: Deposit,
-    { returnUrl }: DepositRequest,
-    cause: Cause,
-  ): Promise<OpenDeposit | null> => {
+  const continueOpening: Deposits['invoice'] = async (deposit, returnUrl, cause) => {
     const { depositId, gatewayId } = deposit.details
     const nowMs = clock()
     if (deposit.invoice) {
@@ -172,7 +173,7 @@ export const createDeposits = (dependencies: {
     const existing = await read(depositId, cause)
     if (existing) {
       if (existing.details.fingerprint !== fingerprint) throw keyConflict()
-      return isClosed(existing) ? null : continueOpening(existing, request, cause)
+      return isClosed(existing) ? null : continueOpening(existing, request.returnUrl, cause)
     }
     const owner = customerId === null ? null : accountId
     const liveGateway = await gateways.forRail(owner, rail)
@@ -206,7 +207,7 @@ export const createDeposits = (dependencies: {
     })
     if (answer.kind === 'conflict') throw keyConflict()
     if (answer.kind === 'standing')
-      return isClosed(answer.deposit) ? null : continueOpening(answer.deposit, request, cause)
+      return isClosed(answer.deposit) ? null : continueOpening(answer.deposit, request.returnUrl, cause)
     hooks.at('deposit-logged')
     return invoice(answer.deposit, liveGateway, request.returnUrl, cause)
   }
@@ -219,6 +220,7 @@ export const createDeposits = (dependencies: {
   }
 
   return {
+    invoice: continueOpening,
     payUrlOf: async ({ details }) => (await pages.read(details))?.payUrl ?? null,
     read,
     receive,

@@ -121,8 +121,8 @@ export const open = (
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
       ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),
       () => startRefundReactor({ scheduler, pool, gateways, deposits, wallets, runner, hooks, logger }),
-      () => startTopupReactor({ scheduler, pool, gateways, deposits, runner, clock, hooks, logger }),
-      ({ workers }) => startTopupMails({ ...core, ...dependencies, workers }),
+      () => startTopupReactor({ ...core, ...dependencies, deposits }),
+      ({ workers }) => startTopupMails({ ...core, ...dependencies, deposits, workers }),
     ],
   }
 }

@@ -81,4 +81,9 @@ export const migrations: Migrations = {
     create index topup_mails_taken on work.topup_mails (lineage, position);
     select work.add_queue('topup-mails', 'work.topup_mails', 'account_id');
   `,
+  // A top-up that is paid by an invoice may have two e-mails: the invoice, and its failure.
+  '4941_topup_notices': `
+    alter table work.topup_mails add column notice text collate "C" not null default 'failed';
+    alter table work.topup_mails drop constraint topup_mails_pkey, add primary key (topup_id, notice);
+  `,
 }

@@ -153,9 +153,10 @@ export const showAutoTopup = async (
   if ((await readState(runner, { ...context, name: 'read-account' }, accountRef(account))) === null)
     throw notFound('no account has this id; "accounts list" shows them')
   const record = topupRecord(await readTopup(runner, account, context), clock())
-  const { enabled, card, thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents, failure } = record
+  const { enabled, method, card, thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents, failure } =
+    record
   const lines = [
-    `automatic top-up: ${enabled ? 'on' : 'off'}${record.pending ? ', a payment is open' : ''}`,
+    `automatic top-up: ${enabled ? `on, by ${method}` : 'off'}${record.pending ? ', a payment is open' : ''}`,
     `card: ${card ? `${card.brand} ending in ${card.lastFour}` : 'none'}`,
     ...(thresholdCents === null || monthlyMaxCents === null
       ? []

@@ -1,8 +1,16 @@
 import { hot } from '../../../projections/groups.ts'
-import { maxFailures, retryAfterMs, type TopupFailed } from '../../domain/deposits/topups.ts'
-import type { RecordedEvent } from '../../kernel/event.ts'
-import { topupStream } from '../../kernel/streams.ts'
-import { dollarText } from '../../platform/ui/text.ts'
+import type { DepositInvoiceCreated } from '../../domain/deposits/events.ts'
+import { isPayable } from '../../domain/deposits/fold.ts'
+import {
+  maxFailures,
+  retryAfterMs,
+  type TopupFailed,
+  topupDepositIdOf,
+} from '../../domain/deposits/topups.ts'
+import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import type { DepositId } from '../../kernel/ids.ts'
+import { depositStream, topupStream } from '../../kernel/streams.ts'
+import { dollarText, utcText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { worker } from '../../platform/work/worker.ts'
@@ -12,14 +20,16 @@ import {
   collectedPerRun,
   startAccountMails,
 } from '../accounts/index.ts'
+import type { Deposits } from './deposit-service.ts'
 
-/** An e-mail about one failed top-up. */
-type TopupMail = AccountMail & { readonly topup_id: string }
+/** An e-mail about one top-up: its invoice, or its failure. */
+type TopupMail = AccountMail & { readonly topup_id: string; readonly notice: 'failed' | 'invoice' }
+type TopupNotice = RecordedEvent<TopupFailed> | RecordedEvent<DepositInvoiceCreated>
 
 export const topupMails: QueueTable = {
   name: 'topup-mails',
   table: 'work.topup_mails',
-  key: ['topup_id'],
+  key: ['topup_id', 'notice'],
   owner: 'account_id',
   longestWaitMs: 3_600_000,
   columns: ['position'],
@@ -37,9 +47,11 @@ export const topupFailureText = (reason: TopupFailed['data']['reason']): string 
     case 'card_removed':
       return 'The card was removed. Save a card again.'
     case 'payment_failed':
-      return 'The payment provider refused the payment. Save another card, or top up by hand.'
+      return 'The payment provider refused the payment. Save another card, pay by crypto, or top up by hand.'
     case 'no_answer':
-      return 'The payment provider did not answer for a long time. The card was not charged.'
+      return 'The payment provider did not answer for a long time. Nothing was paid.'
+    case 'invoice_expired':
+      return 'The invoice was not paid in time. Pay the next one, or top up by hand.'
     default:
       return reason satisfies never
   }
@@ -49,47 +61,86 @@ export const topupFailureText = (reason: TopupFailed['data']['reason']): string 
 export const nextTopupText = (failures: number): string => {
   const pauseMs = retryAfterMs[failures - 1]
   return pauseMs === undefined
-    ? `After ${maxFailures} failures in a row automatic top-up is off. Turn it on again after you have saved a card that works.`
+    ? `After ${maxFailures} failures in a row automatic top-up is off. Turn it on again when it can be paid.`
     : `The next attempt is in ${pauseMs / 3_600_000} h, if the balance is still below the threshold.`
 }
 
 export const topupMailWorker = worker({
   name: topupMails.name,
-  about: 'Sends e-mails about failed automatic top-ups',
+  about: 'Sends e-mails about invoices and failures of automatic top-ups',
   trigger: { everyMs: 2_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
 })
 
-/** Sends an e-mail for each failed top-up. */
-export const startTopupMails = (dependencies: AccountMailDependencies): RunningQueue =>
-  startAccountMails<TopupMail, RecordedEvent<TopupFailed>>(dependencies, {
-    worker: topupMailWorker,
-    queue: topupMails,
-    group: hot.name,
-    collectSql: `
-      insert into work.topup_mails (topup_id, account_id, position, lineage, due_at)
-      select f.topup_id, f.account_id, f.position, k.lineage, $1::timestamptz
-        from engine.checkpoints k, read.topup_failures f
-       where k.name = $2::text
-         and f.position > (select coalesce(max(position), 0) from work.topup_mails where lineage = k.lineage)
-       order by f.position limit ${collectedPerRun}
-      on conflict (topup_id) do update set position = excluded.position, lineage = excluded.lineage`,
-    causeOf: (event, mail) => {
-      if (event.stream !== topupStream(mail.account_id) || event.type !== 'TopupFailed') return null
-      const cause = event as RecordedEvent<TopupFailed>
-      return cause.data.topupId === mail.topup_id ? cause : null
-    },
-    write: ({ data: { topupId, amountCents, reason, failures } }) => ({
-      id: topupId,
-      subject: `Automatic top-up failed at ${dependencies.name}`,
-      text: `The automatic top-up of ${dollarText(amountCents)} failed.
+/** Sends an e-mail for each failed top-up, and for each invoice of a top-up, with its payment link. */
+export const startTopupMails = (
+  dependencies: AccountMailDependencies & { readonly deposits: Pick<Deposits, 'read' | 'payUrlOf'> },
+): RunningQueue => {
+  const { name, origin, deposits, clock } = dependencies
+
+  const failureMail = ({ topupId, amountCents, reason, failures }: TopupFailed['data']) => ({
+    id: topupId,
+    subject: `Automatic top-up failed at ${name}`,
+    text: `The automatic top-up of ${dollarText(amountCents)} failed.
 
 ${topupFailureText(reason)}
 ${nextTopupText(failures)}
 
-Automatic top-up: ${dependencies.origin()}/console/auto-topup
-Add money by hand: ${dependencies.origin()}/console/top-up
+Automatic top-up: ${origin()}/console/auto-topup
+Add money by hand: ${origin()}/console/top-up
 `,
-    }),
   })
+
+  const invoiceMail = async (depositId: DepositId, cause: Cause) => {
+    const deposit = await deposits.read(depositId, cause)
+    if (!deposit?.invoice) return null
+    const { status, invoice, details } = deposit
+    const { expiresAt } = invoice
+    if (!isPayable({ status, expiresAt }, clock())) return null
+    const page = `${origin()}/console/deposits/${depositId}`
+    return {
+      id: depositId,
+      subject: `Invoice for your automatic top-up at ${name}`,
+      text: `Your balance is below the threshold of your automatic top-up. Pay the invoice of ${dollarText(details.amountCents)} before ${utcText(expiresAt)}.
+
+Pay the invoice: ${(await deposits.payUrlOf(deposit)) ?? page}
+
+The deposit: ${page}
+Automatic top-up: ${origin()}/console/auto-topup
+`,
+    }
+  }
+
+  return startAccountMails<TopupMail, TopupNotice>(dependencies, {
+    worker: topupMailWorker,
+    queue: topupMails,
+    group: hot.name,
+    collectSql: `
+      insert into work.topup_mails (topup_id, notice, account_id, position, lineage, due_at)
+      select n.topup_id, n.notice, n.account_id, n.position, k.lineage, $1::timestamptz
+        from engine.checkpoints k, read.topup_notices n
+       where k.name = $2::text
+         and n.position > (select coalesce(max(position), 0) from work.topup_mails where lineage = k.lineage)
+       order by n.position limit ${collectedPerRun}
+      on conflict (topup_id, notice) do update set position = excluded.position, lineage = excluded.lineage`,
+    causeOf: (event, { account_id: accountId, topup_id: topupId, notice }) => {
+      const { stream, type } = event
+      if (notice === 'invoice') {
+        const isCause =
+          type === 'DepositInvoiceCreated' && stream === depositStream(topupDepositIdOf(accountId, topupId))
+        return isCause ? (event as RecordedEvent<DepositInvoiceCreated>) : null
+      }
+      if (stream !== topupStream(accountId) || type !== 'TopupFailed') return null
+      const cause = event as RecordedEvent<TopupFailed>
+      return cause.data.topupId === topupId ? cause : null
+    },
+    write: (event, mail) =>
+      event.type === 'TopupFailed'
+        ? failureMail(event.data)
+        : invoiceMail(topupDepositIdOf(mail.account_id, mail.topup_id), {
+            actor: { kind: 'system', name: topupMails.name },
+            correlationId: event.metadata.correlationId,
+          }),
+  })
+}

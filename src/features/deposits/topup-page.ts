@@ -2,12 +2,14 @@ import {
   maxMonthlyCents,
   minTopupCents,
   settingsProblem,
+  type TopupMethod,
   type TopupState,
+  topupMethods,
 } from '../../domain/deposits/topups.ts'
 import { maxDepositCents } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { ApiError } from '../../platform/http/errors.ts'
-import { type FormInput, fieldOf, formOf, postButton, problemsIn } from '../../platform/ui/form.ts'
+import { choicesOf, type FormInput, fieldOf, formOf, postButton, problemsIn } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -18,17 +20,23 @@ import {
   refusedBy,
 } from '../../platform/ui/page.ts'
 import { detailsOf } from '../../platform/ui/table.ts'
-import { amountText, dollarText, parseCents, timeText } from '../../platform/ui/text.ts'
+import { amountText, dollarText, oneOf, parseCents, timeText } from '../../platform/ui/text.ts'
 import type { AutoTopups } from './auto-topup.ts'
 import { nextTopupText, topupFailureText } from './topup-mails.ts'
 import { topupPagePath, topupRecord } from './topup-routes.ts'
 
 const path = topupPagePath
 
+const methodTexts: Readonly<Record<TopupMethod, { readonly label: string; readonly hint: string }>> = {
+  card: { label: 'Saved card', hint: 'The card is charged.' },
+  crypto: { label: 'Crypto', hint: 'An e-mail has the link of an invoice. No card is needed.' },
+}
+
 const stateText = ({ settings, method, open }: TopupState): string => {
   if (settings === null) return 'Off'
-  if (method === null) return 'On, but no card is saved: nothing is paid'
-  return open === null ? 'On' : 'On. A top-up is being paid'
+  if (open !== null)
+    return open.method === null ? 'On. An invoice awaits payment' : 'On. A top-up is being paid'
+  return method === null && settings.method !== 'crypto' ? 'On, but no card is saved: nothing is paid' : 'On'
 }
 
 /** The automatic top-up of the wallet: its state, its card and its settings. */
@@ -52,6 +60,7 @@ export const topupPage = ({
     const amountCents = centsOf(typed, 'amount', maxDepositCents)
     const targetBalanceCents = centsOf(typed, 'target', maxDepositCents)
     const monthlyMaxCents = centsOf(typed, 'max', maxMonthlyCents)
+    const method = oneOf(topupMethods, typed.text('method')) ?? 'card'
     const dollars = 'Type dollars above 0 such as 50 or 50.25.'
     const problems = problemsIn({
       threshold: !thresholdCents && dollars,
@@ -67,19 +76,24 @@ export const topupPage = ({
       amountCents: amountCents ?? null,
       targetBalanceCents: targetBalanceCents ?? null,
       monthlyMaxCents,
+      method,
     }
     if (settingsProblem(settings) !== null)
       return refused({
         form: `A top-up is from ${dollarText(minTopupCents)} to ${dollarText(maxDepositCents)}. A target balance is at least ${dollarText(minTopupCents)} above the threshold. The monthly maximum covers at least one top-up.`,
       })
-    await autoTopups.set(accountId, settings, cause)
+    try {
+      await autoTopups.set(accountId, settings, cause)
+    } catch (error) {
+      return refusedBy(error)
+    }
     return goTo(path, 'Automatic top-up is on.')
   }
 
   return accountPage({
     path,
     name: 'autoTopup',
-    summary: 'Tops up the wallet automatically by a saved card',
+    summary: 'Tops up the wallet automatically by a saved card, or by invoices for crypto',
     show: async ({ account: { accountId }, cause, form, query }) => {
       const [session] = /^cs_\w{1,200}$/.exec(query.get('session') ?? '') ?? []
       if (session !== undefined) await autoTopups.takeSession(accountId, session)
@@ -103,7 +117,7 @@ ${
     ? null
     : html`<div class="message warn"><p>The last top-up failed. ${topupFailureText(lastFailure)} ${nextTopupText(failures)}</p>${record.failure?.retryAt ? html`<p>Next attempt: ${timeText(record.failure.retryAt)}</p>` : null}</div>`
 }
-<p>${postButton(form, { label: method ? 'Replace card' : 'Save a card', name: 'do', value: 'card' })}${method || settings ? postButton(form, { label: 'Turn off and remove card', name: 'do', value: 'remove' }) : null}</p>
+<p>${postButton(form, { label: method ? 'Replace card' : 'Save a card', name: 'do', value: 'card' })}${method || settings ? postButton(form, { label: method ? 'Turn off and remove card' : 'Turn off', name: 'do', value: 'remove' }) : null}</p>
 <h2>Settings</h2>
 ${formOf(form, {
   fields: [
@@ -130,6 +144,16 @@ ${formOf(form, {
       'Monthly maximum, USD',
       'The most that is paid automatically in a calendar month (UTC).',
       settings?.monthlyMaxCents,
+    ),
+    choicesOf(
+      {
+        name: 'method',
+        legend: 'Payment method',
+        choices: topupMethods.map((value) => ({ value, ...methodTexts[value] })),
+        chosen: [record.method ?? 'card'],
+        one: true,
+      },
+      form,
     ),
   ],
   submit: settings ? 'Save settings' : 'Turn on',

@@ -5,6 +5,7 @@ import {
   type TopupSettings,
   type TopupState,
   takenCents,
+  topupMethods,
 } from '../../domain/deposits/topups.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { causeOf } from '../../platform/http/auth.ts'
@@ -26,17 +27,24 @@ const maxField = cents(
   'The maximum sum of the automatic top-ups of a calendar month (UTC) in whole cents, at most $100,000. Deposits by hand do not count.',
 )
 
+const methodField = z.enum(topupMethods).meta({
+  description:
+    'How a top-up is paid. `card`: the saved card is charged. `crypto`: an e-mail has the link of an invoice, which is also one of the deposits. No card is needed.',
+})
+
 const Settings = z.strictObject({
   thresholdCents: thresholdField,
   amountCents: amountField.nullable().default(null),
   targetBalanceCents: targetField.nullable().default(null),
   monthlyMaxCents: maxField,
+  method: methodField.default('card'),
 })
 
 const AutoTopup = z
   .object({
     enabled: z.boolean().meta({
-      description: 'Whether automatic top-up is on. A top-up is made only if a card is saved, too.',
+      description:
+        'Whether automatic top-up is on. With the method `card` a top-up is made only if a card is saved, too.',
     }),
     card: z
       .object({
@@ -49,6 +57,7 @@ const AutoTopup = z
     amountCents: amountField.nullable(),
     targetBalanceCents: targetField.nullable(),
     monthlyMaxCents: maxField.nullable(),
+    method: methodField.nullable(),
     monthCents: z
       .int()
       .meta({ description: 'The sum of the automatic top-ups of this month, with one that is being paid.' }),
@@ -77,6 +86,7 @@ const example = {
   amountCents: 5000,
   targetBalanceCents: null,
   monthlyMaxCents: 50000,
+  method: 'card',
   monthCents: 10000,
   pending: false,
   failure: null,
@@ -86,11 +96,17 @@ const example = {
 /** The automatic top-up of an account, as the API and the command line show it. */
 export const topupRecord = (topup: TopupState, nowMs: number) => {
   const { method, settings, open, lastFailure, failures, retryAtMs } = topup
-  const off = { thresholdCents: null, amountCents: null, targetBalanceCents: null, monthlyMaxCents: null }
+  const off = {
+    thresholdCents: null,
+    amountCents: null,
+    targetBalanceCents: null,
+    monthlyMaxCents: null,
+    method: null,
+  }
   return {
     enabled: settings !== null,
     card: method && { brand: method.brand, lastFour: method.lastFour },
-    ...(settings ?? off),
+    ...(settings ? { ...settings, method: settings.method ?? ('card' as const) } : off),
     monthCents: takenCents(topup, nowMs),
     pending: open !== null,
     failure: lastFailure && {
@@ -142,7 +158,7 @@ export const topupRoutes = ({
     operationId: 'setAutoTopup',
     summary: 'Turn automatic top-up on, or change it',
     description:
-      'When the available balance falls below the threshold, one payment is made by the saved card. Send either `amountCents` or `targetBalanceCents`. There is never a second payment at the same time, and never more than `monthlyMaxCents` in a calendar month (UTC). After a failed payment the next one is made an hour later, then a day later. After three failures in a row automatic top-up is turned off. This request turns it on again.',
+      'When the available balance falls below the threshold, one payment is made by the saved card, or with `method` `crypto` one invoice is made and sent by e-mail. Send either `amountCents` or `targetBalanceCents`. There is never a second payment or invoice at the same time, and never more than `monthlyMaxCents` in a calendar month (UTC). After a failed payment or an expired invoice the next one is made an hour later, then a day later. After three failures in a row automatic top-up is turned off. This request turns it on again.',
     tag: 'Account',
     access: 'buy',
     writes: true,
@@ -150,7 +166,7 @@ export const topupRoutes = ({
     body: Settings,
     examples: { body: { thresholdCents: 2000, amountCents: 5000, monthlyMaxCents: 50000 } },
     responses: { 200: { description: 'The automatic top-up.', body: AutoTopup, example } },
-    errors: ['invalid_body'],
+    errors: ['invalid_body', 'deposits_not_available'],
     handler: async ({ caller, body, requestId }) => {
       const settings: TopupSettings = body
       const problem = settingsProblem(settings)
@@ -170,7 +186,7 @@ export const topupRoutes = ({
     operationId: 'removeAutoTopup',
     summary: 'Turn automatic top-up off, and remove the card',
     description:
-      'Turns automatic top-up off and removes the saved card, here and at the payment provider. A payment that the provider has already made is credited.',
+      'Turns automatic top-up off and removes the saved card, here and at the payment provider. A payment that the provider has already made is credited. An open invoice can still be paid until it expires.',
     tag: 'Account',
     access: 'buy',
     writes: true,
@@ -186,6 +202,7 @@ export const topupRoutes = ({
           thresholdCents: null,
           amountCents: null,
           monthlyMaxCents: null,
+          method: null,
         },
       },
     },

@@ -2,7 +2,7 @@ import { hot } from '../../../projections/groups.ts'
 import { reachedIdOf, type TrafficBudgetReached } from '../../domain/plans/traffic-budgets.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { trafficBudgetStream } from '../../kernel/streams.ts'
-import { bytesText } from '../../platform/ui/text.ts'
+import { bytesText, utcText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { worker } from '../../platform/work/worker.ts'
@@ -33,8 +33,6 @@ export const budgetMailWorker = worker({
   per: 'process',
   process: 'server',
 })
-
-const utcText = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
 
 /** Sends an e-mail when 80 % of a traffic budget is used, and when all of it is used. */
 export const startBudgetMails = (dependencies: AccountMailDependencies): RunningQueue =>

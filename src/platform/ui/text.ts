@@ -89,11 +89,12 @@ export const dollarText = (value: number): string => {
 export const eventName = (type: string): string =>
   type.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
-/** An instant for people, to the minute, in UTC. The machine-readable one is complete. */
+/** An instant for people, to the minute, in UTC. */
+export const utcText = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
+
+/** The same for pages. The machine-readable instant is complete. */
 export const timeText = (iso: string | null, none = 'never'): Html =>
-  iso === null
-    ? softText(none)
-    : html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
+  iso === null ? softText(none) : html`<time datetime="${iso}">${utcText(iso)}</time>`
 
 /** A button of `<copy-text>`. Without script it stays hidden. */
 export const copyButton = (label: string): Html =>

@@ -18,7 +18,10 @@ import type { AccountId } from '../../../src/kernel/ids.ts'
 import fc from '../../support/fast-check.ts'
 
 const account = `acc_${'1'.repeat(32)}` as AccountId
-const gateway = { gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' } as const
+const gateways = {
+  card: { rail: 'card', gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' },
+  crypto: { rail: 'crypto', gatewayId: 'btcpay', provider: 'btcpay', merchantName: 'Farebox' },
+} as const
 const card = {
   setupId: 'cs_1',
   gatewayId: 'stripe',
@@ -33,12 +36,13 @@ const step = fc.record({
   availableCents: fc.integer({ min: 0, max: 3_000 }),
   amountCents: fc.constantFrom(null, 1_000, 2_500),
   maxCents: fc.constantFrom(2_500, 6_000),
+  method: fc.constantFrom('card', 'crypto', undefined),
 })
 
 test('property: never a second open top-up, never above the monthly maximum, and off after three failures', () => {
-  let requested = 0
+  const requested = { card: 0, crypto: 0 }
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
+    fc.property(fc.boolean(), fc.array(step, { maxLength: 80, size: 'max' }), (hasCard, steps) => {
       let nowMs = Date.parse('2026-01-28T00:00:00Z')
       let topup: TopupState = noTopups
       const take = (appends: Appends): readonly TopupEvent[] => {
@@ -48,10 +52,10 @@ test('property: never a second open top-up, never above the monthly maximum, and
         topup = applyDecided(topupFold, topup, events, nowMs)
         return events
       }
-      take(decideSaved(topup, account, card).appends)
+      if (hasCard) take(decideSaved(topup, account, card).appends)
       const paidOf = new Map<string, number>()
       let failures = 0
-      for (const { kind, afterMs, availableCents, amountCents, maxCents } of steps) {
+      for (const { kind, afterMs, availableCents, amountCents, maxCents, method } of steps) {
         nowMs += afterMs
         const { open } = topup
         if (kind === 'set') {
@@ -61,6 +65,7 @@ test('property: never a second open top-up, never above the monthly maximum, and
             amountCents,
             targetBalanceCents,
             monthlyMaxCents: maxCents,
+            ...(method && { method }),
           }
           take(decideSettings(topup, account, settings, nowMs).appends)
           failures = 0
@@ -71,11 +76,18 @@ test('property: never a second open top-up, never above the monthly maximum, and
             ledger: { availableMicros: availableCents * 10_000 },
             account: { blocked: false },
           } as never
-          const [event] = take(
-            decideTopup(states, account, nextDepositId(account, topup), gateway, nowMs).appends,
-          )
+          const byInvoice = topup.settings?.method === 'crypto'
+          const depositId = nextDepositId(account, topup)
+          const other = gateways[byInvoice ? 'card' : 'crypto']
+          assert.equal(decideTopup(states, account, depositId, other, nowMs).answer, 'not_needed')
+          const gateway = gateways[byInvoice ? 'crypto' : 'card']
+          const { appends } = decideTopup(states, account, depositId, gateway, nowMs)
+          const [event] = take(appends)
           if (event?.type !== 'TopupRequested') continue
-          requested += 1
+          requested[gateway.rail] += 1
+          assert.ok(hasCard || byInvoice)
+          assert.deepEqual(topup.open?.method, byInvoice ? null : card)
+          assert.equal((appends[1]!.events[0]!.data as { rail: string }).rail, gateway.rail)
           assert.equal(open, null)
           assert.ok(availableCents < 2_000)
           const month = new Date(nowMs).toISOString().slice(0, 7)
@@ -87,7 +99,8 @@ test('property: never a second open top-up, never above the monthly maximum, and
             take(decideTopupPaid(topup, account, open.topupId).appends)
             failures = 0
           } else {
-            const failure = { topupId: open.topupId, reason: 'card_declined' } as const
+            const reason = open.method ? 'card_declined' : 'invoice_expired'
+            const failure = { topupId: open.topupId, reason } as const
             take(decideTopupFailure({ topup, deposit: null }, account, failure, nowMs).appends)
             const month = new Date(open.requestedAtMs).toISOString().slice(0, 7)
             paidOf.set(month, paidOf.get(month)! - open.amountCents)
@@ -100,5 +113,5 @@ test('property: never a second open top-up, never above the monthly maximum, and
     }),
     { numRuns: 300 },
   )
-  assert.ok(requested > 100, `${requested} requests`)
+  assert.ok(requested.card > 100 && requested.crypto > 100, JSON.stringify(requested))
 })

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { TopupEvent, TopupSettings } from '../../../src/domain/deposits/topups.ts'
 import { completeTopup, requestTopup } from '../../../src/features/deposits/auto-topup.ts'
 import type { LiveGateway } from '../../../src/features/payments/index.ts'
-import { topupStream } from '../../../src/kernel/streams.ts'
-import { decode } from '../../../src/platform/eventstore/codec.ts'
 import { done } from '../../support/app-actions.ts'
 import { hiddenField, signedIn } from '../../support/console.ts'
 import { commandLineOf } from '../../support/operator.ts'
@@ -12,11 +9,18 @@ import { secondClient, type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { hookTo } from '../webhooks/deliveries.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
+import {
+  type Customer,
+  depositsOf,
+  lettersOf,
+  path,
+  read,
+  turnOn,
+  typesOf,
+  untilType,
+} from './topup-actions.ts'
 
-const path = '/api/v1/wallet/auto-topup'
 const order = { product_id: 'residential-basic', quantity: 1 }
-
-type Customer = Awaited<ReturnType<TestApp['customer']>>
 
 /** Saves a card on the page of the simulated provider. */
 const saveCard = async (app: TestApp, { key }: Customer, card: string): Promise<void> => {
@@ -26,31 +30,8 @@ const saveCard = async (app: TestApp, { key }: Customer, card: string): Promise<
   assert.match(sent.headers.get('location') ?? '', /\/console\/auto-topup\?session=cs_setup_[0-9a-f]+$/)
 }
 
-const read = async (app: TestApp, { key }: Customer) => (await done(app.client.get(path, { key }))).body
-
 const untilCard = (app: TestApp, customer: Customer, lastFour: string) =>
   until(async () => (await read(app, customer)).card?.lastFour === lastFour, { what: 'the saved card' })
-
-const turnOn = (app: TestApp, { key }: Customer, settings: Partial<TopupSettings>) =>
-  done(app.client.call('PUT', path, { key, json: settings }))
-
-const eventsOf = async (app: TestApp, { accountId }: Customer): Promise<readonly TopupEvent[]> => {
-  const stream = topupStream(accountId)
-  const events = (await app.core.log.readStreams([{ stream, from: 0 }])).get(stream) ?? []
-  return events.map((event) => decode(event) as unknown as TopupEvent)
-}
-
-const typesOf = async (app: TestApp, customer: Customer) =>
-  (await eventsOf(app, customer)).map(({ type }) => type)
-
-const untilType = (app: TestApp, customer: Customer, type: TopupEvent['type'], count = 1) =>
-  until(async () => (await typesOf(app, customer)).filter((one) => one === type).length === count, {
-    timeoutMs: 40_000,
-    what: `${count} ${type}`,
-  })
-
-const depositsOf = async (app: TestApp, { key }: Customer) =>
-  (await done(app.client.get('/api/v1/deposits', { key }))).body.deposits
 
 /** The payments by saved cards at the simulated provider. */
 const chargesOf = async (app: TestApp, { accountId }: Customer): Promise<number> => {
@@ -83,6 +64,7 @@ test('automatic top-up over HTTP', async (t) => {
         amountCents: null,
         targetBalanceCents: null,
         monthlyMaxCents: null,
+        method: null,
         monthCents: 0,
         pending: false,
         failure: null,
@@ -218,17 +200,13 @@ test('automatic top-up over HTTP', async (t) => {
     await saveCard(app, customer, 'declined')
     await untilCard(app, customer, '0341')
     await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 })
-    const { email } = customer
-    const lettersOf = (count: number) =>
+    const untilLetters = (count: number) =>
       until(async () => {
-        const answer = await fetch(`${app.demo.sandbox}/_sandbox/mail`)
-        const all = ((await answer.json()) as { letters: { to: string; subject: string; text: string }[] })
-          .letters
-        const own = all.filter(({ to, subject }) => to.includes(email) && subject.startsWith('Automatic'))
+        const own = await lettersOf(app, customer, 'Automatic')
         return own.length === count ? own : null
       })
     await untilType(app, customer, 'TopupFailed')
-    await lettersOf(1)
+    await untilLetters(1)
     const first = await read(app, customer)
     assert.deepEqual(
       [first.enabled, first.failure.reason, first.failure.failures, first.monthCents],
@@ -238,7 +216,7 @@ test('automatic top-up over HTTP', async (t) => {
     assert.equal(await requestTopup(runs, customer.accountId), 'not_needed')
     app.wait(3_600_000)
     await untilType(app, customer, 'TopupFailed', 2)
-    await lettersOf(2)
+    await untilLetters(2)
     app.wait(3_600_000)
     assert.equal(await requestTopup(runs, customer.accountId), 'not_needed')
     app.wait(23 * 3_600_000)
@@ -255,7 +233,7 @@ test('automatic top-up over HTTP', async (t) => {
         [3, true, 'card_declined'],
       ],
     )
-    const letters = await lettersOf(3)
+    const letters = await untilLetters(3)
     assert.ok(letters.some(({ text }) => text.includes('The next attempt is in 24 h')))
     assert.ok(letters.some(({ text }) => text.includes('automatic top-up is off')))
     assert.equal(await app.balance(customer.key), 100)
