@@ -55,7 +55,7 @@ const invoicesOf = async (app: TestApp, { accountId }: Customer) => {
 /** Only for requests: the gateway is not called. */
 const gateways = {
   forRail: async () =>
-    ({ gatewayId: 'btcpay', provider: 'btcpay', merchantName: 'Farebox' }) as unknown as LiveGateway,
+    ({ gatewayId: 'sandbox-btcpay', provider: 'btcpay', merchantName: 'Farebox' }) as unknown as LiveGateway,
 }
 
 test('automatic top-up by invoices, over HTTP', async (t) => {
@@ -84,7 +84,7 @@ test('automatic top-up by invoices, over HTTP', async (t) => {
       ['awaiting_payment', 500_000, 'crypto'],
     )
     const letter = await untilLetter(app, customer)
-    assert.match(letter.text, /Pay the invoice of \$5000\.00 before/)
+    assert.match(letter.text, /Pay the invoice of \$5,000\.00 before/)
     assert.ok(letter.text.includes(deposit.pay_url), letter.text)
     const open = await read(app, customer)
     assert.deepEqual([open.pending, open.monthCents, open.failure], [true, 500_000, null])
@@ -185,6 +185,9 @@ test('automatic top-up by invoices, over HTTP', async (t) => {
       })
       await app.act(deposit.deposit_id, 'expire')
       await untilType(app, customer, 'TopupFailed', count)
+      await until(async () => (await lettersOf(app, customer, 'Automatic')).length === count, {
+        what: `${count} e-mails about failures`,
+      })
       return deposit.deposit_id
     }
     const late = await expire(1)
@@ -211,10 +214,7 @@ test('automatic top-up by invoices, over HTTP', async (t) => {
         [3, true, 'invoice_expired'],
       ],
     )
-    const failed = await until(async () => {
-      const letters = await lettersOf(app, customer, 'Automatic')
-      return letters.length === 3 ? letters : null
-    })
+    const failed = await lettersOf(app, customer, 'Automatic')
     assert.ok(failed.every(({ text }) => text.includes('The invoice was not paid in time')))
     assert.ok(failed.some(({ text }) => text.includes('automatic top-up is off')))
     await app.act(late, 'pay')
