@@ -194,13 +194,19 @@ test('every response that the interface description declares is returned', async
   )
 
   await t.test(
-    '403 deposits_not_available: a page that saves a card, without a payment gateway',
+    '403 deposits_not_available: automatic top-up by card and by crypto, without a payment gateway',
     async (t) => {
       const alone = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
-      const { method, path } = good.createCardPage!
-      const send = () => alone.client.call(method, path, { key: alone.demo.buyer.key })
+      const { key } = alone.demo.buyer
       const answer = '403 deposits_not_available'
-      played.add(await play({ operation: 'createCardPage', answer, how: 'no gateway', send }))
+      for (const [operation, more] of Object.entries({
+        createCardPage: {},
+        setAutoTopup: { method: 'crypto' },
+      })) {
+        const { method, path, json } = good[operation]!
+        const send = () => alone.client.call(method, path, { key, json: json && { ...json, ...more } })
+        played.add(await play({ operation, answer, how: 'no gateway', send }))
+      }
     },
   )
 

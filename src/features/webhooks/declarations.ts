@@ -315,7 +315,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     resource: 'top-up',
     summary: 'An automatic top-up was not paid',
     description:
-      'The payment of an automatic top-up by the saved card failed. The event is sent once for each failed top-up. The next attempt is an hour later, then a day later. After three failures in a row automatic top-up is turned off. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+      'The payment of an automatic top-up by the saved card failed, or its invoice expired unpaid. The event is sent once for each failed top-up. The next attempt is an hour later, then a day later. After three failures in a row automatic top-up is turned off. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
     data: {
       topupId: z.string(),
       amountCents: z.int(),
