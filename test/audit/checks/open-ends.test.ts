@@ -64,7 +64,7 @@ const cases: Cases = {
     /order ord_golden_plan says that it is paid, and its payment is missing/,
   ],
   'a top-up that was neither paid nor failed': [
-    (log) => ({ remove: log.first('TopupFailed') }),
+    (log) => ({ remove: log.first('TopupFailed', ({ reason }) => reason === 'invoice_expired') }),
     /top-up top_\w+ was requested, and neither paid nor failed/,
   ],
   'an order that awaits a deposit that is over': [

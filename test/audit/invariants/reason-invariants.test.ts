@@ -216,6 +216,18 @@ const cases: Cases = {
     ],
     /TopupRequested.*after its last failure the next one is from/,
   ],
+  'a top-up by a card that is not saved': [
+    (log) =>
+      changed(
+        log.first('TopupSettingsChanged', ({ method }) => method === 'crypto'),
+        { method: 'card' },
+      ),
+    /TopupRequested.*it is off, or no card is saved/,
+  ],
+  'an expired invoice of a top-up by a card': [
+    (log) => changed(log.first('TopupFailed'), { reason: 'invoice_expired' }),
+    /TopupFailed.*it is paid by the saved card/,
+  ],
 }
 
 describe('every movement of money has its reason', () => {
