@@ -184,6 +184,8 @@ export class Budget {
   #denied: Denied | null = null
   #deniedAtMs = 0
   #tunnels = 0
+  /** Tunnels that have bytes here and wait for another budget. */
+  #retaining = 0
   #idleSinceMs: number
   /** In order of arrival, which is the order of service. */
   #waiters: Waiter[] = []
@@ -293,6 +295,14 @@ export class Budget {
     })
   }
 
+  /** Retains the slab for a tunnel that waits for another budget. @returns a function that ends it; call it once */
+  retain(): () => void {
+    this.#retaining += 1
+    return () => {
+      this.#retaining -= 1
+    }
+  }
+
   /** Whether a tunnel waits for a lease. */
   isStarving(): boolean {
     return this.#waiters.length > 0 && !(this.#bucket && this.#isLeaseValid())
@@ -349,18 +359,28 @@ export class Budget {
     const isUnused =
       isIdle &&
       (this.#isClosing || idleForMs > idleMs || this.#unleasedBytes < nearlyUsedUp || this.#denied !== null)
-    if (isUnused || this.#isPaused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
+    const isDormant = this.#isDormant()
+    if (isUnused || isDormant || this.#isPaused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
     const consumedBytes = this.#unreported.report()
     const reserved = this.#bucket
       ? this.#activeFlag(isUnused)
       : Math.max(0, this.#slab - this.#unreported.prepaid())
-    const requested = isIdle || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
+    const requested = isIdle || isDormant || this.#isPaused ? 0 : Math.max(0, this.#targetSlab() - this.#slab)
     this.#recentBytes = 0
     return {
       consumedBytes,
       isUnused,
       request: { key: keyOf(this.terms), reserved, requested: isUnused && reserved === 0 ? -1 : requested },
     }
+  }
+
+  /**
+   * No tunnel uses bytes of a nearly used-up budget. They are returned, because a tunnel of another process may wait for
+   * them while it has the bytes that the tunnels here wait for.
+   */
+  #isDormant(): boolean {
+    const isUsed = this.#recentBytes > 0 || this.#waiters.length > 0 || this.#retaining > 0
+    return !this.#bucket && !isUsed && this.#unleasedBytes < nearlyUsedUp
   }
 
   /** 1 while this process passes traffic of a time-based plan or has tunnels waiting for the speed; else 0. */

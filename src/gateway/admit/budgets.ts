@@ -58,7 +58,13 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
 }
 
 /** A tunnel on a budget. Call `close` once when it ends. */
-export type OpenBudget = { readonly denied: false; readonly spending: Spending; close(): void }
+export type OpenBudget = {
+  readonly denied: false
+  readonly spending: Spending
+  /** Retains the available bytes of this process while the tunnel waits for another budget. */
+  retain(): () => void
+  close(): void
+}
 
 /** The traffic of all plans and traffic budgets that this gateway process serves. */
 export type Budgets = {
@@ -288,6 +294,7 @@ export const startBudgets = (dependencies: {
       return {
         denied: false,
         close,
+        retain: () => budget.retain(),
         spending: {
           take: (wanted) => {
             resetOnNewLease()

@@ -149,12 +149,21 @@ export const createTrafficBudgets = ({
         more: async (wanted, least) => {
           const denied = isPastPeriod() ? await bringUpToDate() : null
           if (denied) return denied
-          for (const { budget } of [...open.values()]) {
-            const reached = await budget.spending.more(wanted, least)
-            // The next `take` opens the period that follows.
-            if (reached && clock() < endsAtMs) return reached
+          if (open.size === 0) return plan.more(wanted, least)
+          // All tunnels wait for their budgets in the same order and retain only earlier ones. So no two processes wait
+          // for each other.
+          const releases: (() => void)[] = []
+          try {
+            for (const [, { budget }] of [...open].sort(([one], [other]) => (one < other ? -1 : 1))) {
+              const reached = await budget.spending.more(wanted, least)
+              // The next `take` opens the period that follows.
+              if (reached && clock() < endsAtMs) return reached
+              releases.push(budget.retain())
+            }
+            return await plan.more(wanted, least)
+          } finally {
+            for (const release of releases) release()
           }
-          return plan.more(wanted, least)
         },
       },
       close: () => {

@@ -186,7 +186,7 @@ describe('traffic budgets of a plan', () => {
           }
         },
       ),
-      { numRuns: 12 },
+      { numRuns: 20, endOnFailure: true },
     )
   })
 
