@@ -27,10 +27,21 @@ type EventData = {
 }
 /** An event of `node:test`: https://nodejs.org/docs/latest-v24.x/api/test.html#class-testsstream. */
 export type TestEvent = { readonly type: string; readonly data: EventData }
-/** The usage of one file: by its worker, and by the processes that the worker started and that have ended. */
-export type Usage = {
+export type Started = 'processes' | 'services' | 'databases'
+/** The diagnostics channels that report a start. */
+export const startChannels: Readonly<Record<string, Started>> = {
+  // https://nodejs.org/docs/latest-v24.x/api/diagnostics_channel.html#event-child_process
+  child_process: 'processes',
+  'test.service': 'services',
+  'test.database': 'databases',
+}
+
+/**
+ * The usage of one file: by its worker, and by the processes that the worker started and that have ended; and how much
+ * it started.
+ */
+export type Usage = Readonly<Record<Started, number>> & {
   readonly cpuSeconds: number
-  readonly processes: number
   /** Resident memory of the worker after the file. */
   readonly memoryBytes: number
 }
@@ -70,6 +81,8 @@ export type PoolOptions = Omit<Order, 'file'> & {
   readonly onEnded: (run: FileRun) => void
 }
 
+const noUsage: Usage = { cpuSeconds: 0, processes: 0, services: 0, databases: 0, memoryBytes: 0 }
+
 const startWorker = (): ChildProcess =>
   fork(join(import.meta.dirname, 'worker.ts'), {
     serialization: 'advanced',
@@ -89,10 +102,7 @@ const runOn = (worker: ChildProcess, order: Order, onEvent: PoolOptions['onEvent
     const events: TestEvent[] = []
     const running = new Map<number | undefined, string | undefined>()
     const hung = setTimeout(() => worker.kill('SIGKILL'), silentLimits * order.testTimeoutMs)
-    const end = (
-      problems: readonly string[],
-      usage: Usage = { cpuSeconds: 0, processes: 0, memoryBytes: 0 },
-    ): void => {
+    const end = (problems: readonly string[], usage: Usage = noUsage): void => {
       clearTimeout(hung)
       const seconds = (performance.now() - startedMs) / 1_000
       // The text that the file printed before its end has arrived by then.
@@ -136,29 +146,38 @@ export const runPool = async (options: PoolOptions): Promise<void> => {
     worker.once('exit', () => workers.delete(worker))
     return worker
   }
-  const stop = async (worker: ChildProcess | null): Promise<void> => {
+  const stop = async (worker: ChildProcess | null, file: string): Promise<void> => {
     if (!worker?.connected) return
+    let printed = ''
+    worker.stderr?.on('data', (text) => {
+      printed += text
+    })
+    // After `disconnect` there is no `close`.
     const ended = once(worker, 'exit')
     worker.disconnect()
-    await ended
+    const [code] = await ended
+    if (code === 0 || signal.aborted) return
+    const problem = `its process ran this file last and did not end by itself: one of its files forgot something. ${printed}`
+    onEnded({ ...noUsage, file, seconds: 0, events: [], problems: [problem] })
   }
   signal.addEventListener('abort', () => {
     for (const worker of workers) worker.kill('SIGTERM')
   })
   const runInTurn = async (): Promise<void> => {
     let shared: ChildProcess | null = null
-    while (!signal.aborted) {
-      const file = waiting.shift()
-      if (file === undefined) break
+    let last = ''
+    for (let file = waiting.shift(); file !== undefined && !signal.aborted; file = waiting.shift()) {
       const alone = isAlone(file)
       const worker: ChildProcess = alone || !shared?.connected ? start() : shared
       onStarted?.(file)
       const ended = await runOn(worker, { ...limits, file }, onEvent)
       onEnded(ended)
-      if (alone || ended.memoryBytes > maxMemoryBytes) await stop(worker)
-      if (!alone) shared = worker
+      if (alone || ended.memoryBytes > maxMemoryBytes) await stop(worker, file)
+      if (alone) continue
+      shared = worker
+      last = file
     }
-    await stop(shared)
+    await stop(shared, last)
   }
   await Promise.all(Array.from({ length: filesAtOnce }, runInTurn))
 }

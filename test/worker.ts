@@ -1,21 +1,32 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { join } from 'node:path'
 import { run } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
-import { childSeconds, type Order, type Report, type TestEvent, type Usage } from './pool.ts'
+import {
+  childSeconds,
+  type Order,
+  type Report,
+  type Started,
+  startChannels,
+  type TestEvent,
+  type Usage,
+} from './pool.ts'
+import { closeKept, keptCount, untilKept } from './support/kept.ts'
 
 /** A process of `test/pool.ts`: it runs the test files that it receives, one after another, and sends their events. */
 
-let processes = 0
-subscribe('child_process', () => {
-  processes += 1
-})
+const started: Record<Started, number> = { processes: 0, services: 0, databases: 0 }
+for (const [channel, what] of Object.entries(startChannels))
+  subscribe(channel, () => {
+    started[what] += 1
+  })
 
 const usageNow = (): Usage => {
   const { user, system } = process.cpuUsage()
   const memoryBytes = process.memoryUsage.rss()
-  return { cpuSeconds: (user + system) / 1e6 + childSeconds(), processes, memoryBytes }
+  return { cpuSeconds: (user + system) / 1e6 + childSeconds(), ...started, memoryBytes }
 }
 
 /** The state of the process that every file must leave as it was. */
@@ -43,29 +54,64 @@ const sendable = ({ type, data }: TestEvent): TestEvent => {
 
 const send = (report: Report): void => void process.send?.(report)
 
-let isRunning = false
+/** The file that runs; null between two files. */
+let running: Order | null = null
+
+/**
+ * `run` waits until nothing keeps the process alive, which is then the end of the file. What the process keeps for its
+ * next files (test/support/kept.ts) does keep it alive: then the file ends with its last test.
+ */
+const endWithLastTest = async (order: Order, href: string): Promise<void> => {
+  // `run` has begun to load the file by then.
+  await setImmediate()
+  await import(href).catch(() => undefined)
+  await untilKept()
+  if (running === order) process.emit('beforeExit', 0)
+}
 
 /** Runs until nothing of the file keeps the process alive, like a process that has only this file. */
 const runFile = async (order: Order): Promise<void> => {
   const { testTimeoutMs: timeout, testNamePatterns } = order
   const file = join(order.root, order.file)
-  isRunning = true
-  const [before, stateBefore] = [usageNow(), sharedState()]
+  const { href } = pathToFileURL(file)
+  running = order
+  const [before, stateBefore, keptBefore] = [usageNow(), sharedState(), keptCount()]
   process.channel?.unref()
   process.once('beforeExit', () => process.channel?.ref())
   const patterns = testNamePatterns.length === 0 ? {} : { testNamePatterns }
   const events = run({ files: [file], isolation: 'none', timeout, ...patterns })
+  void endWithLastTest(order, href)
   for await (const event of events as AsyncIterable<TestEvent>) send({ event: sendable(event) })
   const [after, stateAfter] = [usageNow(), sharedState()]
-  const problems = Object.keys({ ...stateBefore, ...stateAfter })
+  // What is kept since this file has listeners of its own.
+  const parts = keptCount() === keptBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
+  const problems = parts
     .filter((part) => stateBefore[part] !== stateAfter[part])
     .map((part) => `the file changed ${part} from ${stateBefore[part]} to ${stateAfter[part]}`)
   // `run` hides an error of the module if some of its tests were defined before. The loader keeps the error.
-  await import(pathToFileURL(file).href).catch((error) => problems.push(inspect(error)))
-  const cpuSeconds = after.cpuSeconds - before.cpuSeconds
-  const { processes, memoryBytes } = after
-  send({ usage: { cpuSeconds, processes: processes - before.processes, memoryBytes }, problems })
-  isRunning = false
+  await import(href).catch((error) => problems.push(inspect(error)))
+  const since = (what: Started | 'cpuSeconds'): number => after[what] - before[what]
+  const usage: Usage = {
+    cpuSeconds: since('cpuSeconds'),
+    processes: since('processes'),
+    services: since('services'),
+    databases: since('databases'),
+    memoryBytes: after.memoryBytes,
+  }
+  running = null
+  send({ usage, problems })
+}
+
+/** How long a process may take to end after its last file. */
+const endMs = 20_000
+
+/** Ends by itself when nothing that a file forgot keeps it alive. */
+const end = async (): Promise<void> => {
+  await closeKept()
+  setTimeout(() => {
+    process.stderr.write(`kept alive by ${process.getActiveResourcesInfo().join(', ')}`)
+    process.exit(1)
+  }, endMs).unref()
 }
 
 // `run` sets it.
@@ -73,6 +119,6 @@ process.env.NODE_TEST_WORKER_ID = '1'
 process.on('message', (order: Order) => void runFile(order))
 process.on('disconnect', () => {
   // The run has been killed during a file: its tests clean up (test/support/cleanup.ts).
-  if (isRunning) process.kill(process.pid, 'SIGTERM')
-  else process.exit()
+  if (running !== null) process.kill(process.pid, 'SIGTERM')
+  else void end()
 })

@@ -73,7 +73,7 @@ test('a start runs the auditor in a process of low priority, and starts it again
 })
 
 test('without an auditor orders continue, and readyz, metrics and doctor say that events are not checked', async (t) => {
-  const { ahead, baseUrl, buyer, env } = await testApp(t)
+  const { ahead, baseUrl, buyer, env } = await testApp(t, { own: true })
   const answer = await buyer.post('/api/v1/orders', plan, { headers: { 'idempotency-key': 'one' } })
   assert.equal(answer.status, 201)
   ahead(120_000)

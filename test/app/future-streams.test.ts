@@ -19,7 +19,7 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
   test('accounts that bought in that time can buy at the present time, and operators are warned', async (t) => {
     const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.
-    const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const app = await testApp(t, { own: true, settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
     const { core } = app
     const { key, accountId } = await app.customer({ cents: 50_000 })
     const order = () =>

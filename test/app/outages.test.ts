@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 const behindProxy = async (t: TestContext) => {
   const { url } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)
-  const app = await testApp(t, { settings: { DATABASE_URL: proxy.url } })
+  const app = await testApp(t, { own: true, settings: { DATABASE_URL: proxy.url } })
   return { proxy, ...app }
 }
 
@@ -21,6 +21,7 @@ test('a log that accepts no append makes the service not ready, with one log lin
   const { url, pool } = await testDatabase(t)
   const lines: { msg: string }[] = []
   const { baseUrl, buyer } = await testApp(t, {
+    own: true,
     settings: { DATABASE_URL: url, LOG_LEVEL: 'warn' },
     logTo: { write: (line) => void lines.push(JSON.parse(line)) },
   })
@@ -88,7 +89,7 @@ for (const [what, fail] of [
 
 test('requests are answered with 503 and Retry-After, never 500, while a newer version exchanges a read table', async (t) => {
   const { url, pool } = await testDatabase(t)
-  const { baseUrl, demo } = await testApp(t, { settings: { DATABASE_URL: url } })
+  const { baseUrl, demo } = await testApp(t, { own: true, settings: { DATABASE_URL: url } })
   const get = () => fetch(`${baseUrl}/api/v1/orders`, { headers: { 'x-api-key': demo.buyer.key } })
   const all = () => Promise.all(Array.from({ length: 10 }, get))
   const untilServed = () => until(async () => (await all()).every(({ status }) => status === 200))

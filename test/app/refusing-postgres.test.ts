@@ -12,6 +12,7 @@ import { until } from '../support/until.ts'
 const openRefusable = async (t: TestContext) => {
   const lines: { msg: string }[] = []
   const app = await testApp(t, {
+    own: true,
     settings: { LOG_LEVEL: 'warn' },
     logTo: { write: (line) => void lines.push(JSON.parse(line)) },
   })

@@ -32,7 +32,7 @@ test('every worker has its own name and a one-sentence description', () => {
 
 describe('farebox workers', async () => {
   test('lists all workers, with the last run and the last error of each', async (t) => {
-    const { core, cli } = await testApp(t, { audits: true })
+    const { core, cli } = await testApp(t, { own: true, audits: true })
     const listed = async (): Promise<ReadonlyMap<string, Listed>> => {
       const { workers } = (await cli('workers')).json as { workers: readonly Listed[] }
       return new Map(workers.map((one) => [one.name, one]))

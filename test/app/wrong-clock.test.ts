@@ -10,6 +10,7 @@ const dayMs = 86_400_000
 test("with a clock that is a month ahead nothing is delayed, deleted or appended early: all times are Postgres's", async (t) => {
   const clock = { aheadMs: 0 }
   const app = await testApp(t, {
+    own: true,
     settings: { FAREBOX_DEPOSIT_LOOK_MS: '1000' },
     systemClock: () => Date.now() + clock.aheadMs,
   })

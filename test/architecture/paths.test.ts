@@ -25,7 +25,7 @@ const assertAtMost = (limit: number, path: readonly string[]): void =>
 
 describe('a path has few files:', () => {
   test('an order that the wallet pays, from the request to the answer', async (t) => {
-    const { buyer } = await testApp(t, { roles: ['http'] })
+    const { buyer } = await testApp(t, { own: true, roles: ['http'] })
     const order = async (name: string) => {
       const json = {
         product_id: 'isp-static',
@@ -52,7 +52,7 @@ describe('a path has few files:', () => {
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
-    const app = await testApp(t, { roles: ['http'] })
+    const app = await testApp(t, { own: true, roles: ['http'] })
     const { core, features } = app.farebox
     // Of the workers only this one runs, so that the others do nothing meanwhile.
     const workers = createWorkers(core)
@@ -98,7 +98,7 @@ describe('a path has few files:', () => {
   })
 
   test('a webhook, from the due row of an order to the recorded outcome', async (t) => {
-    const app = await testApp(t, { roles: ['http', 'projections'] })
+    const app = await testApp(t, { own: true })
     const { core, projecting } = app.farebox
     const receiver = await startReceiver(t)
     const customer = await app.customer({ cents: 100_000 })

@@ -1,4 +1,4 @@
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 
 /** Characters that match parts of an expression, and some that match none. */
 const usual = ['0', 'a', 'A', ' ', '\n', '\u0000', '!']
@@ -18,7 +18,7 @@ const wordsOf = (regex: RegExp): string[] =>
 const matchesOf = (regex: RegExp): readonly string[] => {
   try {
     return fc.sample(fc.stringMatching(new RegExp(regex.source, regex.flags.replace(/[gyi]/g, ''))), {
-      numRuns: 4,
+      numRuns: runs(4),
       seed: 28,
     })
   } catch {

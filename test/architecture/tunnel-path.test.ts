@@ -24,6 +24,7 @@ const background = [
 
 test('a CONNECT tunnel of a paid plan has at most 30 files on its path, from the accept to the close', async (t) => {
   const app = await testApp(t, {
+    own: true,
     settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' },
     roles: ['http', 'projections'],
   })

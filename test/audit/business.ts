@@ -16,7 +16,11 @@ const gb = 1_000_000_000
  * customers, one of them paid on a pay page, refunds, terms, notices, receivers of webhooks.
  */
 export const playBusiness = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
-  const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings }, audits: true })
+  const app = await testApp(t, {
+    own: true,
+    settings: { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings },
+    audits: true,
+  })
   const { core } = app
   const keyed = () => ({ 'Idempotency-Key': randomUUID() })
   const sent = async (request: Promise<Called>) => (await done(request)).body

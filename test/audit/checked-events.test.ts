@@ -152,7 +152,7 @@ test('after all events are checked again, earlier violations no longer count in 
 const sealing = { FAREBOX_SEAL_SECONDS: '1', FAREBOX_AUDIT_ACTION: 'stop-sealing' }
 
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {
-  const app = await testApp(t, { settings: sealing, audits: true })
+  const app = await testApp(t, { own: true, settings: sealing, audits: true })
   const { farebox, env } = app
   const { pool, log } = farebox.core
   const since = new Date().toISOString()
@@ -224,7 +224,7 @@ const untilSealed = async (log: EventLog): Promise<void> => {
 }
 
 test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
-  const app = await testApp(t, { settings: sealing, audits: true })
+  const app = await testApp(t, { own: true, settings: sealing, audits: true })
   const { farebox, env } = app
   const { accountId } = await app.customer({ email: 'unsigned@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
@@ -277,7 +277,7 @@ const digestOfRows = async (pool: pg.Pool): Promise<string> => {
 }
 
 test('a forged event is not sealed after all process keys and signatures are deleted', async (t) => {
-  const app = await testApp(t, { settings: sealing, audits: true })
+  const app = await testApp(t, { own: true, settings: sealing, audits: true })
   const { farebox, env } = app
   const { accountId } = await app.customer({ email: 'forged@example.com', cents: 2_000 })
   await untilSealed(farebox.core.log)
@@ -343,7 +343,7 @@ test('a forged event is not sealed after all process keys and signatures are del
 })
 
 test('events that were not checked are not sealed until all events are checked again', async (t) => {
-  const app = await testApp(t, { settings: sealing, audits: true })
+  const app = await testApp(t, { own: true, settings: sealing, audits: true })
   const { farebox, env } = app
   const { log } = farebox.core
   const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })

@@ -88,7 +88,7 @@ const giveMoney = async ({ farebox }: TestApp, accountId: string): Promise<strin
 
 describe('the invariants that a running server checks', () => {
   test('money without a reason stops sealing and its account only, until an operator acknowledges it', async (t) => {
-    const app = await testApp(t, { settings: blocking, audits: true })
+    const app = await testApp(t, { own: true, settings: blocking, audits: true })
     const { env, farebox } = app
     const thief = await app.customer({ email: 'thief@example.com', cents: 2_000 })
     const other = await app.customer({ email: 'other@example.com', cents: 50_000 })
@@ -132,7 +132,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a valid event that no process signed stops sealing and its account, until an operator acknowledges it', async (t) => {
-    const app = await testApp(t, { settings: blocking, audits: true })
+    const app = await testApp(t, { own: true, settings: blocking, audits: true })
     const { env, farebox } = app
     const account = await app.customer({ email: 'added@example.com', cents: 50_000 })
     assert.equal(await buy(app, account.key), 201)
@@ -168,7 +168,7 @@ describe('the invariants that a running server checks', () => {
   test('every open violation is logged and blocks its account, however many there are', async (t) => {
     const lines: string[] = []
     const logTo = { write: (line: string) => void lines.push(line) }
-    const app = await testApp(t, { settings: blocking, logTo, audits: true })
+    const app = await testApp(t, { own: true, settings: blocking, logTo, audits: true })
     const { env } = app
     const since = new Date().toISOString()
     const first = await app.customer({ email: 'first@example.com', cents: 2_000 })
@@ -205,7 +205,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a violation can stop sealing without blocking an account', async (t) => {
-    const app = await testApp(t, { settings: sealing, audits: true })
+    const app = await testApp(t, { own: true, settings: sealing, audits: true })
     const account = await app.customer({ email: 'alarm@example.com', cents: 2_000 })
     const eventId = await giveMoney(app, account.accountId)
     await until(async () => (await readyz(app)).note.includes(eventId), {
@@ -231,7 +231,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('by default a violation only raises the alarm, and sealing continues', async (t) => {
-    const app = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const app = await testApp(t, { own: true, settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
     const account = await app.customer({ email: 'only@example.com', cents: 2_000 })
     const eventId = await giveMoney(app, account.accountId)
     const ordinal = (await allEvents(app.core.log)).findIndex(({ id }) => id === eventId) + 1
@@ -246,7 +246,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal states how many events were checked', async (t) => {
-    const app = await testApp(t, { settings: sealing, audits: true })
+    const app = await testApp(t, { own: true, settings: sealing, audits: true })
     const { farebox } = app
     const { pool, log } = farebox.core
     const notes = async (): Promise<string> =>
@@ -310,7 +310,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a violation whose rows are deleted immediately still blocks its account', async (t) => {
-    const app = await testApp(t, { settings: blocking, audits: true })
+    const app = await testApp(t, { own: true, settings: blocking, audits: true })
     const { pool } = app.core
     const account = await app.customer({ email: 'erased@example.com', cents: 2_000 })
     await until(() => sealedThrough(app), { what: 'the first checked events' })
@@ -379,7 +379,7 @@ describe('the invariants that a running server checks', () => {
   })
 
   test('a server seals without the checks if a setting says so', async (t) => {
-    const app = await testApp(t, { settings: { ...sealing, FAREBOX_LAWS: 'off' }, audits: true })
+    const app = await testApp(t, { own: true, settings: { ...sealing, FAREBOX_LAWS: 'off' }, audits: true })
     const account = await app.customer({ email: 'gift@example.com', cents: 2_000 })
     await giveMoney(app, account.accountId)
     const events = (await allEvents(app.core.log)).length

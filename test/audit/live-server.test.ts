@@ -13,7 +13,11 @@ const sealing = { FAREBOX_SEAL_EVENTS: '100', FAREBOX_SEAL_SECONDS: '1' }
 
 describe('while a server runs', () => {
   test('a verification finds nothing wrong while orders are placed, and every request is answered', async (t) => {
-    const { core, credit, buyer, demo, verified } = await testApp(t, { settings: sealing, audits: true })
+    const { core, credit, buyer, demo, verified } = await testApp(t, {
+      own: true,
+      settings: sealing,
+      audits: true,
+    })
     const { pool, log } = core
     await credit(demo.buyer.accountId, 100_000_000)
     let going = true
@@ -52,7 +56,7 @@ describe('while a server runs', () => {
   test('a verification detects a running server whose sealer waits after a failure', {
     skip: !logInPostgres,
   }, async (t) => {
-    const { core, credit, demo, env } = await testApp(t, { settings: sealing, audits: true })
+    const { core, credit, demo, env } = await testApp(t, { own: true, settings: sealing, audits: true })
     const { pool } = core
     await pool.query('alter table work.event_digests rename to moved')
     await credit(demo.buyer.accountId, 100)

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { startReceiver, status } from '../features/webhooks/receiver.ts'
 import { asCustomer } from '../support/app-actions.ts'
-import { type TestApp, testApp } from '../support/test-app.ts'
+import { type OwnApp, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
 /** The shop continues for a while after `ms`: work that was open before is now long overdue in the log. */
-const goOn = async (app: TestApp, ms: number): Promise<void> => {
+const goOn = async (app: OwnApp, ms: number): Promise<void> => {
   const { key } = await app.customer({ cents: 2_000 })
   for (const later of [0, 15 * minuteMs]) {
     app.ahead(ms + later)
@@ -20,7 +20,7 @@ const goOn = async (app: TestApp, ms: number): Promise<void> => {
   }
 }
 
-const assertClean = async ({ core, auditor, verified }: TestApp): Promise<void> => {
+const assertClean = async ({ core, auditor, verified }: OwnApp): Promise<void> => {
   await verified()
   assert.ok(await auditor!.core.projecting.caughtUp(20_000))
   assert.deepEqual((await core.pool.query('select rule, problem from read.violations')).rows, [])
@@ -42,7 +42,7 @@ const payments: Readonly<Record<string, { readonly percents: readonly number[]; 
 
 describe('a verification finds nothing wrong', () => {
   test('with invoices that were overpaid, paid twice, in parts and late', async (t) => {
-    const app = await testApp(t, { audits: true })
+    const app = await testApp(t, { own: true, audits: true })
     const mine = await app.customer({ cents: 0 })
     const theirs = await app.resellerWithGateways('Now', 'nowpayments')
     for (const [what, { percents, late = false }] of Object.entries(payments))
@@ -69,7 +69,7 @@ describe('a verification finds nothing wrong', () => {
   })
 
   test('with webhooks that are retried after an outage of weeks', async (t) => {
-    const app = await testApp(t, { audits: true })
+    const app = await testApp(t, { own: true, audits: true })
     const receiver = await startReceiver(t)
     receiver.answer(status(500))
     const { key } = await app.customer({ cents: 2_000 })
@@ -83,7 +83,7 @@ describe('a verification finds nothing wrong', () => {
   })
 
   test('with a deposit whose provider is down for weeks', async (t) => {
-    const app = await testApp(t, { audits: true })
+    const app = await testApp(t, { own: true, audits: true })
     const { key } = await app.customer({ cents: 0 })
     const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2_500, method: 'crypto' })
     await app.switches({ down: true })

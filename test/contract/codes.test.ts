@@ -77,7 +77,11 @@ const holdings = {
 
 test('every response that the interface description declares is returned', async (t) => {
   const clock = { aheadMs: 0 }
-  const app = await testApp(t, { with: ['financeToken'], systemClock: () => Date.now() + clock.aheadMs })
+  const app = await testApp(t, {
+    own: true,
+    with: ['financeToken'],
+    systemClock: () => Date.now() + clock.aheadMs,
+  })
   const { client, farebox, demo } = app
   const key = demo.buyer.key
   const played = new Set<string>()
@@ -196,7 +200,7 @@ test('every response that the interface description declares is returned', async
   await t.test(
     '403 deposits_not_available: automatic top-up by card and by crypto, without a payment gateway',
     async (t) => {
-      const alone = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+      const alone = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
       const { key } = alone.demo.buyer
       const answer = '403 deposits_not_available'
       for (const [operation, more] of Object.entries({
@@ -212,6 +216,7 @@ test('every response that the interface description declares is returned', async
 
   await t.test('429: each operation, for a key above its rate limit', async (t) => {
     const limited = await testApp(t, {
+      own: true,
       with: ['financeToken'],
       settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' },
     })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { done } from '../support/app-actions.ts'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { type TestApp, testApp } from '../support/test-app.ts'
 import { untilExits } from './live.ts'
@@ -396,7 +396,7 @@ test('a request for one customer never shows or changes data of another customer
         await Promise.all(steps.map(({ operation, whose, named }) => tried(operation, whose, named)))
         assert.deepEqual(await state(), before)
       }),
-      { numRuns: process.env.FAREBOX_SOAK ? 200 : 10, endOnFailure: true },
+      { numRuns: runs(10, 200) },
     )
   })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { type TestApp, testApp } from '../support/test-app.ts'
 import { closedUrl } from './requests.ts'
@@ -181,7 +181,7 @@ test("two accounts that use the same names never see each other's data", async (
         assert.deepEqual(common(first.secrets, second.secrets), [], 'both have one password')
       }
     }),
-    { numRuns: process.env.FAREBOX_SOAK ? 400 : 40, endOnFailure: true },
+    { numRuns: runs(40, 400) },
   )
   for (const { received } of parties)
     for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep', 'whs', 'dlv'])

@@ -40,7 +40,7 @@ test('no log line or event contains a secret, and every response has its securit
       written()
     },
   })
-  const app = await testApp(t, { with: ['financeToken'], settings: { LOG_LEVEL: 'trace' }, logTo })
+  const app = await testApp(t, { own: true, with: ['financeToken'], settings: { LOG_LEVEL: 'trace' }, logTo })
   const { farebox, demo, client } = app
   const { core } = farebox
   const { cases, prepared } = await orderlyCases(app)

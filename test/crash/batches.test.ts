@@ -15,7 +15,7 @@ const event = 'scrape.batch.finished'
 test('a finished batch sends one webhook, also if the service ends between its end, its record and its delivery', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const pool = createPool({ url: app.env.DATABASE_URL!, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
   const customer = await app.customer({ cents: 1_000, scopes: ['buy', 'scrape'] })

@@ -24,7 +24,7 @@ test('the commands of the gateway page run as printed', async (t) => {
   const blocks = blocksOf(page)
   assert.equal(blocks.length, 3)
   const [start = '', exits = '', stock = ''] = blocks
-  const { env } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { env } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
 
   await t.test('a separate gateway', async (t) => {
     const port = await ownPort()
@@ -71,7 +71,7 @@ test('the commands of the gateway page run as printed', async (t) => {
 
 test('the steps from an order to a request work, over HTTP and SOCKS5', async (t) => {
   const settings = { FAREBOX_GATEWAY_PORT: String(await ownPort()) }
-  const app = await testApp(t, { settings })
+  const app = await testApp(t, { own: true, settings })
   await startRealWorker(t, app, settings)
   const { buyer } = app
   await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })

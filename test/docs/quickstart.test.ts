@@ -64,7 +64,7 @@ describe('the quickstart', () => {
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
       FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
     }
-    const app = await testApp(t, { settings })
+    const app = await testApp(t, { own: true, settings })
     await startRealWorker(t, app, settings)
     const { buyer, baseUrl, demo } = app
     await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })

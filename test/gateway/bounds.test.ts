@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { connect as connectTls } from 'node:tls'
 import type { Exit } from '../../src/gateway/gateway-ports.ts'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import { until } from '../support/until.ts'
 import { selfSigned } from './support/certificate.ts'
 import { authorization, basic, connectBy, sendRaw, socksTo, talkOver, talkTo } from './support/clients.ts'
@@ -131,7 +131,7 @@ describe('no sequence of bytes', () => {
       fc.asyncProperty(fc.array(pieces, { minLength: 20, maxLength: 20 }), async (many) => {
         await Promise.all(many.map((each) => throwAt(port, each)))
       }),
-      { numRuns: soak ? 500 : 20, endOnFailure: true },
+      { numRuns: runs(20, 500) },
     )
     await until(() => gateway.connections === 0 && access.open === 0)
     const next = `CONNECT 10.0.0.1:80 HTTP/1.1\r\n${authorization}\r\n`
@@ -157,7 +157,7 @@ describe('no sequence of bytes', () => {
           ])
         },
       ),
-      { numRuns: soak ? 5_000 : 100 },
+      { numRuns: runs(100, 5_000) },
     )
     await until(() => gateway.connections === 0)
   })

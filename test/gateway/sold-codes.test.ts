@@ -31,6 +31,7 @@ describe('a bought line answers', () => {
   before(async () => {
     t = { name: 'codes', after: (end: () => unknown) => void ends.unshift(end) } as unknown as TestContext
     app = await testApp(t, {
+      own: true,
       settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CONNECTIONS: String(maxTunnels) },
     })
     ;({ port } = await startRealWorker(t, app))

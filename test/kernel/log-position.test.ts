@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { parsePosition, positionToken } from '../../src/kernel/log-position.ts'
+import fc from '../support/fast-check.ts'
 
 test('a position is read from its token, and from the digits of older versions', () => {
   fc.assert(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import fc from '../support/fast-check.ts'
+import fc, { runs as runsOf } from '../support/fast-check.ts'
 import { assertVerified } from '../support/verify.ts'
 import { setUpOpening } from './opening.ts'
 import { play, type Tally } from './play.ts'
@@ -64,7 +64,7 @@ test('the service answers like the model, for any actions of customers and opera
     fc.asyncProperty(fc.array(step, { minLength: length / 2, maxLength: length, size: 'max' }), run),
     {
       seed,
-      numRuns: soak ? 400 : 20,
+      numRuns: runsOf(20, 400),
     },
   )
   tell()

@@ -7,7 +7,7 @@ import { centsToMicros } from '../../src/kernel/money.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import type { Table } from '../../src/platform/projections/read-model.ts'
 import { account, type Played, play, startMs, steps } from '../domain/ledger/support.ts'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import { foldInMemory } from './memory-rows.ts'
 
 const tableOf = (name: string) => webhookCauses.tables.find((table) => table.name === name) as Table
@@ -93,7 +93,7 @@ test('property: each fall below the threshold is found once, and the balance mus
       assert.deepEqual([lows, due], [expected, expected])
       found += expected.length
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
   assert.ok(found > 30, `${found} falls`)
 })
@@ -150,7 +150,7 @@ test('property: 80 % and 100 % of a cap are found once for each key and day', ()
       // The position is that of the first debit: a second one would have replaced it.
       assert.deepEqual(new Map(due as [string, number][]), expected)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
   for (const level of [80, 100]) assert.ok(found.get(level)! > 20, `${found.get(level)} of ${level} %`)
 })

@@ -13,7 +13,7 @@ import type { AccountId } from '../../src/kernel/ids.ts'
 import { wholeAccount } from '../../src/kernel/scopes.ts'
 import { columnNames, createIndexSql, createTableSql } from '../../src/platform/projections/definition.ts'
 import type { Table } from '../../src/platform/projections/read-model.ts'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { foldInMemory } from './memory-rows.ts'
 
@@ -155,7 +155,7 @@ test('margins of any period are the lines in it, by day, product and customer', 
         }
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK ? 500 : 40 },
+    { numRuns: runs(40, 500) },
   )
   assert.ok(periods > 200 && months > 40, `${periods} periods, ${months} sums of months`)
 })

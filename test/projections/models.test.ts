@@ -9,7 +9,7 @@ import { accountStream, catalogStream } from '../../src/kernel/streams.ts'
 import { createKysely, type Db } from '../../src/platform/postgres/kysely.ts'
 import { rebuild } from '../../src/platform/projections/rebuild.ts'
 import { caughtUp, decode, startEngine } from '../platform/projections/engine.ts'
-import fc from '../support/fast-check.ts'
+import fc, { runs } from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { createShop, type Shop } from './shop.ts'
@@ -165,7 +165,7 @@ test('the tables equal the folds of the log, for any events of the shop', async 
         assert.equal(result?.compared.length, groups[0]?.models.length)
       },
     ),
-    { numRuns: 15, endOnFailure: true },
+    { numRuns: runs(15) },
   )
 })
 

@@ -8,7 +8,7 @@ import { testApp } from '../support/test-app.ts'
 const cents = 9_000_000
 
 test('all read models are rebuilt under HTTP load: no request fails, and no client reads data older than its own write', async (t) => {
-  const app = await testApp(t, { audits: true })
+  const app = await testApp(t, { own: true, audits: true })
   const { client, env, core, auditor } = app
   assert.ok(await auditor!.core.projecting.caughtUp(60_000))
   const failures: string[] = []

@@ -36,7 +36,7 @@ const startTarget = async (t: TestContext): Promise<string> => {
 }
 
 test('the exits of the sandbox', async (t) => {
-  const { core, demo, env } = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const { core, demo, env } = await testApp(t)
   const { pool, keys, clock, logger } = core
   const opened = await openExits({
     scheduler: testScheduler({ pool }),

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { channel } from 'node:diagnostics_channel'
 import { after, type TestContext } from 'node:test'
 import pg from 'pg'
 import { allMigrations } from '../../src/app/migrations.ts'
@@ -89,6 +90,7 @@ let template: Promise<unknown> | null = null
 export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise<{ url: string }> => {
   const server = await serverUrl()
   const name = `farebox_test_${randomBytes(6).toString('hex')}`
+  channel('test.database').publish({})
   await withClient(server, (admin) =>
     // Copied as files, in a third of the time that its blocks take through the write-ahead log.
     admin.query(`create database ${name} template ${from} strategy file_copy`),

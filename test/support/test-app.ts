@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { channel } from 'node:diagnostics_channel'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,21 +7,28 @@ import type { TestContext } from 'node:test'
 import type { DestinationStream } from 'pino'
 import { type Auditor, openAuditor } from '../../src/app/auditor.ts'
 import { type Config, readConfig } from '../../src/app/config.ts'
+import { seedAccounts } from '../../src/app/demo/seed.ts'
 import { roles as allRoles, type Farebox, openFarebox, type Role } from '../../src/app/start.ts'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { actionsOn, addresses, applied, type StartedApp } from './app-actions.ts'
 import { type Document, documentOf, type HttpClient, httpClient } from './http.ts'
+import { keeper } from './kept.ts'
 import { operator } from './operator.ts'
 import { serviceEnv } from './service-env.ts'
 import { until } from './until.ts'
 
 type Settings = Readonly<Record<string, string | undefined>>
 
-export type AppOptions<Part extends PartName = never> = {
+type With<Part extends PartName> = {
   /** What takes time to make and few tests need. */
   readonly with?: readonly Part[]
+}
+
+/** A service of the test's own. */
+export type OwnOptions = {
+  readonly own: true
   readonly settings?: Settings
   /** Default: all. */
   readonly roles?: readonly Role[]
@@ -34,6 +43,7 @@ const usualSettings = {
   LOG_LEVEL: 'fatal',
   PORT: '0',
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+  FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
   FAREBOX_DEPOSIT_LOOK_MS: '3600000',
 }
 
@@ -49,7 +59,7 @@ const documentFor = (settings: Settings, baseUrl: string): Promise<Document> => 
 
 const open = (
   config: Config,
-  { roles = allRoles, systemClock = Date.now, logTo }: AppOptions,
+  { roles = allRoles, systemClock = Date.now, logTo }: OwnOptions,
 ): Promise<Farebox> =>
   openFarebox({
     config,
@@ -60,7 +70,7 @@ const open = (
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
 
-const audit = (config: Config, { systemClock = Date.now, logTo }: AppOptions): Promise<Auditor> =>
+const audit = (config: Config, { systemClock = Date.now, logTo }: OwnOptions): Promise<Auditor> =>
   openAuditor({
     config,
     systemClock,
@@ -68,7 +78,7 @@ const audit = (config: Config, { systemClock = Date.now, logTo }: AppOptions): P
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
 
-const start = async (t: TestContext, options: AppOptions): Promise<StartedApp> => {
+const start = async (t: TestContext, options: OwnOptions): Promise<StartedApp> => {
   const { settings = {} } = options
   const running: { readonly close: () => Promise<void> }[] = []
   const close = async (): Promise<void> => {
@@ -87,6 +97,7 @@ const start = async (t: TestContext, options: AppOptions): Promise<StartedApp> =
       return clock.aheadMs
     },
   }
+  channel('test.service').publish({})
   const farebox = await open(config, options)
   running.push(farebox)
   const auditor = options.audits ? await audit(config, options) : null
@@ -140,19 +151,37 @@ type PartsOf<Name extends PartName> = (
   ? All
   : never
 
-export type TestApp<Part extends PartName = never> = Actions & PartsOf<Part>
+export type OwnApp<Part extends PartName = never> = Actions & PartsOf<Part>
+/** A service that other tests use, too. Their clock is the same, and nobody may close it. */
+export type TestApp<Part extends PartName = never> = Omit<Actions, 'ahead' | 'wait' | 'waitUntil' | 'close'> &
+  PartsOf<Part>
+
+let shared: Promise<StartedApp> | null = null
+
+/** The service that all files of this process share, with new accounts of a demo. */
+const sharedApp = async (): Promise<StartedApp> => {
+  shared ??= start(keeper, { own: true })
+  const started = await shared
+  const accounts = await seedAccounts(started.farebox.core, `${randomUUID()}.example`, operator)
+  return { ...started, demo: { ...started.demo, ...accounts } }
+}
 
 /**
- * The whole service inside this process, with the demo data and the sandbox, on a new database and a free port; closed
- * with the test. `startFarebox` of `./farebox.ts` starts it in a separate process.
+ * The whole service inside this process, with the sandbox, on a new database and a free port. Without `own` all files
+ * share it, and the accounts of the demo are new. A test that moves the clock, changes settings or what all accounts
+ * share, kills, or reads rows of all accounts needs its own, which is closed with the test. `startFarebox` of
+ * `./farebox.ts` starts the service in a separate process.
  */
-export const testApp = async <Part extends PartName = never>(
+export const testApp: {
+  <Part extends PartName = never>(t: TestContext, options?: With<Part>): Promise<TestApp<Part>>
+  <Part extends PartName = never>(t: TestContext, options: OwnOptions & With<Part>): Promise<OwnApp<Part>>
+} = async <Part extends PartName = never>(
   t: TestContext,
-  options: AppOptions<Part> = {},
-): Promise<TestApp<Part>> => {
-  const app = actionsOn(await start(t, options as AppOptions))
+  options: With<Part> | (OwnOptions & With<Part>) = {},
+): Promise<OwnApp<Part>> => {
+  const app = actionsOn('own' in options ? await start(t, options) : await sharedApp())
   for (const name of options.with ?? []) Object.assign(app, await parts[name](app))
-  return app as TestApp<Part>
+  return app as OwnApp<Part>
 }
 
 /** A client of one more server on the database of an app, inside this process. */
@@ -161,7 +190,7 @@ export const secondClient = async (
   { env, document }: Pick<TestApp, 'env' | 'document'>,
   settings: Settings = {},
 ): Promise<HttpClient> => {
-  const farebox = await open(readConfig({ ...env, ...settings }), { roles: ['http'] })
+  const farebox = await open(readConfig({ ...env, ...settings }), { own: true, roles: ['http'] })
   t.after(() => farebox.close())
   return httpClient(farebox.baseUrl ?? '', document)
 }

@@ -12,7 +12,7 @@ import { lockKeys, takeLock } from '../../platform/postgres/locks.ts'
 import { type DemoAccount, type DemoFile, readDemoFile, writeDemoFile } from './demo-file.ts'
 import { demoStock } from './demo-stock.ts'
 
-export type DemoRole = 'buyer' | 'reseller' | 'scraper'
+type DemoRole = 'buyer' | 'reseller' | 'scraper'
 
 type RoleSetup = { readonly reseller: boolean; readonly scopes: readonly Scope[]; readonly cents: number }
 
@@ -57,10 +57,15 @@ const issue = async (
 }
 
 /** Creates a demo account with a key and money. After a kill it can be repeated; the account then has a new key. */
-export const seedAccount = async (services: Services, role: DemoRole, cause: Cause): Promise<DemoAccount> => {
+const seedAccount = async (
+  services: Services,
+  role: DemoRole,
+  domain: string,
+  cause: Cause,
+): Promise<DemoAccount> => {
   const { accounts, wallets } = services
   const { reseller, scopes, cents } = wanted[role]
-  const email = `${role}@demo.farebox.example`
+  const email = `${role}@${domain}`
   const accountId = await ensureAccount(accounts, { email, reseller }, cause)
   await revokeLostKeys(accounts, accountId, cause)
   const key = await issue(services, accountId, scopes, cause)
@@ -69,12 +74,6 @@ export const seedAccount = async (services: Services, role: DemoRole, cause: Cau
   if (credited.outcome === 'refused' && credited.refusal.code !== 'already_applied')
     throw new Error(`the demo credit is refused: ${credited.refusal.code}`)
   return { accountId, key }
-}
-
-/** The scraper account with a second key, because the first one cannot read the wallet. */
-export const seedScraper = async (services: Services, cause: Cause): Promise<DemoFile['scraper']> => {
-  const account = await seedAccount(services, 'scraper', cause)
-  return { ...account, walletKey: await issue(services, account.accountId as AccountId, ['buy'], cause) }
 }
 
 const catalogFile = join(import.meta.dirname, './catalog.json')
@@ -88,13 +87,19 @@ const seedCatalog = async (core: Core, cause: Cause): Promise<void> => {
   for (const stocking of demoStock(catalog.products)) await addAddresses(core.runner, stocking, cause)
 }
 
-const seedAccounts = async (core: Core, startAddresses: StartAddresses, cause: Cause): Promise<DemoFile> => {
+/** Creates the three accounts of a demo. @param domain of their e-mail addresses */
+export const seedAccounts = async (
+  core: Core,
+  domain: string,
+  cause: Cause,
+): Promise<Pick<DemoFile, DemoRole>> => {
   const services = { accounts: createAccounts(core), wallets: createWallets(core) }
+  const scraper = await seedAccount(services, 'scraper', domain, cause)
   return {
-    ...startAddresses,
-    buyer: await seedAccount(services, 'buyer', cause),
-    reseller: await seedAccount(services, 'reseller', cause),
-    scraper: await seedScraper(services, cause),
+    buyer: await seedAccount(services, 'buyer', domain, cause),
+    reseller: await seedAccount(services, 'reseller', domain, cause),
+    // Its first key cannot read the wallet.
+    scraper: { ...scraper, walletKey: await issue(services, scraper.accountId as AccountId, ['buy'], cause) },
   }
 }
 
@@ -131,7 +136,7 @@ export const seedDemo = async (
     if (wanted && (await isDue(core))) {
       const cause: Cause = { actor: { kind: 'system', name: 'demo' }, correlationId: newId('run') }
       await seedCatalog(core, cause)
-      const demo = await seedAccounts(core, startAddresses, cause)
+      const demo = { ...startAddresses, ...(await seedAccounts(core, 'demo.farebox.example', cause)) }
       await writeDemoFile(dataDir, demo)
       await core.pool.query('update work.demo set finished_at = clock_timestamp()')
       return { demo, fresh: true }

@@ -79,7 +79,7 @@ const differingColumn = async (
     `with columns as (
        select attrelid, attname, format_type(atttypid, atttypmod) as type, attcollation, attnotnull, attgenerated,
            row_number() over (partition by attrelid order by attnum) as place
-         from pg_attribute where attnum > 0 and not attisdropped
+         from pg_attribute where attrelid in ($1::regclass, $2::regclass) and attnum > 0 and not attisdropped
      ), one as (select * from columns where attrelid = $1::regclass),
         other as (select * from columns where attrelid = $2::regclass)
      select coalesce(one.attname, other.attname) as name

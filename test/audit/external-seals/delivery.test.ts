@@ -213,6 +213,7 @@ describe('external delivery of seals', () => {
     for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
     const lines: string[] = []
     const { farebox, buyer, close } = await testApp(t, {
+      own: true,
       settings: {
         FAREBOX_SEAL_SECONDS: '1',
         FAREBOX_SEAL_TARGET: keeper.url,

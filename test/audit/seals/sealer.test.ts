@@ -246,7 +246,11 @@ describe('the sealer', () => {
   })
 
   test("runs in the service with the service's key", async (t) => {
-    const { farebox, buyer } = await testApp(t, { settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const { farebox, buyer } = await testApp(t, {
+      own: true,
+      settings: { FAREBOX_SEAL_SECONDS: '1' },
+      audits: true,
+    })
     await sealedThrough(farebox.core, 1)
     const before = (await sealsOf(farebox.core)).length
     const order = { product_id: 'residential-premium', quantity: 1 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { type CheckedInput, checkInput } from '../../../src/domain/scrapers/check-input.ts'
 import type { Input, InputValue, ScraperRow } from '../../../src/domain/scrapers/scraper.ts'
 import { rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
 import { row } from '../../features/scrapers/provider-world.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 
 const word = fc.stringMatching(/^[a-z0-9]{1,20}$/)
 
@@ -147,7 +147,7 @@ describe('the check of a body, for each of the 117 scrapers', () => {
           // A checked input is accepted again unchanged: a retry has the same fingerprint.
           assert.deepEqual(checkInput(of, checked.input), checked)
         }),
-        { numRuns: 10 },
+        { numRuns: runs(10) },
       )
   })
 
@@ -162,7 +162,7 @@ describe('the check of a body, for each of the 117 scrapers', () => {
             assert.ok(details.startsWith(`${input.name} `), details)
             assert.match(details, /must (?:be|come|have)/)
           }),
-          { numRuns: 5 },
+          { numRuns: runs(5) },
         )
   })
 

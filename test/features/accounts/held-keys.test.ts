@@ -10,7 +10,7 @@ const traffic = { product_id: 'residential-premium', quantity: 1 }
 
 /** The service, and what it answers to a key. */
 const opened = async (t: TestContext) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const codeOf = async (key: string) => {
     const answer = await app.client.get('/api/v1/me', { key })
     return answer.status === 200 ? 200 : answer.body.code

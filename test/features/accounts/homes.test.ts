@@ -53,7 +53,7 @@ const everything = async (app: TestApp): Promise<readonly RecordedEvent[]> => {
 }
 
 test('an account of another log keeps all its effects in that log; only addresses are shared', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const receiver = await startReceiver(t)
   const own = await accountIn(app, 5, false)

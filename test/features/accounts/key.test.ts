@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiKeyForm } from '../../../src/features/accounts/api-key.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const keys = fc.constant(null).map(apiKeyForm.generate)
@@ -21,7 +21,7 @@ test('invariant: a key with any one character changed is refused', () => {
       fc.pre(key[at] !== character)
       assert.equal(apiKeyForm.parse(key.slice(0, at) + character + key.slice(at + 1)), null)
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 

@@ -9,7 +9,7 @@ import { newEventId } from '../../../src/kernel/ids.ts'
 import { accountStream, approvalLimitsStream } from '../../../src/kernel/streams.ts'
 import { allEvents } from '../../audit/world.ts'
 import { codec, runnerOver } from '../../platform/commands/world.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 
 const accountId = 'acc_000000000000000000000000000000a1' as AccountId
@@ -135,7 +135,7 @@ test('for any order of proposals, approvals and retries each is executed at most
           'what was approved was carried out',
         )
     }),
-    { numRuns: 80 },
+    { numRuns: runs(80) },
   )
 })
 

@@ -7,7 +7,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('on the command line one operator proposes large credits and refunds and another approves them', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   await limitAlone(core.log, 100)
   const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })

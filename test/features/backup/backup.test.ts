@@ -30,7 +30,7 @@ const schemasOf = async (url: string): Promise<number> => {
 }
 
 test('a backup under load restores into a new database, which passes verification and accepts the next order', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { env, baseUrl, demo } = app
   const { key, accountId } = demo.buyer
   const credit = ['wallet', 'credit', '--account', accountId, '--cents', '90000000', '--reference', 'load']
@@ -74,7 +74,7 @@ test('a backup under load restores into a new database, which passes verificatio
 })
 
 test('a backup is complete right after a refused append, and the restored log continues', async (t) => {
-  const { env, demo, farebox: running } = await testApp(t)
+  const { env, demo, farebox: running } = await testApp(t, { own: true })
   const stream = ledgerStream(demo.buyer.accountId as AccountId)
   const event = { id: randomUUID(), type: 'Refused', data: '{}', metadata: '{}' }
   const [refused] = await running.core.log.appendAll([
@@ -99,7 +99,7 @@ test('a backup is complete right after a refused append, and the restored log co
 })
 
 test('a file that is not a backup, is truncated, changed, or has other keys is refused, and nothing is written', async (t) => {
-  const { env } = await testApp(t)
+  const { env } = await testApp(t, { own: true })
   const directory = await scratch(t)
   const file = join(directory, 'farebox.backup')
   const created = await farebox(t, ['backup', 'create', '--out', file], env)

@@ -44,7 +44,7 @@ const dumpLog = async (t: TestContext, url: string) => {
 test('a start detects a log restored to an earlier point that has grown past its projections again', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { env, farebox: running, auditor, baseUrl, demo } = await testApp(t, { audits: true })
+  const { env, farebox: running, auditor, baseUrl, demo } = await testApp(t, { own: true, audits: true })
   const { key } = demo.buyer
   await place(baseUrl, key)
   await farebox(t, ['ledger', 'seal'], env)

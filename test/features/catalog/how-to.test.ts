@@ -47,7 +47,7 @@ test('every how-to step of every product can be sent as printed, and its result 
     FAREBOX_GATEWAY_PORT: String(await ownPort()),
     FAREBOX_GATEWAY_LISTEN: '127.0.0.1',
   }
-  const app = await testApp(t, { settings })
+  const app = await testApp(t, { own: true, settings })
   await startRealWorker(t, app, settings)
   const target = await httpTarget(t, (request, response) => response.end(request.socket.remoteAddress))
   /** IPv6 addresses have no owner: a proxy of the sandbox acts as their supplier. */

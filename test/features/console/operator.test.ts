@@ -22,7 +22,7 @@ const eventsOf = async ({ farebox }: TestApp, stream: string): Promise<readonly 
 }
 
 test('the pages of an operator', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const account = await app.customer({ email: 'wim@example.com', cents: 500_000 })
   const operator = await staffBrowser(app, ['operator'])
   const order = async (key: string, body: object) =>

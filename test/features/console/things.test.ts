@@ -25,6 +25,7 @@ const links = ({ html }: Page, pattern: RegExp): readonly string[] =>
 
 test('resources of an account', async (t) => {
   const app = await testApp(t, {
+    own: true,
     settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CHECK_URL: 'http://127.0.0.1:9/ip' },
   })
   const account = await app.customer({ email: 'vera@example.com', cents: 500_000 })

@@ -44,7 +44,7 @@ const chargesOf = async (app: TestApp, { accountId }: Customer): Promise<number>
   return rows[0]?.count ?? 0
 }
 
-const start = (t: TestContext) => testApp(t)
+const start = (t: TestContext) => testApp(t, { own: true })
 
 test('automatic top-up over HTTP', async (t) => {
   const app = await start(t)

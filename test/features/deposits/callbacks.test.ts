@@ -50,7 +50,7 @@ describe('a payment callback', () => {
         written()
       },
     })
-    const app = await testApp(t, { settings: { LOG_LEVEL: 'info' }, logTo })
+    const app = await testApp(t, { own: true, settings: { LOG_LEVEL: 'info' }, logTo })
     const { key } = await app.customer({ cents: 0 })
     const card = await app.openDeposit(key, { amount_cents: 2500 })
     const crypto = await app.openDeposit(key, { amount_cents: 2500, method: 'crypto' })
@@ -193,7 +193,7 @@ describe('a payment callback', () => {
   })
 
   test('that never arrives is replaced by polling the provider', async (t) => {
-    const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '300' } })
+    const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '300' } })
     await app.switches({ lost: 1 })
     const { key } = await app.customer({ cents: 0 })
     for (const [method, cents] of [
@@ -212,7 +212,7 @@ describe('a payment callback', () => {
   })
 
   test('of a dispute that never arrives is replaced by polling, and one that arrived moves nothing again', async (t) => {
-    const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '300' } })
+    const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '300' } })
     const reseller = await app.resellerWithGateways('Acme', 'btcpay')
     const own = await app.customer({ cents: 0 })
     const disputed = await app.customer({ cents: 0 })

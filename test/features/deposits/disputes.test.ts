@@ -9,7 +9,7 @@ import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { AccountId, CustomerId, DepositId } from '../../../src/kernel/ids.ts'
 import { accountStream } from '../../../src/kernel/streams.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
@@ -116,7 +116,7 @@ test('a dispute takes at most the credited amount, once, and returns exactly tha
         await close()
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK === '1' ? 3_000 : 100 },
+    { numRuns: runs(100, 3_000) },
   )
 })
 

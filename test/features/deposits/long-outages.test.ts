@@ -36,7 +36,7 @@ const looksAt = async (app: TestApp, depositId: string): Promise<number> => {
 for (const { method, length, ms } of outages)
   describe(`an outage of ${length}, longer than ${method} is polled`, () => {
     test('payments during it are credited after it, and the waiting order is placed', async (t) => {
-      const app = await testApp(t)
+      const app = await testApp(t, { own: true })
       const { key } = await app.customer({ cents: 0 })
       const own = await app.openDeposit(key, { amount_cents: 2500, method })
       const { orderId, amountCents, deposit } = await openOrder(app, key, method)
@@ -50,7 +50,7 @@ for (const { method, length, ms } of outages)
     })
 
     test('an unpaid deposit expires, and the waiting order is canceled', async (t) => {
-      const app = await testApp(t)
+      const app = await testApp(t, { own: true })
       const { key } = await app.customer({ cents: 0 })
       const own = await app.openDeposit(key, { amount_cents: 2500, method })
       const { orderId, deposit } = await openOrder(app, key, method)
@@ -64,7 +64,7 @@ for (const { method, length, ms } of outages)
   })
 
 test('a deposit that closed before an outage is credited with late payments of that time', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2500, method: 'crypto' })
   await app.act(id, 'expire')
@@ -77,7 +77,7 @@ test('a deposit that closed before an outage is credited with late payments of t
 })
 
 test('a payment that is pending at the last poll is credited once it is confirmed', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2500, method: 'crypto' })
   await app.switches({ lost: 1 })
@@ -91,7 +91,7 @@ test('a payment that is pending at the last poll is credited once it is confirme
 })
 
 test('a deposit that never got an invoice is closed after an outage', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   await app.switches({ down: true })
   const failed = await app.client.post('/api/v1/deposits', { amount_cents: 2500, method: 'card' }, { key })
@@ -103,7 +103,7 @@ test('a deposit that never got an invoice is closed after an outage', async (t) 
 })
 
 test('a gateway that is down at the last poll is polled again until it answers, and then no more', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const { deposit_id: id } = await app.openDeposit(key, { amount_cents: 2500, method: 'crypto' })
   await app.switches({ lost: 1, down: true })

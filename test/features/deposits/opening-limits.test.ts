@@ -9,7 +9,7 @@ const limited = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000', FAREB
 const named = (n: number) => ({ 'Idempotency-Key': `deposit ${n}` })
 
 test('an account opens a hundred deposits and then waits a minute for each; waiting requests are not logged', async (t) => {
-  const app = await testApp(t, { settings: limited })
+  const app = await testApp(t, { own: true, settings: limited })
   const [greedy, other] = [await app.customer({ cents: 0 }), await app.customer({ cents: 0 })]
   const deposit = { amount_cents: 1500, method: 'crypto' }
   const ids = []
@@ -32,7 +32,7 @@ test('an account opens a hundred deposits and then waits a minute for each; wait
 })
 
 test('an order on a payment page counts as a deposit of its account, and is refused before anything is stored', async (t) => {
-  const app = await testApp(t, { settings: limited })
+  const app = await testApp(t, { own: true, settings: limited })
   const { key } = await app.customer({ cents: 0 })
   for (let n = 0; n < 100; n += 1)
     await app.openDeposit(key, { amount_cents: 1500, method: 'crypto' }, named(n))

@@ -90,7 +90,7 @@ const openLooks = (
 }
 
 test('due deposits are polled in one round, first those that are late by the largest share of their pause', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const { pool } = app.core
   const ids = await openMany(app, key, open)
@@ -115,7 +115,7 @@ test('due deposits are polled in one round, first those that are late by the lar
 })
 
 test('one of several processes polls a deposit', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const ids = await openMany(app, key, open)
   const clock = { nowMs: Date.now() + 3 * minuteMs }
@@ -125,7 +125,7 @@ test('one of several processes polls a deposit', async (t) => {
 })
 
 test('deposits that cannot be resumed delay no others, however many they are', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const ids = await openMany(app, key, open)
   let failures = 0
@@ -138,7 +138,7 @@ test('deposits that cannot be resumed delay no others, however many they are', a
 })
 
 test('a hanging gateway does not delay deposits of others, however many of its own are due', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const hanging = await openMany(app, key, open)
   const [other] = await openMany(app, key, 1, 'crypto')
@@ -156,7 +156,7 @@ test('a hanging gateway does not delay deposits of others, however many of its o
 })
 
 test('polls of an unpaid deposit are not failures of its queue, and unanswered polls are', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   await openMany(app, key, 2)
   const { pool } = app.core
@@ -179,7 +179,7 @@ test('polls of an unpaid deposit are not failures of its queue, and unanswered p
 })
 
 test('the first answered poll at or after the end of the polling period is the last one', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const [depositId] = await openMany(app, key, 1)
   assert.ok(depositId)
@@ -199,7 +199,7 @@ test('the first answered poll at or after the end of the polling period is the l
 })
 
 test('a deposit whose provider never answers is polled without end, at most once an hour', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   await openMany(app, key, 1)
   const startMs = Date.now()
@@ -221,7 +221,7 @@ test('a deposit whose provider never answers is polled without end, at most once
 })
 
 test('a deposit that a crash left out of the rounds is found', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const ids = await openMany(app, key, 3)
   await app.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
@@ -233,7 +233,7 @@ test('a deposit that a crash left out of the rounds is found', async (t) => {
 })
 
 test('after an upgrade, deposits past their polling period are polled once more if they are open, and not if they are closed', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { key } = await app.customer({ cents: 0 })
   const { pool } = app.core
   const [closed, looked, never, watched] = await openMany(app, key, 4)

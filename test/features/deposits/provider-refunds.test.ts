@@ -6,7 +6,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('a refund at the provider takes back the credit, and a refund that fails returns it', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
+  const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
   const paid = async (method: string, cents = 2_500) => {
     const account = await app.customer({ cents: 0 })
     const { deposit_id: id } = await app.openDeposit(account.key, { amount_cents: cents, method })

@@ -8,7 +8,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('an operator refunds a card payment to the payer', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
+  const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
   const { core } = app
   await limitAlone(core.log, 2_000)
   const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })

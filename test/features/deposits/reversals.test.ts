@@ -19,7 +19,7 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
 import { silent } from '../../platform/projections/engine.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { createStripeAccount } from './stripe-account.ts'
@@ -306,7 +306,7 @@ test('refunds and disputes of any order, number and outcome: wallet, books and t
         await runner.close()
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK === '1' ? 2_000 : 60 },
+    { numRuns: runs(60, 2_000) },
   )
 })
 

@@ -59,7 +59,7 @@ const gateways = {
 }
 
 test('automatic top-up by invoices, over HTTP', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const runs = { runner: app.core.runner, gateways } as never
 

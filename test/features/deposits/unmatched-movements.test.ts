@@ -7,7 +7,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('a refund or a dispute without a known deposit stays open until an operator resolves it', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   await limitAlone(core.log, 1_000)
   const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })

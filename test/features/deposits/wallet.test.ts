@@ -223,7 +223,7 @@ describe('a deposit into the own wallet', () => {
   })
 
   test('a key names one open invoice, never a closed one and never two', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { openDeposit, act, untilDeposit, client } = app
     const invoices = async () => {
       const response = await fetch(`${app.sandbox}/_sandbox/invoices`)

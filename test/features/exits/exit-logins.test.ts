@@ -17,7 +17,7 @@ import { testApp } from '../../support/test-app.ts'
 const login = { username: 'farebox', password: 'secret' }
 
 test('the login of an exit is sent to its own host only, whatever the read table contains', async (t) => {
-  const { farebox } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { farebox } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, runner, keys, clock, logger } = farebox.core
   const vault = createVault(keys.master)
   const logins = createExitLogins({ pool, vault })

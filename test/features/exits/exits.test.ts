@@ -142,7 +142,7 @@ describe('exits in the log', () => {
 })
 
 test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
-  const { env, core } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { env, core } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, log } = core
   const run = async (...args: readonly string[]) => {
     const { code, out } = await farebox(t, ['exits', ...args, '--json'], env)

@@ -18,7 +18,7 @@ const addressOf = { east: '198.18.1.1', west: '198.18.2.1' } as const
 type Machine = keyof typeof addressOf
 
 test('each of two machines knows the state of its own addresses only', async (t) => {
-  const { farebox } = await testApp(t, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const { farebox } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, runner, keys, clock, logger } = farebox.core
   const logins = createExitLogins({ pool, vault: createVault(keys.master) })
   const file = [

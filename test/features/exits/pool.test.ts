@@ -35,7 +35,7 @@ type Fresh = {
 }
 
 const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promise<Fresh> }> => {
-  const app = await testApp(whole, { settings: { FAREBOX_SANDBOX: 'off' } })
+  const app = await testApp(whole, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
   const { core } = app
   const { pool, runner, keys, clock, logger } = core
   const vault = createVault(keys.master)

@@ -9,7 +9,7 @@ import type { DailyFormat } from '../../../src/features/exports/journal-formats.
 import { createCalendar, utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { fileSink } from '../../../src/platform/outgoing/file-sink.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { codec, exportTo, owners, scratch, writeBooks } from './books.ts'
 import { readSecondly } from './second-reader.ts'
@@ -142,7 +142,7 @@ for (const format of ['xero', 'quickbooks'] as const)
           }
         }
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
   })
 

@@ -12,7 +12,7 @@ import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { appendEach, everyKind } from '../../audit/world.ts'
 import { play } from '../../domain/ledger/support.ts'
 import { declaredKinds } from '../../support/event-kinds.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { exportTo, type Owner, owners, scratch, writeBooks } from './books.ts'
 import { legsOf, readByDictionary } from './dictionary-reader.ts'
@@ -189,7 +189,7 @@ test('the second reader and the sums of the CSV agree for any history, at the en
           )
       }
     }),
-    { numRuns: 15 },
+    { numRuns: runs(15) },
   )
 })
 

@@ -8,7 +8,7 @@ import { NoExport } from '../../../src/features/exports/jsonl.ts'
 import { catalogStream } from '../../../src/kernel/streams.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { exportTo, owners, scratch, writeBooks } from './books.ts'
@@ -169,7 +169,7 @@ test('with any changed byte or any early end of the file nothing is written', as
         return refused(directory, changed)
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })
 

@@ -12,7 +12,7 @@ const minute = 60_000
 test('finance closes the month on the command line; a service whose clock is still in that month decides nothing more', async (t) => {
   const lines: { msg: string; problem?: string }[] = []
   const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
-  const app = await testApp(t, { settings: { LOG_LEVEL: 'error' }, logTo })
+  const app = await testApp(t, { own: true, settings: { LOG_LEVEL: 'error' }, logTo })
   const { env, buyer } = app
   const period = utcCalendar.periodOf(Date.now())
   const next = nextPeriod(period)

@@ -332,7 +332,7 @@ test('the pages of finance', async (t) => {
 })
 
 test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   await app.customer({ email: 'gil@example.com', cents: 12_345 })
   const { clock, log } = app.core
   const period = utcCalendar.periodOf(clock())

@@ -27,7 +27,7 @@ import { createCommandRunner } from '../../../src/platform/commands/command-runn
 import { createCodec } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { silent } from '../../platform/projections/engine.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { operator } from '../../support/operator.ts'
 
@@ -311,7 +311,7 @@ test('for any clocks and changes of the time zone a closed month never changes, 
       const entries = [...reports, ...(last ? [last] : [])].reduce((sum, report) => sum + report.entries, 0)
       assert.equal(entries, events.filter(({ type }) => type === 'WalletCredited').length)
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 

@@ -11,7 +11,7 @@ import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { startMs } from '../../projections/steps.ts'
 import { declaredKinds } from '../../support/event-kinds.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { balancesOf, foldLog } from './fold.ts'
@@ -87,7 +87,7 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
         }
       }
     }),
-    { numRuns: 10, endOnFailure: true },
+    { numRuns: runs(10) },
   )
 })
 
@@ -175,6 +175,6 @@ test('invariant: over any range opening plus movements is closing, and pages of 
           }
       },
     ),
-    { numRuns: 10, endOnFailure: true },
+    { numRuns: runs(10) },
   )
 })

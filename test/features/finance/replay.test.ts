@@ -6,7 +6,7 @@ import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createSum, replay } from '../../../src/features/finance/replay.ts'
 import { decode } from '../../platform/projections/engine.ts'
 import { startMs } from '../../projections/steps.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { ledgerWorld } from './cli-world.ts'
 import { balancesOf, foldLog } from './fold.ts'
@@ -34,7 +34,7 @@ test('invariant: a replay up to any moment is a fold of the log up to the last p
         .filter(([, balance]) => balance !== 0n)
       assert.deepEqual(new Map(balances), balancesOf(events))
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { connect } from 'node:tls'
-import fc from 'fast-check'
 import {
   anonymityOf,
   answerText,
@@ -12,6 +11,7 @@ import {
   readAnswer,
 } from '../../../src/features/free-list/judge.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
+import fc from '../../support/fast-check.ts'
 import { keys, startProber } from './world.ts'
 
 const others = judgeKeys(masterKey(randomBytes(32)))

@@ -12,7 +12,7 @@ const listed = async (
   endpoints: readonly Recorded[],
   settings: Readonly<Record<string, string>> = {},
 ) => {
-  const app = await testApp(t, { settings })
+  const app = await testApp(t, { own: true, settings })
   const { pool } = app.core
   await record(pool, endpoints)
   return { ...app, pool, anybody: httpClient(app.baseUrl, app.document) }

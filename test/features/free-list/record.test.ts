@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { bitsOf, protocols, protocolsOf, socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
 import {
   addLatency,
@@ -11,6 +10,7 @@ import {
   uptimeOf,
 } from '../../../src/features/free-list/endpoint-status.ts'
 import { type CandidateRules, candidateRefusal } from '../../../src/features/free-list/endpoint-store.ts'
+import fc from '../../support/fast-check.ts'
 
 const hourMs = 3_600_000
 const never: HourCounters = { bytes: Buffer.alloc(0), hour: 0 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   applyCheck,
   type FreeProxyStatus,
   nextCheckDelayMs,
 } from '../../../src/features/free-list/endpoint-status.ts'
 import type { CheckResult } from '../../../src/features/free-list/probe-port.ts'
+import fc from '../../support/fast-check.ts'
 
 const minuteMs = 60_000
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })

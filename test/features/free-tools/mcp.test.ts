@@ -236,7 +236,10 @@ test('the tools over the Model Context Protocol', async (t) => {
 })
 
 test('a tool has the limit of its HTTP operation, for every way of calling it', async (t) => {
-  const { baseUrl } = await testApp(t, { settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' } })
+  const { baseUrl } = await testApp(t, {
+    own: true,
+    settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' },
+  })
   const client = await connected(t, baseUrl, 'auto')
   assert.equal((await fetch(`${baseUrl}/api/ip-lookup?ip=8.8.8.8`)).status, 200)
   const answers = await Promise.all(

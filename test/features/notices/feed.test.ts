@@ -9,7 +9,7 @@ const path = '/api/v1/announcements'
 
 /** The service, and an operator who publishes notices. */
 const withPublisher = async (t: TestContext) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const publish = async (...args: readonly string[]): Promise<string> => {
     const { noticeId } = await app.run('notices', 'publish', ...args)
     assert.ok(await app.caughtUp())

@@ -11,7 +11,7 @@ type App = TestApp<'cardReseller'>
 
 /** A reseller whose customers get messages about their orders from a bot. */
 const openWithBot = async (t: TestContext) => {
-  const app = await testApp(t, { with: ['cardReseller'] })
+  const app = await testApp(t, { own: true, with: ['cardReseller'] })
   const bot = await app.file('bot.json', { token: '123456:AbC', apiUrl: app.sandbox })
   await app.run('reseller', 'set', '--account', app.seller.accountId, '--bot', bot)
   return app

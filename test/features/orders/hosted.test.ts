@@ -92,7 +92,7 @@ describe('an own order on a rail', () => {
   })
 
   test('has no payment page after its invoice expired, even without a callback', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'expires' }
     const { body } = await app.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
@@ -108,7 +108,7 @@ describe('an own order on a rail', () => {
   })
 
   test('is canceled when its invoice closes, and later money is credited', async (t) => {
-    const app = await testApp(t, { settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
+    const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
     const { key } = await app.customer({ cents: 0 })
     const headers = { 'Idempotency-Key': 'closes' }
     const { body } = await app.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })

@@ -185,7 +185,7 @@ test('two processes whose log stops at random charge once, refund once, and rent
       await honest.end()
       await after.end()
     }),
-    { numRuns: runs, endOnFailure: true },
+    { numRuns: runs },
   )
 
   /** The tables equal the ledger, and both show that every order ended. */

@@ -14,7 +14,7 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { postgresWorld, runnerOver } from '../../platform/commands/world.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { secondClient, testApp } from '../../support/test-app.ts'
 import { openPlan } from './open-plan.ts'
 import { batchOf, sumOf } from './traffic.ts'
@@ -245,7 +245,7 @@ test('random batches over two processes that lose answers and crash add up to th
         }
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK === '1' ? 300 : 25 },
+    { numRuns: runs(25, 300) },
   )
 })
 

@@ -80,6 +80,7 @@ describe('the check of a rented address', () => {
 
   test('is refused without a target, for an ended rental, for another account, and for the sixth check in a minute', async (t) => {
     const { buyer, reseller, ahead } = await testApp(t, {
+      own: true,
       settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' },
     })
     const order = await buyer.post('/api/v1/orders', {

@@ -67,7 +67,7 @@ describe('rented addresses as lines of text', () => {
   })
 
   test('contain only working addresses, to their last instant; others on request', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { client } = app
     const { run } = app
     const who: Customer = await app.customer({ cents: 100_000 })

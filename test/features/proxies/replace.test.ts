@@ -8,17 +8,17 @@ import type { ProxyId } from '../../../src/kernel/ids.ts'
 import { stockStream } from '../../../src/kernel/streams.ts'
 import { handle } from '../../../src/platform/commands/command.ts'
 import { operator } from '../../support/operator.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 
 const dayMs = 86_400_000
 
 describe('replacing a rented address', () => {
   const ends: (() => unknown)[] = []
-  let app: TestApp
+  let app: OwnApp
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    app = await testApp(held)
+    app = await testApp(held, { own: true })
   })
   after(async () => {
     for (const end of ends) await end()

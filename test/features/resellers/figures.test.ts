@@ -28,7 +28,7 @@ import type { Caller } from '../../../src/platform/http/auth.ts'
 import { ApiError } from '../../../src/platform/http/errors.ts'
 import { demoCatalog, demoText, imported } from '../../domain/catalog/samples.ts'
 import { foldInMemory } from '../../projections/memory-rows.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import {
   appendTo,
   credit,
@@ -388,7 +388,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         assert.ok(events.some(({ stream }) => stream === orderStream(draft.orderId)))
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK ? 5_000 : 300 },
+    { numRuns: runs(300, 5_000) },
   )
   assert.ok(sold > 100 && parts > 200, `${sold} sales, ${parts} parts`)
 })

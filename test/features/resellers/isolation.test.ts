@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import type { Called } from '../../support/http.ts'
 import { operator } from '../../support/operator.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
@@ -342,7 +342,7 @@ test("resellers with customers of the same names never see, charge or credit eac
             )
       },
     ),
-    { numRuns: process.env.FAREBOX_SOAK ? 300 : 20, endOnFailure: true },
+    { numRuns: runs(20, 300) },
   )
   for (const me of parties) {
     assert.ok(me.sold.length > 5, `${me.sold.length} sales`)

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 const premium = '/api/v1/products/residential-premium/price?quantity=10'
 
 test('a reseller sets its markup and its prices within the limits of the service', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const shop = await app.newReseller(500_000)
   const { client, accountId } = shop
   const markup = (value: unknown) =>
@@ -99,7 +99,7 @@ test('a reseller sets its markup and its prices within the limits of the service
 })
 
 test('a reseller credits and refunds a customer once per reference', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const shop = await app.newReseller(500_000)
   const { client, accountId } = shop
   const move = (cents: unknown, reference: string, more: object = {}, customer = 'alice') =>

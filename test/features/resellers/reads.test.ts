@@ -16,7 +16,7 @@ const isp = (quantity: number) => ({
 const api = '/api/v1/reseller'
 
 test("a reseller's reads of its customers, margins and statement", async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   app.waitUntil('2030-11-19T22:00:00Z')
   const { accountId, client, pay, order } = await app.newReseller(1_000_000)
   await app.resellers.change(accountId, { discountBp: 1_000, markupMillionths: 1_300_000 }, operator)

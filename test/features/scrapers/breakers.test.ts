@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { createBreaker } from '../../../src/features/scrapers/concurrency-limits.ts'
 import { isScrapeFailure } from '../../../src/features/scrapers/provider-port.ts'
+import fc from '../../support/fast-check.ts'
 import { until } from '../../support/until.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 

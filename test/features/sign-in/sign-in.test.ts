@@ -17,7 +17,7 @@ const askingCookie = '__Host-farebox_asking'
 const codeOf = (text: string): string => /(\d{4} \d{4})/.exec(text)?.[1] ?? ''
 
 test('signing in', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
 
   await t.test(
     'an e-mailed link opens a session in the browser that requested it, after a click on its button',
@@ -251,7 +251,10 @@ test('signing in', async (t) => {
 })
 
 test('requests from one source never block another source, also behind a trusted proxy', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_TRUSTED_PROXY: '127.0.0.1' } })
+  const app = await testApp(t, {
+    own: true,
+    settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_TRUSTED_PROXY: '127.0.0.1' },
+  })
   const askFrom = async (address: string) => {
     const headers = { 'x-forwarded-for': `198.51.100.99, ${address}` }
     return (await consoleBrowser(app).post('/console/sign-in', { email: 'lea@example.com' }, { headers }))

@@ -28,7 +28,7 @@ const periodsPaid = ({ eventsOf }: ReturnType<typeof subscriptionsOf>, id: strin
 
 describe('a subscription of addresses, without any read table', () => {
   test('that missed two periods rents addresses for the first and keeps them for the second', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 3 * price })
     const { subscriptionId } = await subs.start(who, isp)
@@ -60,7 +60,7 @@ describe('a subscription of addresses, without any read table', () => {
   })
 
   test('keeps addresses that its customer extended a moment before', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 3 * price })
     const { subscriptionId, proxyIds } = await subs.start(who, isp)

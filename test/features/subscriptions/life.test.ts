@@ -85,7 +85,7 @@ describe('a subscription', () => {
   })
 
   test('renews once a month from the wallet for a year, on its plan', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 13 * price })
     const { subscriptionId, planId, startedAt } = await subs.start(who, premium)
@@ -128,7 +128,7 @@ describe('a subscription', () => {
   })
 
   test('is past due while the wallet is short, renews after a credit, and expires after three days', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: price })
     const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
@@ -176,7 +176,7 @@ describe('a subscription', () => {
   })
 
   test('is canceled at the end of the paid period', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 9 * price })
     const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
@@ -201,7 +201,7 @@ describe('a subscription', () => {
   })
 
   test('of addresses keeps them if paid a day before they end; later it rents others', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 560 * 2 })
     const one = await subs.start(who, isp)
@@ -249,7 +249,7 @@ describe('a subscription', () => {
   })
 
   test('of a plan sold by time opens a new plan for each period', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 200_000 })
     const one = await subs.start(who, { product_id: 'residential-unlimited', quantity: 1, interval: 'month' })
@@ -266,7 +266,7 @@ describe('a subscription', () => {
   })
 
   test("costs the product's price at its renewal", async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const { readFileSync } = await import('node:fs')
     const { createCatalogService } = await import('../../../src/features/catalog/import-catalog.ts')
@@ -292,7 +292,7 @@ describe('a subscription', () => {
   })
 
   test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const subs = subscriptionsOf(app)
     const { run } = app
     const who = { ...app.demo.reseller, email: '' } as Customer

@@ -23,7 +23,7 @@ const retryMs = 15 * 60_000
 
 /** The service, and what refuses renewals. */
 const openApp = async (t: TestContext) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   const subs = subscriptionsOf(app)
   const catalog = createCatalogService(core.runner)

@@ -22,7 +22,7 @@ import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import type { Caller } from '../../../src/platform/http/auth.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { createPlaceOrderOf } from '../../support/place-quoted.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -31,7 +31,6 @@ import { mortal } from '../../support/prefix-process.ts'
 import { plainAddress } from '../../support/world.ts'
 
 const dayMs = 86_400_000
-const soak = process.env.FAREBOX_SOAK === '1'
 const logger = createLogger('silent')
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
 const priceCents = 500
@@ -348,7 +347,7 @@ test('for any wallet and clock no period is charged twice, and none is skipped w
       seen.renewed += (state?.periods ?? 1) - 1
       if (state?.ended) seen[state.ended.status] += 1
     }),
-    { numRuns: soak ? 1_000 : 40, examples: oneOfEach },
+    { numRuns: runs(40, 1_000), examples: oneOfEach },
   )
   t.diagnostic(JSON.stringify(seen))
   for (const [what, times] of Object.entries(seen)) assert.ok(times > 0, `nothing ${what}`)

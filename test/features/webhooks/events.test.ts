@@ -37,7 +37,7 @@ const names = [
 ] as const
 
 test('each of the fifteen events reaches a receiver as specified, and its data can be read then', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const { core, projecting } = app.farebox
   const customer = await app.customer({ cents: 100_000, reseller: true, scopes: ['buy', 'scrape'] })

@@ -42,7 +42,7 @@ const lettersTo = async (app: TestApp, { email }: Customer): Promise<readonly Le
 }
 
 test('100 debits at once that cross the threshold send one webhook and one e-mail, also after a rebuild', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client, core } = app
   const elsewhere = await secondClient(t, app)
   const customer = await app.customer({ cents: 200_000 })
@@ -199,7 +199,7 @@ test('a row that SQL added to the queue sends no e-mail', async (t) => {
 })
 
 test('key.cap_reached is sent at 80 % and at 100 %, once for each key and day', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   // At noon, so that the test does not run into the next day.
   const tomorrow = new Date(app.core.clock() + 86_400_000).toISOString().slice(0, 10)

@@ -25,7 +25,7 @@ const promisedMs = 2_000
 const toleratedMs = 3 * promisedMs
 
 test('plan.low_traffic arrives within two seconds of the byte that crosses the threshold', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const app = await testApp(t)
   const { client } = app
   const receiver = await startReceiver(t)
   const worker = await startRealWorker(t, app)

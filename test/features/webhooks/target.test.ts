@@ -187,7 +187,7 @@ test('one rule covers every range that is not public', () => {
 })
 
 test('over HTTP a private target is refused with invalid_url, at registration and at a change', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' } })
+  const app = await testApp(t, { own: true, settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' } })
   const { client } = app
   const { key } = await app.customer({ cents: 0 })
   const listener = await privateListener(t)

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -252,7 +252,7 @@ describe('a plan sold by traffic', () => {
           if (alive) assert.equal(leased[worker.name], undefined, 'a lease outlives its worker')
         await app.core.pool.query('delete from work.gateway_leases')
       }),
-      { numRuns: 6 },
+      { numRuns: runs(6) },
     )
   })
 })

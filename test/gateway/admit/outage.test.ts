@@ -11,7 +11,7 @@ const second = 1_000
 const chunk = 1_000
 
 test('a gateway without Postgres continues with what it has leased, then answers 503, and then recovers', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const app = await testApp(t)
   const { buyer } = app
   const postgres = await tcpProxy(t, app.env.DATABASE_URL ?? '')
   let laterMs = 0

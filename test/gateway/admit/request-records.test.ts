@@ -80,7 +80,7 @@ const connectTo = async (port: number, plan: Plan, target: string) => {
 }
 
 test('HTTP, CONNECT, SOCKS5 and UDP leave one record each, with their bytes, target and request id', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const { port } = await startRealWorker(t, app)
   const { username, password } = plan
@@ -168,7 +168,7 @@ test('HTTP, CONNECT, SOCKS5 and UDP leave one record each, with their bytes, tar
 })
 
 test('the sums equal the metered bytes exactly with 24 parallel tunnels, and after a killed gateway', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const target = await startCountingTarget(t)
   const worker = await startWorkerProcess(t, app)
@@ -209,7 +209,7 @@ test('the sums equal the metered bytes exactly with 24 parallel tunnels, and aft
 })
 
 test('a tunnel across an hour leaves the bytes of each hour in that hour', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   let offsetMs = 0
   const { port } = await startRealWorker(t, app, {}, { clock: () => Date.now() + offsetMs })
@@ -260,7 +260,7 @@ test('a tunnel across an hour leaves the bytes of each hour in that hour', async
 })
 
 test('while Postgres does not answer, traffic passes, the queue stays bounded, and no byte is lost from the sums', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const postgres = await tcpProxy(t, app.env.DATABASE_URL ?? '')
   const { port } = await startRealWorker(t, app, { DATABASE_URL: postgres.url })
@@ -383,7 +383,7 @@ test('hosts are recorded whole, as their registered domain, or not at all', () =
 })
 
 test('an owner who turns hosts off removes them from existing and later records', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const { port } = await startRealWorker(t, app)
   const echo = await echoTarget(t)
@@ -407,7 +407,7 @@ test('an owner who turns hosts off removes them from existing and later records'
 })
 
 test('nothing is recorded with 0 days, and the metered bytes are not recorded', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const { port } = await startRealWorker(t, app, { FAREBOX_TRAFFIC_RECORDS_DAYS: '0' })
   const echo = await echoTarget(t)
@@ -425,7 +425,7 @@ test('nothing is recorded with 0 days, and the metered bytes are not recorded', 
 })
 
 test('a gateway records whole hosts, registered domains, or neither hosts nor ports', async (t) => {
-  const app = await testApp(t, loopback)
+  const app = await testApp(t, { own: true, ...loopback })
   const plan = await buyPlan(app)
   const recorded = new Map<string, readonly (string | number | null)[]>()
   for (const hosts of ['full', 'domain', 'none']) {

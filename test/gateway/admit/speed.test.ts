@@ -15,7 +15,7 @@ const bytesPerSecond = 12_500_000
 
 test('a plan sold by time runs at its speed over all tunnels of two workers, and ends at its time', async (t) => {
   const settings = { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' }
-  const app = await testApp(t, { settings })
+  const app = await testApp(t, { own: true, settings })
   const { buyer } = app
   const workers = await Promise.all([0, 1].map(() => startWorkerProcess(t, app)))
 

@@ -17,7 +17,7 @@ import type { Denied } from '../../../src/gateway/gateway-ports.ts'
 import type { Decided } from '../../../src/kernel/decider.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import { handle } from '../../../src/platform/commands/command.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { carry, ways } from '../support/carry.ts'
@@ -186,7 +186,7 @@ describe('traffic budgets of a plan', () => {
           }
         },
       ),
-      { numRuns: 20, endOnFailure: true },
+      { numRuns: runs(20) },
     )
   })
 
@@ -239,7 +239,7 @@ describe('traffic budgets of a plan', () => {
 })
 
 test('24 parallel tunnels of two gateway workers pass a budget to the last byte and not one more', async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const app = await testApp(t)
   const planId = await buyTraffic(app, 1)
   const buyerId = app.demo.buyer.accountId as AccountId
   const limitBytes = 10_000_000

@@ -12,12 +12,12 @@ import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { operator } from '../../support/operator.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyTraffic, usedBytesOf } from '../admit/budgets.ts'
 
 describe('who may use the gateway', () => {
-  let app: TestApp
+  let app: OwnApp
   let plan: PlanId
   const ends: (() => unknown)[] = []
   let gateway: ReturnType<typeof openAccess>
@@ -25,7 +25,7 @@ describe('who may use the gateway', () => {
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    app = await testApp(held)
+    app = await testApp(held, { own: true })
     const { core } = app
     plan = await buyTraffic(app, 2)
     gateway = openAccess({

@@ -6,7 +6,7 @@ import { rotatePlanPassword } from '../../../src/features/plans/routes.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { basic, talkTo } from '../support/clients.ts'
 import { startRealWorker, whoami } from '../support/real-worker.ts'
@@ -24,7 +24,7 @@ describe('a row of a read table that was changed with SQL', () => {
     name: 'insider',
     after: (end: () => unknown) => void ends.push(end),
   } as unknown as TestContext
-  let app: TestApp
+  let app: OwnApp
   let worker: GatewayWorker
   let reseller: AccountId
   let laterMs = 0
@@ -32,7 +32,7 @@ describe('a row of a read table that was changed with SQL', () => {
 
   before(async () => {
     const settings = { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' }
-    app = await testApp(held, { settings })
+    app = await testApp(held, { own: true, settings })
     worker = await startRealWorker(
       held,
       app,

@@ -5,7 +5,7 @@ import { createLogger } from '../../../src/platform/http/logging.ts'
 import { startWhoami } from '../../../src/sandbox/exit-dial.ts'
 import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
 import { ownPort } from '../../support/own-port.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { basic, curl, talkTo } from '../support/clients.ts'
 
@@ -32,13 +32,13 @@ describe('rented addresses that are endpoints of a supplier', () => {
     name: 'endpoints',
     after: (end: () => unknown) => void ends.push(end),
   } as unknown as TestContext
-  let app: TestApp
+  let app: OwnApp
   let supplier: ExitProxy
 
   before(async () => {
     // The service's data of rentals contains it.
     const port = String(await ownPort())
-    app = await testApp(held, { settings: { FAREBOX_GATEWAY_PORT: port } })
+    app = await testApp(held, { own: true, settings: { FAREBOX_GATEWAY_PORT: port } })
     const gateway = await openGatewayWorker({
       config: app.farebox.config,
       index: 0,

@@ -12,7 +12,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test("exits that are imported while the gateway runs end the permission of the sandbox's exits, as at its start", async (t) => {
-  const app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+  const app = await testApp(t)
   const { pool, runner, keys, clock, logger } = app.core
   const vault = createVault(keys.master)
   const common = { pool, vault, sandbox: true, allowLoopback: true, workers: 1, clock, logger }

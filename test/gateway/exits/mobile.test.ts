@@ -3,7 +3,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { alpha2Of } from '../../../src/kernel/countries.ts'
 import { plannedExits } from '../../../src/sandbox/exit-locations.ts'
 import { demoJson } from '../../domain/catalog/samples.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { startRealWorker, whoami } from '../support/real-worker.ts'
 
@@ -11,13 +11,13 @@ const minuteMs = 60_000
 
 describe("a mobile line of the demo rotates over the sandbox's exits of its carrier", () => {
   const ends: (() => unknown)[] = []
-  let app: TestApp
+  let app: OwnApp
   let port: number
 
   before(async () => {
     const held = { name: 'mobile lines', after: (end: () => unknown) => void ends.push(end) }
     const t = held as unknown as TestContext
-    app = await testApp(t, { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } })
+    app = await testApp(t, { own: true })
     ;({ port } = await startRealWorker(t, app, {}, { clock: () => Date.now() + app.clock.aheadMs }))
   })
   after(async () => {

@@ -11,7 +11,7 @@ import { createStreamStates } from '../../../src/platform/commands/log-states.ts
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const minuteMs = 60_000
@@ -20,12 +20,12 @@ const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_t
 
 describe('mobile rentals rotate over the exits of their carrier', () => {
   const ends: (() => unknown)[] = []
-  let app: TestApp
+  let app: OwnApp
   let opened: OpenedExits
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
-    app = await testApp(held, { settings: { FAREBOX_SANDBOX: 'off' } })
+    app = await testApp(held, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
     const { pool, runner, keys, clock, logger } = app.core
     const vault = createVault(keys.master)
     const lines = [...exitIds, 'other'].map((id, at) =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { until } from '../../support/until.ts'
 import { authorization, basic, talkTo } from '../support/clients.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -123,7 +123,7 @@ test('random requests and answers are the same with and without the gateway', as
       expected = one
       assert.deepEqual(await ask('gateway'), await ask('alone'))
     }),
-    { numRuns: process.env.FAREBOX_SOAK === '1' ? 5_000 : 100 },
+    { numRuns: runs(100, 5_000) },
   )
 })
 

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { until } from '../../support/until.ts'
 import { socksTo } from '../support/clients.ts'
 import { collect, holdsAtMost } from '../support/collect.ts'
 import { fakeExit, headerLength, udpClient, udpLine, udpTarget, wrapped } from '../support/datagrams.ts'
 import { startGateway, type TestGateway, type TestOptions } from '../support/gateway.ts'
 import { exhausted, password, username } from '../support/memory-ports.ts'
-
-const soak = process.env.FAREBOX_SOAK === '1'
 
 const socksExit = (port: number, sandbox = true): Exit => ({
   exitId: `exit_${port}`,
@@ -216,7 +214,7 @@ describe('no datagram', () => {
           assert.deepEqual(world.spending.taken, { up, down })
         },
       ),
-      { numRuns: soak ? 5_000 : 150 },
+      { numRuns: runs(150, 5_000) },
     )
     talk.socket.destroy()
     await until(() => world.access.open === 0)

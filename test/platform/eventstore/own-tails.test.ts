@@ -4,7 +4,7 @@ import type { StreamName } from '../../../src/kernel/streams.ts'
 import { expectedFrom } from '../../../src/platform/eventstore/append-guards.ts'
 import type { EventLog, Expected } from '../../../src/platform/eventstore/port.ts'
 import { createStreamRevisionCache } from '../../../src/platform/eventstore/postgres/revision-cache.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 import { allAfter, freshStream, someEvents, streamOf } from './contract/events.ts'
@@ -50,7 +50,7 @@ test('an append lands at the end of its stream or returns the revision there, wh
         )
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
   const positions = (await allAfter(logs[0]!, 0)).map(({ position }) => position)
   assert.deepEqual(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { sampleServer } from './sample.ts'
 
 const keys = fc.constantFrom('buyer-key', 'scraper-key', 'reseller-key', 'blocked-key', 'unknown')
@@ -107,7 +107,7 @@ describe('Arbitrary input', () => {
           })
         },
       ),
-      { numRuns: process.env.FAREBOX_SOAK ? 30_000 : 600 },
+      { numRuns: runs(600, 30_000) },
     )
     assert.ok(client.seen.size >= 15, [...client.seen].join('\n'))
   })
@@ -129,7 +129,7 @@ describe('Arbitrary input', () => {
         socket.end(sent)
         await once(socket, 'close')
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
     assert.equal((await client.get('/api/v1/me', { key: 'buyer-key' })).status, 200)
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ApiError } from '../../../src/platform/http/errors.ts'
 import { isFraction, parseJson } from '../../../src/platform/http/read-body.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 
 const parse = (text: string | Buffer): unknown => parseJson(Buffer.from(text as string)).value
 
@@ -51,7 +51,7 @@ describe('Reading a body', () => {
           assert.ok(error instanceof ApiError && error.code === 'invalid_body', String(error))
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     )
   })
 
@@ -164,7 +164,7 @@ describe('Reading a body', () => {
           assert.equal(Number.isInteger(read[0]), whole, source)
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })

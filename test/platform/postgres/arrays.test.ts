@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { writeInt8, writeUuid } from '../../../src/kernel/digest.ts'
 import { int8Array, textArray, timestamptzArray } from '../../../src/platform/postgres/pipeline.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
 /** What Postgres takes: no NUL, no lone surrogate. */
@@ -28,7 +28,7 @@ test('invariant: Postgres reads an array unchanged, for any content', async (t) 
         assert.deepEqual({ ...rows[0] }, { texts, numbers, times })
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { writeInt8 } from '../../../src/kernel/digest.ts'
 import { type CopyColumn, copyRows, runPipeline, type Step } from '../../../src/platform/postgres/pipeline.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 
 type Line = { readonly words: string | null; readonly amount: number | null; readonly json: unknown }
@@ -117,6 +117,6 @@ test('invariant: Postgres copies rows unchanged, for any content', async (t) => 
         given.map((each) => ({ ...each })),
       )
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { RecordedEvent } from '../../../src/kernel/event.ts'
 import type { ReadModel, ReadModelGroup, Table } from '../../../src/platform/projections/read-model.ts'
 import { rebuild } from '../../../src/platform/projections/rebuild.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -113,7 +113,7 @@ test('invariant: append-only rows are stored as added, once each, and a rebuild 
       assert.deepEqual(result?.differences, [])
       await engine.stop()
     }),
-    { numRuns: 12, endOnFailure: true },
+    { numRuns: runs(12) },
   )
 })
 

@@ -10,7 +10,7 @@ import {
 } from '../../../src/platform/projections/fold-batch.ts'
 import type { ReadModel, Table } from '../../../src/platform/projections/read-model.ts'
 import { createRowCache } from '../../../src/platform/projections/row-cache.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }
 type Act = { readonly act: 'insert' | 'add' | 'remove'; readonly name: string; readonly look: boolean }
@@ -117,7 +117,7 @@ test('batches of any size, in any pieces, with any cache, give the same table as
         assert.deepEqual(stored, expected)
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })
 

@@ -11,7 +11,7 @@ import {
   rebuildGroup,
   UnknownReadModel,
 } from '../../../src/platform/projections/rebuild.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -62,7 +62,7 @@ test('for any events, batches, caches and restarts the tables equal those of one
         assert.deepEqual(result?.differences, [])
       },
     ),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   )
 })
 

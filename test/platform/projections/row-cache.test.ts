@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Row } from '../../../src/platform/projections/definition.ts'
 import { createRowCache } from '../../../src/platform/projections/row-cache.ts'
-import fc from '../../support/fast-check.ts'
+import fc, { runs } from '../../support/fast-check.ts'
 
 const steps = fc.array(
   fc.record({
@@ -37,7 +37,7 @@ test('a cached row is correct, however small the cache; an unknown row is loaded
         }
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { parseCap } from '../../../src/features/accounts/key-pages.ts'
 import { isOwnForm } from '../../../src/platform/ui/cookies.ts'
 import { parseFormInput } from '../../../src/platform/ui/form.ts'
@@ -18,6 +17,7 @@ import {
 } from '../../../src/platform/ui/text.ts'
 import { codeIn, shownCode } from '../../../src/platform/vault/secrets.ts'
 import { parseMail } from '../../../src/sandbox/mailbox.ts'
+import fc from '../../support/fast-check.ts'
 
 const plain = (text: string): string => text.replaceAll(',', '').replace('\u2212', '-')
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../../src/kernel/streams.ts'
 import type { AppendItem, Expected, NewEvent } from '../../../../src/platform/eventstore/port.ts'
-import fc from '../../../support/fast-check.ts'
+import fc, { runs } from '../../../support/fast-check.ts'
 import { allAfter, freshStream, only, someEvent, streamOf, written } from './events.ts'
 import type { OpenLog } from './under-test.ts'
 
@@ -78,6 +78,6 @@ export const modelContract = (openLog: OpenLog): void => {
       const inOrder = landed.flatMap(({ item }) => item.appends.flatMap((append) => append.events))
       assert.deepEqual(only(await allAfter(log, start), streams).map(written), inOrder)
     }
-    await fc.assert(fc.asyncProperty(steps, check), { numRuns: 40 })
+    await fc.assert(fc.asyncProperty(steps, check), { numRuns: runs(40) })
   })
 }
