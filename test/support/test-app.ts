@@ -166,6 +166,8 @@ const sharedApp = async (roles: readonly Role[]): Promise<StartedApp> => {
   const opening = shared.get(name) ?? start(workerContext, { own: true, roles })
   shared.set(name, opening)
   const started = await opening
+  // Another test may have failed with faults of the sandbox switched on.
+  await fetch(`${started.demo.sandbox}/_sandbox/switches`, { method: 'DELETE' })
   const accounts = await seedAccounts(started.farebox.core, `${randomUUID()}.example`, operator)
   return { ...started, demo: { ...started.demo, ...accounts } }
 }
