@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
 import type { KeyId } from '../../src/kernel/ids.ts'
-import { farebox as runFarebox } from '../support/farebox.ts'
-import { operator } from '../support/operator.ts'
+import { operate, operator } from '../support/operator.ts'
 import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
@@ -100,7 +99,7 @@ test('a process that missed the notifications of changes still applies new price
   }
   const discount = async (percent: string): Promise<void> => {
     const set = ['reseller', 'set', '--account', accountId, '--discount', percent]
-    assert.equal((await runFarebox(t, set, app.env)).code, 0)
+    assert.equal((await operate(set, app.env)).code, 0)
   }
   const hearing = async (): Promise<number> =>
     (

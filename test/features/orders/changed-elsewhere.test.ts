@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { addresses } from '../../support/app-actions.ts'
-import { call, farebox, startFarebox } from '../../support/farebox.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import type { HttpClient } from '../../support/http.ts'
+import { operate } from '../../support/operator.ts'
+import { secondClient, type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 /**
  * The effect of a payment depends on streams that it does not write: the account, the stock, the order.
- * Operators change them in another process (here the real command line), whose events this process has not
- * read.
+ * Operators change them on the command line, with a core of its own, whose events the service has not read.
  */
 const openWatched = async (t: TestContext) => {
   const app = await testApp(t)
-  const operate = async (...args: readonly string[]) => {
-    const { code, out, err } = await farebox(t, [...args, '--json'], app.env)
+  const run = async (...args: readonly string[]) => {
+    const { code, out, err } = await operate([...args, '--json'], app.env)
     assert.equal(code, 0, err)
     return JSON.parse(out)
   }
-  return { ...app, operate }
+  return { ...app, operate: run }
 }
 type Watched = Awaited<ReturnType<typeof openWatched>>
 
@@ -113,16 +113,16 @@ test('a chargeback blocks its account again if the operator unblocked it after a
 test('an order is placed by the payment of an invoice that another process opened for it', async (t) => {
   const app = await testApp(t, { with: ['cardReseller'] })
   const { key } = app.seller
-  const other = await startFarebox(t, { ...app.env, FAREBOX_SANDBOX_URL: app.sandbox }, ['http'])
-  const ask = (baseUrl: string) =>
-    call(`${baseUrl}/api/v1/orders`, key, {
-      body: app.four,
+  const other = await secondClient(t, app, { FAREBOX_SANDBOX_URL: app.sandbox })
+  const ask = (client: HttpClient) =>
+    client.post('/api/v1/orders', app.four, {
+      key,
       headers: { 'Idempotency-Key': 'A', 'X-Reseller-Customer-Id': 'alice' },
     })
-  const first = await ask(app.baseUrl)
+  const first = await ask(app.client)
   await app.act(first.body.depositId, 'expire')
   await app.untilDeposit(key, first.body.depositId, { status: 'expired' })
-  const second = await ask(other.baseUrl)
+  const second = await ask(other)
   assert.notEqual(second.body.depositId, first.body.depositId)
   await app.act(second.body.depositId, 'pay', second.body.chargeCents)
   const { order_id: orderId } = await app.untilDeposit(key, second.body.depositId, { status: 'paid' })
