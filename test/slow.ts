@@ -61,6 +61,9 @@ export const slow: Readonly<Record<string, string>> = {
   'test/app/two-roles-embedded': 'test/app/two-roles.test',
   'test/features/free-list/process': 'test/features/free-list/checker, test/features/free-list/import',
   'test/features/backup/running': 'test/features/backup/backup',
+  'test/tools/demo-history/history': 'test/tools/demo-history/short',
+  'test/features/plans/killed-gateways': 'test/features/plans/metering',
+  'test/features/subscriptions/crash': 'test/features/subscriptions/renewals',
 }
 
 /** The position in the list, 0 for files of the fast set; the longest files have the highest. */

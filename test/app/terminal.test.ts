@@ -8,7 +8,6 @@ import { demoKeys } from '../support/demo-env.ts'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -17,7 +16,14 @@ const root = join(import.meta.dirname, '../..')
 const onTerminal = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<string> => {
   const child = spawn('script', ['-qfec', `exec '${process.execPath}' src/main.ts`, '/dev/null'], {
     cwd: root,
-    env: { ...surroundings(), PORT: '0', ...env },
+    env: {
+      ...surroundings(),
+      PORT: '0',
+      FAREBOX_AUDITOR: 'off',
+      FAREBOX_FREELIST_CHECKER: 'off',
+      FAREBOX_GATEWAY_WORKERS: '0',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   atEnd(t, () => child.kill('SIGKILL'))
@@ -52,24 +58,18 @@ test('a terminal shows the essential lines, and JSON only on request', {
   for (const line of lines) assert.ok(JSON.parse(line).msg)
 })
 
-test('without a terminal the log is JSON, or lines for people on request, and warns of a misspelt setting', async (t) => {
-  const env = { ...(await seededDatabase(t, await dataDirectory(t))), LOG_LEVEL: 'info' }
+test('without a terminal the log is JSON, or lines for people on request; only an empty log has next steps', async (t) => {
+  const { url } = await testDatabase(t)
+  const settings = { DATABASE_URL: url, FAREBOX_DEMO: 'off', LOG_LEVEL: 'info', ...demoKeys() }
+  const env = { FAREBOX_DATA: await dataDirectory(t), ...settings }
   const server = await startFarebox(t, { ...env, FAREBOX_DEMOS: 'on' })
+  assert.match(server.out(), /There are no products and no accounts yet/)
   await server.stop()
-  assert.match(server.err(), /FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO\?/)
   for (const line of server.err().trim().split('\n')) assert.ok(JSON.parse(line).msg)
+  assert.match(server.err(), /FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO\?/)
+  assert.equal((await operate(['accounts', 'create', '--email', 'ann@example.com'], env)).code, 0)
   const pretty = await startFarebox(t, { ...env, FAREBOX_LOG_FORMAT: 'pretty' })
+  assert.doesNotMatch(pretty.out(), /There are no products and no accounts yet/)
   await pretty.stop()
   assert.match(pretty.err(), /^\d\d:\d\d:\d\d info {2}stopping {2}why=SIGTERM$/m)
-})
-
-test('a start without a demo prints the next steps only on an empty log', async (t) => {
-  const { url } = await testDatabase(t)
-  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off', DATABASE_URL: url, ...demoKeys() }
-  const first = await startFarebox(t, env)
-  assert.match(first.out(), /There are no products and no accounts yet/)
-  await first.stop()
-  assert.equal((await operate(['accounts', 'create', '--email', 'ann@example.com'], env)).code, 0)
-  const again = await startFarebox(t, env)
-  assert.doesNotMatch(again.out(), /There are no products and no accounts yet/)
 })
