@@ -26,7 +26,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/gateway/browser': 'test/gateway/accept/modes',
   'test/app/start': 'test/app/greeting, test/app/where, test/app/config',
   'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
-  'test/app/hangup': 'test/app/shutdown',
+  'test/app/hangup': 'test/platform/http/shutdown',
   'test/app/absent-log': 'test/platform/eventstore/eventstoredb-offline',
   'test/upgrade/': 'test/golden, test/platform/postgres/migrate',
   'test/platform/postgres/timed-statements': 'test/platform/postgres/in-one-trip',
@@ -64,6 +64,14 @@ export const slow: Readonly<Record<string, string>> = {
   'test/tools/demo-history/history': 'test/tools/demo-history/short',
   'test/features/plans/killed-gateways': 'test/features/plans/metering',
   'test/features/subscriptions/crash': 'test/features/subscriptions/renewals',
+  'test/features/free-tools/mcp-conformance': 'test/features/free-tools/mcp.test',
+  'test/features/webhooks/fan-out': 'test/features/webhooks/enqueue',
+  'test/app/auditor-process': 'test/app/auditor.test, test/audit/seals/sealer',
+  'test/app/shutdown': 'test/platform/http/shutdown, test/app/supervise',
+  'test/bench/process': 'test/bench/command-line',
+  'test/crash/batches': 'test/features/scrapers/batches, test/features/webhooks/enqueue',
+  'test/gateway/end-to-end': 'test/docs/gateway.test, test/gateway/exits/endpoints',
+  'test/races/takeover': 'test/platform/projections/processes, test/races/two-processes',
 }
 
 /** The position in the list, 0 for files of the fast set; the longest files have the highest. */
