@@ -18,18 +18,18 @@ test('two services on one database', async (t) => {
   const [a, b] = two.shops
 
   await t.test(
-    'the last address, requested 32 times at once over both, goes to exactly one order',
+    'the last address, requested 16 times at once over both, goes to exactly one order',
     async () => {
       const { key } = await two.customer(1_000_000)
       const rest = { ...static1('POL'), quantity: 59 }
       const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
       assert.deepEqual(counted(taken), { '201': 1 })
       const before = await balanceOf(two, key)
-      const answers = await askBoth(two, 32, key, orders, (n) => ({
+      const answers = await askBoth(two, 16, key, orders, (n) => ({
         body: static1('POL'),
         idempotencyKey: `last ${n}`,
       }))
-      assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 31 })
+      assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 15 })
       const [won] = answers.filter(({ status }) => status === 201)
       assert.equal(await balanceOf(two, key), before - won!.body.amountCents)
       const { body } = await call(`${a.baseUrl}/api/v1/proxies?country=POL&limit=100`, key)
@@ -37,18 +37,18 @@ test('two services on one database', async (t) => {
     },
   )
 
-  await t.test('one Idempotency-Key, sent 32 times at once to both, creates one order', async () => {
+  await t.test('one Idempotency-Key, sent 16 times at once to both, creates one order', async () => {
     const { key } = await two.customer(1_000_000)
-    const answers = await askBoth(two, 32, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
-    assert.deepEqual(counted(answers), { '201': 1, '200': 31 })
+    const answers = await askBoth(two, 16, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
+    assert.deepEqual(counted(answers), { '201': 1, '200': 15 })
     assert.equal(new Set(answers.map(({ body }) => body.orderId)).size, 1)
     assert.equal(await balanceOf(two, key), 1_000_000 - trafficCents)
-    const conflicting = await askBoth(two, 32, key, orders, (n) => ({
+    const conflicting = await askBoth(two, 16, key, orders, (n) => ({
       body: { ...traffic, quantity: (n % 2) + 1 },
       idempotencyKey: 'two bodies',
     }))
     const { '201': placed, '200': replayed, '409 idempotency_conflict': refused } = counted(conflicting)
-    assert.deepEqual([placed, replayed, refused], [1, 15, 16])
+    assert.deepEqual([placed, replayed, refused], [1, 7, 8])
   })
 
   for (const { what, path, body } of [
@@ -61,13 +61,13 @@ test('two services on one database', async (t) => {
     },
   ])
     await t.test(
-      `${what}, requested 30 times at once over both, is created once and returned 29 times`,
+      `${what}, requested 12 times at once over both, is created once and returned 11 times`,
       async () => {
         const { key } = await two.customer(1_000_000)
-        const answers = await askBoth(two, 30, key, path, () => ({ body, idempotencyKey: 'thirty' }))
+        const answers = await askBoth(two, 12, key, path, () => ({ body, idempotencyKey: 'twelve' }))
         const replayed = answers.filter(({ headers }) => headers.get('idempotency-replayed') === 'true')
-        assert.equal(replayed.length, 29, JSON.stringify(counted(answers)))
-        const made = path === '/api/v1/deposits' ? { '200': 30 } : { '201': 1, '200': 29 }
+        assert.equal(replayed.length, 11, JSON.stringify(counted(answers)))
+        const made = path === '/api/v1/deposits' ? { '200': 12 } : { '201': 1, '200': 11 }
         assert.deepEqual(counted(answers), made)
       },
     )
