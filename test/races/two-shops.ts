@@ -2,18 +2,24 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
+import { readConfig } from '../../src/app/config.ts'
 import { type DemoFile, readDemoFile } from '../../src/app/demo/demo-file.ts'
+import { openFarebox, roles } from '../../src/app/start.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { seededDatabase } from '../support/seeded.ts'
+import { until } from '../support/until.ts'
 
-/** Two servers in processes of their own on one database. */
-export type TwoShops = {
-  readonly shops: readonly [FareboxProcess, FareboxProcess]
+type Shop = { readonly baseUrl: string }
+
+/** Two services on one database. */
+export type TwoShops<Each extends Shop = Shop> = {
+  readonly shops: readonly [Each, Each]
   readonly demo: DemoFile
   readonly pool: pg.Pool
   readonly env: NodeJS.ProcessEnv
@@ -23,18 +29,18 @@ export type TwoShops = {
   customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
 }
 
-/** `settings` are those of both; the second one uses the sandbox of the first. */
-export const startTwo = async (
+const twoOf = async <Each extends Shop>(
   t: TestContext,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<TwoShops> => {
+  settings: Readonly<Record<string, string>>,
+  start: (env: NodeJS.ProcessEnv) => Promise<Each>,
+): Promise<TwoShops<Each>> => {
   const env = { ...(await seededDatabase(t, await dataDirectory(t))), ...settings }
   const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
-  const first = await startFarebox(t, env)
+  const first = await start(env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
   assert.ok(demo?.sandbox)
-  const second = await startFarebox(t, { ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
+  const second = await start({ ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
 
   const operator: TwoShops['operator'] = async (...args) => {
     const { code, out, err } = await operate([...args, '--json'], env)
@@ -56,6 +62,27 @@ export const startTwo = async (
   }
   return { shops: [first, second], demo, pool, env, operator, customer }
 }
+
+/** Two servers in processes of their own; the second one uses the sandbox of the first. */
+export const startTwo = (t: TestContext, settings: Readonly<Record<string, string>> = {}) =>
+  twoOf(t, settings, (env) => startFarebox(t, env))
+
+/** The same inside this process: each has its own core, caches and connections. */
+export const openTwo = (t: TestContext, settings: Readonly<Record<string, string>> = {}) =>
+  twoOf(t, settings, async (env) => {
+    const farebox = await openFarebox({
+      config: readConfig({ ...env, PORT: '0' }),
+      roles,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      logger: createLogger('fatal'),
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
+    atEnd(t, farebox.close)
+    const baseUrl = farebox.baseUrl ?? ''
+    await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
+    return { baseUrl }
+  })
 
 /** `count` answers to a request, sent to both servers in turn, all at once. */
 export const askBoth = (
@@ -87,7 +114,7 @@ export const counted = (
 
 /** Both servers' view of a wallet: they must agree, and its transactions must add up to it. */
 export const balanceOf = async (
-  { shops }: { readonly shops: readonly FareboxProcess[] },
+  { shops }: { readonly shops: readonly Shop[] },
   key: string,
 ): Promise<number> => {
   const balances = await Promise.all(
