@@ -115,8 +115,8 @@ export const tryChanges = (
     const mark = state.mark()
     try {
       for (const event of rest) {
-        const broken = state.take(event)
-        if (broken !== null) return broken
+        const [broken] = state.take(event)
+        if (broken !== undefined) return broken
       }
       return null
     } finally {
@@ -171,8 +171,9 @@ export const tryChanges = (
       if (elsewhere)
         said(null, 'moved', () => recount([...before, { ...event, stream: elsewhere.stream }, ...after]))
     }
-    const broken = state.take(event)
-    if (broken !== null) throw new Error(`event ${event.position} breaks ${broken.rule}: ${broken.problem}`)
+    const [broken] = state.take(event)
+    if (broken !== undefined)
+      throw new Error(`event ${event.position} breaks ${broken.rule}: ${broken.problem}`)
   }
   return tried
 }
