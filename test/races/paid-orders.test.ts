@@ -6,15 +6,15 @@ import { test } from 'node:test'
 import { call } from '../support/farebox.ts'
 import { compareWithLog } from '../support/fold-compare.ts'
 import { until } from '../support/until.ts'
-import { counted, logOf, startTwo } from './two-shops.ts'
+import { counted, logOf, openTwo } from './two-shops.ts'
 
-const meetings = process.env.FAREBOX_SOAK === '1' ? 1_000 : 40
-const atOnce = 8
+const meetings = process.env.FAREBOX_SOAK === '1' ? 1_000 : 8
+const atOnce = 4
 const orders = '/api/v1/orders'
 const traffic = { product_id: 'residential-premium', quantity: 1, method: 'card' }
 
-test(`the retry, the callback and the poller meet ${meetings} times over two processes: one order, one charge, one message`, async (t) => {
-  const two = await startTwo(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
+test(`the retry, the callback and the poller meet ${meetings} times over two servers: one order, one charge, one message`, async (t) => {
+  const two = await openTwo(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
   const { shops, demo, pool, env } = two
   const { sandbox } = demo
   const { accountId, key } = demo.reseller

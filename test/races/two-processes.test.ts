@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call } from '../support/farebox.ts'
 import { assertVerified } from '../support/verify.ts'
-import { allOrders, askBoth, balanceOf, counted, logOf, startTwo } from './two-shops.ts'
+import { allOrders, askBoth, balanceOf, counted, logOf, openTwo } from './two-shops.ts'
 
 const orders = '/api/v1/orders'
 const static1 = (country: string) => ({
@@ -13,23 +13,23 @@ const static1 = (country: string) => ({
 const traffic = { product_id: 'residential-premium', quantity: 1 }
 const trafficCents = 550
 
-test('two processes on one database', async (t) => {
-  const two = await startTwo(t)
+test('two servers on one database', async (t) => {
+  const two = await openTwo(t)
   const [a, b] = two.shops
 
   await t.test(
-    'the last address, requested 64 times at once over both, goes to exactly one order',
+    'the last address, requested 16 times at once over both, goes to exactly one order',
     async () => {
       const { key } = await two.customer(1_000_000)
       const rest = { ...static1('POL'), quantity: 59 }
       const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
       assert.deepEqual(counted(taken), { '201': 1 })
       const before = await balanceOf(two, key)
-      const answers = await askBoth(two, 64, key, orders, (n) => ({
+      const answers = await askBoth(two, 16, key, orders, (n) => ({
         body: static1('POL'),
         idempotencyKey: `last ${n}`,
       }))
-      assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 63 })
+      assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 15 })
       const [won] = answers.filter(({ status }) => status === 201)
       assert.equal(await balanceOf(two, key), before - won!.body.amountCents)
       const { body } = await call(`${a.baseUrl}/api/v1/proxies?country=POL&limit=100`, key)
@@ -37,18 +37,18 @@ test('two processes on one database', async (t) => {
     },
   )
 
-  await t.test('one Idempotency-Key, sent 64 times at once to both, creates one order', async () => {
+  await t.test('one Idempotency-Key, sent 16 times at once to both, creates one order', async () => {
     const { key } = await two.customer(1_000_000)
-    const answers = await askBoth(two, 64, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
-    assert.deepEqual(counted(answers), { '201': 1, '200': 63 })
+    const answers = await askBoth(two, 16, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
+    assert.deepEqual(counted(answers), { '201': 1, '200': 15 })
     assert.equal(new Set(answers.map(({ body }) => body.orderId)).size, 1)
     assert.equal(await balanceOf(two, key), 1_000_000 - trafficCents)
-    const conflicting = await askBoth(two, 32, key, orders, (n) => ({
+    const conflicting = await askBoth(two, 16, key, orders, (n) => ({
       body: { ...traffic, quantity: (n % 2) + 1 },
       idempotencyKey: 'two bodies',
     }))
     const { '201': placed, '200': replayed, '409 idempotency_conflict': refused } = counted(conflicting)
-    assert.deepEqual([placed, replayed, refused], [1, 15, 16])
+    assert.deepEqual([placed, replayed, refused], [1, 7, 8])
   })
 
   for (const { what, path, body } of [
@@ -61,27 +61,27 @@ test('two processes on one database', async (t) => {
     },
   ])
     await t.test(
-      `${what}, requested 30 times at once over both, is created once and returned 29 times`,
+      `${what}, requested 8 times at once over both, is created once and returned 7 times`,
       async () => {
         const { key } = await two.customer(1_000_000)
-        const answers = await askBoth(two, 30, key, path, () => ({ body, idempotencyKey: 'thirty' }))
+        const answers = await askBoth(two, 8, key, path, () => ({ body, idempotencyKey: 'eight' }))
         const replayed = answers.filter(({ headers }) => headers.get('idempotency-replayed') === 'true')
-        assert.equal(replayed.length, 29, JSON.stringify(counted(answers)))
-        const made = path === '/api/v1/deposits' ? { '200': 30 } : { '201': 1, '200': 29 }
+        assert.equal(replayed.length, 7, JSON.stringify(counted(answers)))
+        const made = path === '/api/v1/deposits' ? { '200': 8 } : { '201': 1, '200': 7 }
         assert.deepEqual(counted(answers), made)
       },
     )
 
   await t.test('a wallet that both spend at once ends at exactly zero', async () => {
-    const { key } = await two.customer(100 * trafficCents)
-    const answers = await askBoth(two, 160, key, orders, (n) => ({
+    const { key } = await two.customer(20 * trafficCents)
+    const answers = await askBoth(two, 32, key, orders, (n) => ({
       body: traffic,
       idempotencyKey: `hot ${n}`,
     }))
-    assert.deepEqual(counted(answers), { '201': 100, '402 insufficient_balance': 60 })
+    assert.deepEqual(counted(answers), { '201': 20, '402 insufficient_balance': 12 })
     assert.equal(await balanceOf(two, key), 0)
     const left = answers.filter(({ status }) => status === 201).map(({ body }) => body.balanceCents as number)
-    const expected = Array.from({ length: 100 }, (_, n) => n * trafficCents)
+    const expected = Array.from({ length: 20 }, (_, n) => n * trafficCents)
     assert.deepEqual(
       left.sort((x, y) => x - y),
       expected,
@@ -90,18 +90,18 @@ test('two processes on one database', async (t) => {
     const listed = await allOrders(b.baseUrl, key)
     assert.equal(
       listed.reduce((sum, { amountCents }) => sum + amountCents, 0),
-      100 * trafficCents,
+      20 * trafficCents,
     )
   })
 
   await t.test('a daily cap holds over both, and is reached exactly', async () => {
-    const { key } = await two.customer(1_000_000, 20 * trafficCents)
-    const answers = await askBoth(two, 64, key, orders, (n) => ({
+    const { key } = await two.customer(1_000_000, 8 * trafficCents)
+    const answers = await askBoth(two, 20, key, orders, (n) => ({
       body: traffic,
       idempotencyKey: `cap ${n}`,
     }))
-    assert.deepEqual(counted(answers), { '201': 20, '402 spend_cap_reached': 44 })
-    assert.equal(await balanceOf(two, key), 1_000_000 - 20 * trafficCents)
+    assert.deepEqual(counted(answers), { '201': 8, '402 spend_cap_reached': 12 })
+    assert.equal(await balanceOf(two, key), 1_000_000 - 8 * trafficCents)
   })
 
   await t.test('a reference that two command lines credit at once moves money once', async () => {
@@ -138,7 +138,7 @@ test('two processes on one database', async (t) => {
       assert.equal(wallet!.body.balanceCents, balanceCents)
       assert.equal(proxies!.body.total, 1)
     }
-    for (let n = 0; n < 20; n += 1) await write(n)
+    for (let n = 0; n < 6; n += 1) await write(n)
   })
 
   await t.test('after all of this a verification finds nothing wrong', async (t) => {
@@ -147,7 +147,7 @@ test('two processes on one database', async (t) => {
       log: await logOf(t, two),
       sealKey: Buffer.from(two.env.FAREBOX_SEAL_KEY!, 'base64'),
     })
-    assert.ok(events > 1_000)
+    assert.ok(events > 300)
     for (const { group, rows } of groups) assert.ok(rows > 0, `${group} has no rows of all that`)
   })
 })
