@@ -113,7 +113,7 @@ describe('payments through two processes on one database that are killed', () =>
       count('random')
       other.process = await start()
     }
-    const home = trade(world, front.url, payers)
+    const home = trade(world, front.url, payers, soak ? 250 : 1_000)
     for (let round = 0; round < rounds; round += 1)
       for (const point of points) {
         const victim = await start(`${point}:${2 + randomInt(6)}`)

@@ -7,6 +7,7 @@ import { operator } from '../support/operator.ts'
 import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
+const rounds = process.env.FAREBOX_SOAK === '1' ? 100 : 10
 const paths = [
   '/api/v1/me',
   '/api/v1/wallet/transactions',
@@ -80,7 +81,7 @@ test('invariant: the projecting process and another one give the same answers, a
       )
     },
   ]
-  for (let round = 0; round < 30; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const buyer = buyers[next() % buyers.length]!
     await writes[next() % writes.length]!(buyer.key, next() % 2 === 0 ? folding : other)
     const head = await farebox.core.log.head()

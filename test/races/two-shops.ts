@@ -4,18 +4,18 @@ import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { readConfig } from '../../src/app/config.ts'
 import { type DemoFile, readDemoFile } from '../../src/app/demo/demo-file.ts'
-import { openFarebox, roles } from '../../src/app/start.ts'
+import { type Farebox, openFarebox, roles } from '../../src/app/start.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
-import { operate } from '../support/operator.ts'
+import { commandLineOf, operate } from '../support/operator.ts'
 import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
-type Server = Pick<FareboxProcess, 'baseUrl'>
+type Server = Pick<FareboxProcess, 'baseUrl'> & { readonly farebox?: Farebox }
 
 /** Two servers on one database. */
 export type TwoShops<Shop extends Server = Server> = {
@@ -44,7 +44,7 @@ const openHere = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<Server>
   const { baseUrl } = farebox
   assert.ok(baseUrl)
   await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
-  return { baseUrl }
+  return { baseUrl, farebox }
 }
 
 /** Two servers inside this process. */
@@ -73,8 +73,10 @@ const twoBy = async <Shop extends Server>(
     assert.notEqual(out, '', err)
     return { code, json: JSON.parse(out) }
   }
+  const { farebox } = first
+  const run = farebox ? commandLineOf(farebox) : operator
   const done = async (...args: readonly string[]) => {
-    const { code, json } = await operator(...args)
+    const { code, json } = await run(...args)
     assert.equal(code, 0, JSON.stringify(json))
     return json
   }
