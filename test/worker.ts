@@ -13,7 +13,7 @@ import {
   type TestEvent,
   type Usage,
 } from './pool.ts'
-import { closeKept, keptCount, untilKept } from './support/kept.ts'
+import { closeResources, firstResource, resourceCount } from './support/worker-resources.ts'
 
 /** A process of `test/pool.ts`: it runs the test files that it receives, one after another, and sends their events. */
 
@@ -58,14 +58,14 @@ const send = (report: Report): void => void process.send?.(report)
 let running: Order | null = null
 
 /**
- * `run` waits until nothing keeps the process alive, which is then the end of the file. What the process keeps for its
- * next files (test/support/kept.ts) does keep it alive: then the file ends with its last test.
+ * `run` waits until no resource holds the process open, which is then the end of the file. Resources that several files
+ * use (test/support/worker-resources.ts) hold it open. Then the file ends with its last test.
  */
 const endWithLastTest = async (order: Order, href: string): Promise<void> => {
   // `run` has begun to load the file by then.
   await setImmediate()
   await import(href).catch(() => undefined)
-  await untilKept()
+  await firstResource()
   if (running === order) process.emit('beforeExit', 0)
 }
 
@@ -75,7 +75,7 @@ const runFile = async (order: Order): Promise<void> => {
   const file = join(order.root, order.file)
   const { href } = pathToFileURL(file)
   running = order
-  const [before, stateBefore, keptBefore] = [usageNow(), sharedState(), keptCount()]
+  const [before, stateBefore, resourcesBefore] = [usageNow(), sharedState(), resourceCount()]
   process.channel?.unref()
   process.once('beforeExit', () => process.channel?.ref())
   const patterns = testNamePatterns.length === 0 ? {} : { testNamePatterns }
@@ -83,8 +83,8 @@ const runFile = async (order: Order): Promise<void> => {
   void endWithLastTest(order, href)
   for await (const event of events as AsyncIterable<TestEvent>) send({ event: sendable(event) })
   const [after, stateAfter] = [usageNow(), sharedState()]
-  // What is kept since this file has listeners of its own.
-  const parts = keptCount() === keptBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
+  // A resource that this file opened has listeners of its own.
+  const parts = resourceCount() === resourcesBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
   const problems = parts
     .filter((part) => stateBefore[part] !== stateAfter[part])
     .map((part) => `the file changed ${part} from ${stateBefore[part]} to ${stateAfter[part]}`)
@@ -105,11 +105,11 @@ const runFile = async (order: Order): Promise<void> => {
 /** How long a process may take to end after its last file. */
 const endMs = 20_000
 
-/** Ends by itself when nothing that a file forgot keeps it alive. */
+/** Ends by itself when no resource that a file forgot keeps it alive. */
 const end = async (): Promise<void> => {
-  await closeKept()
+  await closeResources()
   setTimeout(() => {
-    process.stderr.write(`kept alive by ${process.getActiveResourcesInfo().join(', ')}`)
+    process.stderr.write(`held open by ${process.getActiveResourcesInfo().join(', ')}`)
     process.exit(1)
   }, endMs).unref()
 }

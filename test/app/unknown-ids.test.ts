@@ -47,7 +47,7 @@ const commands: readonly (readonly string[])[] = [
 ]
 
 test('every command that is given an unknown id exits with 2, says so, and writes nothing', async (t) => {
-  const { core, cli } = await testApp(t)
+  const { core, cli } = await testApp(t, { own: true })
   const head = await core.log.head()
   for (const args of commands) {
     const { code, err, json } = await cli(...args)

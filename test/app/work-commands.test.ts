@@ -12,7 +12,7 @@ import { startReceiver } from '../features/webhooks/receiver.ts'
 import { testApp } from '../support/test-app.ts'
 
 test('an operator lists waiting and abandoned work and retries it', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { core } = app
   const { cli } = app
   startReactor(t, app)

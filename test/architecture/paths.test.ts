@@ -98,7 +98,7 @@ describe('a path has few files:', () => {
   })
 
   test('a webhook, from the due row of an order to the recorded outcome', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
     const { core, projecting } = app.farebox
     const receiver = await startReceiver(t)
     const customer = await app.customer({ cents: 100_000 })

@@ -9,7 +9,7 @@ import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 test('data from wrong rows is answered by no process after the rebuild', async (t) => {
-  const app = await testApp(t, { with: ['financeToken'] })
+  const app = await testApp(t, { roles: ['http', 'projections'], with: ['financeToken'] })
   const { core } = app
   const { pool, log } = core
   const { key, accountId } = await app.customer({ cents: 1_000, reseller: true })

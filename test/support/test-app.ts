@@ -14,14 +14,16 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { actionsOn, addresses, applied, type StartedApp } from './app-actions.ts'
 import { type Document, documentOf, type HttpClient, httpClient } from './http.ts'
-import { keeper } from './kept.ts'
 import { operator } from './operator.ts'
 import { serviceEnv } from './service-env.ts'
 import { until } from './until.ts'
+import { workerContext } from './worker-resources.ts'
 
 type Settings = Readonly<Record<string, string | undefined>>
 
-type With<Part extends PartName> = {
+type SharedOptions<Part extends PartName> = {
+  /** Default: all. */
+  readonly roles?: readonly Role[]
   /** What takes time to make and few tests need. */
   readonly with?: readonly Part[]
 }
@@ -30,7 +32,6 @@ type With<Part extends PartName> = {
 export type OwnOptions = {
   readonly own: true
   readonly settings?: Settings
-  /** Default: all. */
   readonly roles?: readonly Role[]
   readonly systemClock?: Clock
   readonly logTo?: DestinationStream
@@ -152,16 +153,21 @@ type PartsOf<Name extends PartName> = (
   : never
 
 export type OwnApp<Part extends PartName = never> = Actions & PartsOf<Part>
-/** A service that other tests use, too. Their clock is the same, and nobody may close it. */
+/** A service that other tests use, too. They have the same clock, and it stays open. */
 export type TestApp<Part extends PartName = never> = Omit<Actions, 'ahead' | 'wait' | 'waitUntil' | 'close'> &
   PartsOf<Part>
 
-let shared: Promise<StartedApp> | null = null
+/** By roles. */
+const shared = new Map<string, Promise<StartedApp>>()
 
 /** The service that all files of this process share, with new accounts of a demo. */
-const sharedApp = async (): Promise<StartedApp> => {
-  shared ??= start(keeper, { own: true })
-  const started = await shared
+const sharedApp = async (roles: readonly Role[]): Promise<StartedApp> => {
+  const name = roles.join()
+  const opening = shared.get(name) ?? start(workerContext, { own: true, roles })
+  shared.set(name, opening)
+  const started = await opening
+  // Another test may have failed with faults of the sandbox switched on.
+  await fetch(`${started.demo.sandbox}/_sandbox/switches`, { method: 'DELETE' })
   const accounts = await seedAccounts(started.farebox.core, `${randomUUID()}.example`, operator)
   return { ...started, demo: { ...started.demo, ...accounts } }
 }
@@ -173,13 +179,18 @@ const sharedApp = async (): Promise<StartedApp> => {
  * `./farebox.ts` starts the service in a separate process.
  */
 export const testApp: {
-  <Part extends PartName = never>(t: TestContext, options?: With<Part>): Promise<TestApp<Part>>
-  <Part extends PartName = never>(t: TestContext, options: OwnOptions & With<Part>): Promise<OwnApp<Part>>
+  <Part extends PartName = never>(t: TestContext, options?: SharedOptions<Part>): Promise<TestApp<Part>>
+  <Part extends PartName = never>(
+    t: TestContext,
+    options: OwnOptions & SharedOptions<Part>,
+  ): Promise<OwnApp<Part>>
 } = async <Part extends PartName = never>(
   t: TestContext,
-  options: With<Part> | (OwnOptions & With<Part>) = {},
+  options: SharedOptions<Part> | (OwnOptions & SharedOptions<Part>) = {},
 ): Promise<OwnApp<Part>> => {
-  const app = actionsOn('own' in options ? await start(t, options) : await sharedApp())
+  const app = actionsOn(
+    'own' in options ? await start(t, options) : await sharedApp(options.roles ?? allRoles),
+  )
   for (const name of options.with ?? []) Object.assign(app, await parts[name](app))
   return app as OwnApp<Part>
 }

@@ -106,7 +106,7 @@ describe('a payment callback', () => {
   })
 
   test('that is correctly signed but wrong moves only what the provider confirms', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const victim = await app.customer({ cents: 0 })
     const thief = await app.customer({ cents: 0 })
     const owed = await app.openDeposit(victim.key, { amount_cents: 2500 })
@@ -159,7 +159,7 @@ describe('a payment callback', () => {
   })
 
   test('that is lost, repeated, reordered, slow or mixed with forged ones credits each payment once', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { key } = await app.customer({ cents: 0 })
     let expected = 0
     for (const change of [
@@ -243,7 +243,7 @@ describe('a payment callback', () => {
   })
 
   test('waits in the inbox while the provider is down, and is processed later', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { key } = await app.customer({ cents: 0 })
     const made = await app.openDeposit(key, { amount_cents: 1000 })
     await app.switches({ down: true })

@@ -125,7 +125,7 @@ describe('an own order on a rail', () => {
   })
 
   test('is refused before any invoice when it cannot be placed', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const { key } = await app.customer({ cents: 0 })
     const refused = async (json: object, status: number, code: string) => {
       const answer = await app.client.post(orders, json, { key })

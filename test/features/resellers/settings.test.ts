@@ -131,7 +131,7 @@ test("a reseller's own order is charged its cost, and the expected amount is com
 })
 
 test('credentials of gateways and bots are sealed in the vault; events contain only provider, rail and reference', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   const { accountId } = app.demo.reseller
   const { cli, file } = app
@@ -192,7 +192,7 @@ test('credentials of gateways and bots are sealed in the vault; events contain o
 })
 
 test('a wrong input is refused with the accepted values, exits with 2 and writes nothing', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   const { reseller, buyer } = app.demo
   const { cli, file } = app

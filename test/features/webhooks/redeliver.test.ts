@@ -8,7 +8,7 @@ import { startReceiver, status } from './receiver.ts'
 const hour = 60 * 60 * 1000
 
 test('a delivery that waits for its next attempt is sent at once when it is redelivered', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
   startReactor(t, app)
   startWorker(t, app)
   const receiver = await startReceiver(t)
@@ -40,7 +40,7 @@ test('a delivery that waits for its next attempt is sent at once when it is rede
 })
 
 test('after an outage an endpoint gets everything that it missed since an instant, in order and once', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { clock } = app.core
   startReactor(t, app, { clock })
   startWorker(t, app, { clock, limits: { perOwner: 1 } })

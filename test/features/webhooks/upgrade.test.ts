@@ -44,7 +44,7 @@ const formerTables = `
   )`
 
 test("a database of the previous release continues at its reactor's position: nothing is lost, repeated or late", async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
   const { farebox, env } = app
   const { pool, log, clock } = farebox.core
   const receiver = await startReceiver(t)
@@ -137,7 +137,7 @@ test("a database of the previous release continues at its reactor's position: no
 })
 
 test('once a newer release fills the queue, a process of an older one skips nothing', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { roles: ['http', 'projections'] })
   const { core, projecting } = app.farebox
   const hook = await hookTo(app, 'http://127.0.0.1:9/hook')
   await ping(app, hook)
