@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { type SealerDependencies, startSealer } from '../../../src/audit/seals/sealer.ts'
 import type { LogSealed } from '../../../src/domain/seals/events.ts'
-import { isSelfSigned } from '../../../src/kernel/streams.ts'
+import { isSelfSigned, sealStream } from '../../../src/kernel/streams.ts'
 import { createBackgroundScheduler } from '../../../src/platform/commands/background-scheduler.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
@@ -18,8 +18,11 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Audited, allEvents, appendEach, auditWorld, everyKind, testKey } from '../world.ts'
 
-const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data'][]> =>
-  (await allEvents(log)).filter(({ stream }) => stream === 'seal').map(({ data }) => JSON.parse(data))
+const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data'][]> => {
+  const seals: LogSealed['data'][] = []
+  for await (const { data } of log.readStream(sealStream)) seals.push(JSON.parse(data))
+  return seals
+}
 
 const sealing = async (t: TestContext, every: { events: number; seconds: number }, key = testKey()) => {
   const world = await auditWorld(t)
