@@ -42,9 +42,12 @@ const counted = (tried: readonly Tried[]): string => {
 /** The figures that a soak prints at its end. */
 const print = (line: string): boolean => process.stdout.write(`# ${line}\n`)
 
-test('each field of each kind of event in an unsealed log is covered by an invariant, or listed with a reason', async (t) => {
-  const tried = tryChanges(await everyKind(), { most: 4, all: soak })
-  const kinds = new Set(tried.map(({ type }) => type))
+test('each field of each kind of event in an unsealed log is covered by an invariant, or listed with a reason', async () => {
+  const outside = listed()
+  const events = await everyKind()
+  // Whether an invariant finds a listed field after all takes longest: the rest of the log is read for each change.
+  const tried = tryChanges(events, { most: 4, all: soak, skipped: soak ? new Set() : outside })
+  const kinds = new Set(events.map(({ type }) => type))
   assert.deepEqual(
     [...declaredKinds()].filter((kind) => !kinds.has(kind) && !ofTheLog.test(kind)),
     [],
@@ -52,7 +55,6 @@ test('each field of each kind of event in an unsealed log is covered by an invar
   )
   const credited = tried.filter(({ type, field }) => type === 'WalletCredited' && field === 'amountMicros')
   assert.ok(credited.length > 0 && credited.every(({ found }) => found?.itself), 'it names the changed event')
-  const outside = listed()
   const silent = new Set(
     [...Map.groupBy(tried, nameOf)].flatMap(([name, all]) =>
       all.every(({ found }) => found === null) ? [name] : [],
@@ -63,10 +65,9 @@ test('each field of each kind of event in an unsealed log is covered by an invar
     [],
     'no invariant detects the change: write one, or give the reason in docs/finance/unchecked-fields.md',
   )
+  if (!soak) return
   // A new invariant finds more: shorten the list then.
   const outdated = [...outside].filter((name) => !silent.has(name))
-  t.diagnostic(`listed, and found after all: ${outdated.join(', ') || 'none'}`)
-  if (!soak) return
   for (const [change, all] of Map.groupBy(tried, (one) => one.change))
     print(`fields of unsealed events, ${change}: ${counted(all)}`)
   for (const [type, all] of Map.groupBy(tried, ({ type }) => type))

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { createEventReader } from '../../src/audit/checks/event-reader.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { allEvents, appendEach, auditWorld, everyKind, tamper } from './world.ts'
+import { memoryInvariants } from './memory-invariants.ts'
+import { auditWorld, everyKind, tamper } from './world.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: facts of many shapes
 export type Facts = any
@@ -39,7 +42,62 @@ export const changed = (event: StoredEvent, data: Facts): Deed => ({
 
 type World = Awaited<ReturnType<typeof auditWorld>>
 
-const verified = async ({ pool, log }: World): Promise<readonly string[]> => {
+/** The history after the deeds. Positions and revisions of the other events stay. */
+const after = (events: readonly StoredEvent[], deeds: readonly Deed[]): readonly StoredEvent[] => {
+  let list = [...events]
+  for (const deed of deeds)
+    if ('change' in deed) {
+      const { change, type = change.type, data = dataOf(change), metadata = {} } = deed
+      list = list.map((event) =>
+        event.position === change.position
+          ? {
+              ...change,
+              type,
+              data: JSON.stringify(data),
+              metadata: JSON.stringify({ ...JSON.parse(change.metadata), ...metadata }),
+            }
+          : event,
+      )
+    } else if ('remove' in deed) list = list.filter(({ position }) => position !== deed.remove.position)
+    else {
+      const { add, data } = deed
+      const stream = (deed.stream ?? add.stream) as StreamName
+      const [last, before] = [list.at(-1)!, list.findLast((event) => event.stream === stream)]
+      list.push({
+        id: newEventId(),
+        stream,
+        revision: 1 + (before?.revision ?? -1),
+        position: last.position + 1,
+        type: add.type,
+        data: JSON.stringify(data),
+        metadata: last.metadata,
+      })
+    }
+  return list
+}
+
+/** What the invariants report of a history. */
+export const violationsOf = (events: readonly StoredEvent[]): readonly string[] => {
+  const state = memoryInvariants()
+  return createEventReader()
+    .read(events, 1)
+    .flatMap(({ event }) => (event === null ? [] : state.take(event)))
+    .map(({ eventType, problem }) => `${eventType}: ${problem}`)
+}
+
+/** What a verification reports of a history in Postgres. */
+const verified = async ({ pool, log }: World, events: readonly StoredEvent[]): Promise<readonly string[]> => {
+  await tamper(
+    pool,
+    ['delete from log.events'],
+    [
+      `insert into log.events (position, stream, revision, id, type, data, metadata)
+         select position, stream, revision, id, type, data, metadata
+           from jsonb_populate_recordset(null::log.events, $1)`,
+      [JSON.stringify(events)],
+    ],
+    ['update log.head set last_position = (select max(position) from log.events)'],
+  )
   const { findings } = await verifyLog(
     { pool, log, groups: [], logInPostgres: true },
     { runId: newEventId(), publicKey: '', exported: null },
@@ -47,43 +105,13 @@ const verified = async ({ pool, log }: World): Promise<readonly string[]> => {
   return findings.map(findingText)
 }
 
-const restore = [
-  ['delete from log.events'],
-  ['insert into log.events select * from public.saved'],
-  ['update log.head set last_position = (select max(position) from log.events)'],
-] as const
-
-const statementOf = (deed: Deed): readonly [string, unknown[]] => {
-  if ('change' in deed) {
-    const { change, type = change.type, data = dataOf(change), metadata = {} } = deed
-    return [
-      'update log.events set data = $2, type = $3, metadata = $4 where position = $1',
-      [
-        change.position,
-        JSON.stringify(data),
-        type,
-        JSON.stringify({ ...JSON.parse(change.metadata), ...metadata }),
-      ],
-    ]
-  }
-  if ('remove' in deed) return ['delete from log.events where position = $1', [deed.remove.position]]
-  const { stream, type } = deed.add
-  return [
-    `insert into log.events
-       select 1 + (select max(position) from log.events), $1::text,
-              1 + coalesce((select max(revision) from log.events where stream = $1::text), -1), $2::uuid,
-              $3::text, $4::text, (select metadata from log.events order by position desc limit 1)`,
-    [deed.stream ?? stream, newEventId(), type, JSON.stringify(deed.data)],
-  ]
-}
-
-/** Does each of the deeds to a log of every kind of event, and sees that a verification finds it. */
-export const findsEach = async (t: TestContext, cases: Cases): Promise<void> => {
-  const world = await auditWorld(t)
-  await appendEach(world.log, await everyKind())
-  await world.pool.query('create table public.saved as select * from log.events')
-  assert.deepEqual(await verified(world), [])
-  const events = await allEvents(world.log)
+const findsEach = async (
+  t: TestContext,
+  cases: Cases,
+  find: (events: readonly StoredEvent[]) => readonly string[] | Promise<readonly string[]>,
+): Promise<void> => {
+  const events = await everyKind()
+  assert.deepEqual(await find(events), [])
   const found = (event: StoredEvent | undefined): StoredEvent => event ?? assert.fail('no such event')
   const log: Log = {
     events,
@@ -94,9 +122,16 @@ export const findsEach = async (t: TestContext, cases: Cases): Promise<void> => 
   for (const [what, [deed, finding]] of Object.entries(cases))
     await t.test(what, async () => {
       const deeds = [deed(log)].flat() as Deed[]
-      await tamper(world.pool, ...restore, ...deeds.map(statementOf), [
-        'update log.head set last_position = (select max(position) from log.events)',
-      ])
-      assert.match((await verified(world)).join('\n'), finding)
+      assert.match((await find(after(events, deeds))).join('\n'), finding)
     })
+}
+
+/** Does each of the deeds to a history of every kind of event, and sees that the invariants report it. */
+export const invariantsFindEach = (t: TestContext, cases: Cases): Promise<void> =>
+  findsEach(t, cases, violationsOf)
+
+/** The same with a verification, which also finds what is missing at the end of the log. */
+export const verificationFindsEach = async (t: TestContext, cases: Cases): Promise<void> => {
+  const world = await auditWorld(t)
+  await findsEach(t, cases, (events) => verified(world, events))
 }

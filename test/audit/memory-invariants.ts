@@ -7,8 +7,8 @@ import type { Rows, Table } from '../../src/platform/projections/read-model.ts'
 const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
 
 export type MemoryInvariants = {
-  /** Checks one more event against the invariants; returns the first violation, or null. */
-  take(event: RecordedEvent): ViolationRow | null
+  /** Checks one more event against the invariants; returns the violations. */
+  take(event: RecordedEvent): readonly ViolationRow[]
   /** A mark to come back to. */
   mark(): number
   /** Forgets every event that was taken since a mark. */
@@ -32,12 +32,12 @@ export const memoryInvariants = (): MemoryInvariants => {
       if (former === undefined) found.delete(text)
       else found.set(text, former)
   }
-  let broken: ViolationRow | null = null
+  let broken: ViolationRow[] = []
   const put = (typed: Table<never>, row: object): void => {
     const table = typed as unknown as Table
     const problem = rowProblem(table, row as Row)
     if (problem !== null) throw new Error(problem)
-    if (table.name === violationsTable.name) broken ??= row as ViolationRow
+    if (table.name === violationsTable.name) broken.push(row as ViolationRow)
     set(placeOf(table, keyOf(table, row as Row)), row as Row)
   }
   const rows = {
@@ -59,7 +59,7 @@ export const memoryInvariants = (): MemoryInvariants => {
   } as unknown as Rows
   return {
     take: (event) => {
-      broken = null
+      broken = []
       invariants.apply(event, rows)
       return broken
     },

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Writable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { done } from '../support/app-actions.ts'
@@ -11,13 +12,19 @@ import { keylessBlind, keylessCases, keylessLimited } from './keyless.ts'
 import { goodRequests } from './requests.ts'
 import { lateScrapeCases } from './scrape-cases.ts'
 import { scraperListBlind, scraperListCases, scraperListLimited } from './scraper-list-cases.ts'
+import { assertNoSecrets, assertSecured } from './secrets.ts'
 
-/** Runs cases in order, each as a test with its own name. */
+/** Runs cases in order; those of an operation that follow each other are one test. */
 const playAll = async (t: TestContext, cases: readonly Case[], played: Set<string>): Promise<void> => {
-  for (const one of cases)
-    await t.test(`${one.operation} ${one.answer}: ${one.how}`, async () => {
-      played.add(await play(one))
+  for (let from = 0; from < cases.length; ) {
+    const { operation } = cases[from]!
+    const end = cases.findIndex((one, at) => at > from && one.operation !== operation)
+    const some = cases.slice(from, end < 0 ? cases.length : end)
+    await t.test(`${operation}: ${[...new Set(some.map(({ answer }) => answer))].join(', ')}`, async () => {
+      for (const one of some) played.add(await play(one))
     })
+    from += some.length
+  }
 }
 
 const day = 86_400_000
@@ -77,11 +84,21 @@ const holdings = {
 
 test('every response that the interface description declares is returned', async (t) => {
   const clock = { aheadMs: 0 }
+  const lines: string[] = []
   const app = await testApp(t, {
     own: true,
     with: ['financeToken'],
     systemClock: () => Date.now() + clock.aheadMs,
+    settings: { LOG_LEVEL: 'trace' },
+    logTo: new Writable({
+      write: (chunk, _encoding, written) => {
+        lines.push(String(chunk))
+        written()
+      },
+    }),
   })
+  const second = (settings: Readonly<Record<string, string | undefined>>) =>
+    secondClient(t, app, { LOG_LEVEL: 'fatal', ...settings })
   const { client, farebox, demo } = app
   const key = demo.buyer.key
   const played = new Set<string>()
@@ -93,18 +110,31 @@ test('every response that the interface description declares is returned', async
   })
 
   const { cases, prepared } = await orderlyCases(app)
-  await playAll(t, cases, played)
+  const secured = cases.map((one) => ({
+    ...one,
+    send: async () => {
+      const answer = await one.send()
+      assertSecured(one.operation, answer)
+      return answer
+    },
+  }))
+  await playAll(t, secured, played)
+
+  await t.test('no log line, event or read table contains a secret', async (t) => {
+    assert.ok(lines.length > cases.length, 'each request leaves a line')
+    await assertNoSecrets(t, app, prepared, lines)
+  })
 
   // For it the rentals have ended.
-  const future = await secondClient(t, app, { FAREBOX_CLOCK_OFFSET_MS: String(400 * day) })
-  const unchecking = await secondClient(t, app, {
+  const future = await second({ FAREBOX_CLOCK_OFFSET_MS: String(400 * day) })
+  const unchecking = await second({
     FAREBOX_SANDBOX: 'off',
   })
   // A provider's refusal of our key or credits disables it for a while, in the process that got the refusal.
   const sandbox = { FAREBOX_SANDBOX_URL: demo.sandbox ?? undefined }
-  const keyless = await secondClient(t, app, sandbox)
-  const broke = await secondClient(t, app, sandbox)
-  const unserved = await secondClient(t, app, {
+  const keyless = await second(sandbox)
+  const broke = await second(sandbox)
+  const unserved = await second({
     FAREBOX_DEMO: 'off',
     FAREBOX_SANDBOX: 'off',
     FAREBOX_RATE_LIMIT: undefined,
@@ -199,16 +229,14 @@ test('every response that the interface description declares is returned', async
 
   await t.test(
     '403 deposits_not_available: automatic top-up by card and by crypto, without a payment gateway',
-    async (t) => {
-      const alone = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
-      const { key } = alone.demo.buyer
+    async () => {
       const answer = '403 deposits_not_available'
       for (const [operation, more] of Object.entries({
         createCardPage: {},
         setAutoTopup: { method: 'crypto' },
       })) {
         const { method, path, json } = good[operation]!
-        const send = () => alone.client.call(method, path, { key, json: json && { ...json, ...more } })
+        const send = () => unchecking.call(method, path, { key, json: json && { ...json, ...more } })
         played.add(await play({ operation, answer, how: 'no gateway', send }))
       }
     },
@@ -218,7 +246,13 @@ test('every response that the interface description declares is returned', async
     const limited = await testApp(t, {
       own: true,
       with: ['financeToken'],
-      settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' },
+      settings: {
+        FAREBOX_RATE_LIMIT: 'on',
+        FAREBOX_RATE_KEY: '1/1',
+        FAREBOX_RATE_LIST: '1/1',
+        FAREBOX_RATE_LOOKUP: '1/1',
+        FAREBOX_RATE_CHECK: '1/1',
+      },
     })
     const { buyer, reseller } = limited.demo
     const { log } = limited.core
@@ -243,23 +277,17 @@ test('every response that the interface description declares is returned', async
     }
     const placed = (await log.readAll(before, 1_000)).filter(({ type }) => type === 'OrderCompleted')
     assert.equal(placed.length, ordered, 'a request that was refused was processed')
+    await playAll(t, keylessLimited(limited.client), played)
   })
 
   await playAll(t, keylessCases(client), played)
   await playAll(t, scraperListCases(client), played)
 
-  const limits = {
-    FAREBOX_RATE_LIMIT: 'on',
-    FAREBOX_RATE_LIST: '1/1',
-    FAREBOX_RATE_LOOKUP: '1/1',
-    FAREBOX_RATE_CHECK: '1/1',
-  }
-  await playAll(t, keylessLimited(await secondClient(t, app, limits)), played)
   const once = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_ADDRESS: '1/1' }
-  await playAll(t, scraperListLimited(await secondClient(t, app, once)), played)
+  await playAll(t, scraperListLimited(await second(once)), played)
 
   await t.test('503: each free tool and the list of scrapers, while their records are locked', async (t) => {
-    const hurried = await secondClient(t, app, {
+    const hurried = await second({
       FAREBOX_STATEMENT_TIMEOUT_MS: '100',
       FAREBOX_FREELIST_JUDGE_HOST: '127.0.0.1',
       FAREBOX_FREELIST_JUDGE_PORTS: '9/11',

@@ -8,6 +8,8 @@ import { type TestApp, testApp } from '../support/test-app.ts'
 import { untilExits } from './live.ts'
 import { closedUrl, goodRequests, type Holdings, ofScrapers, type Request } from './requests.ts'
 
+const soak = process.env.FAREBOX_SOAK === '1'
+
 /**
  * Operations without personal data: the same for every customer. Any other operation limits, charges or
  * refuses.
@@ -318,9 +320,10 @@ test('a request for one customer never shows or changes data of another customer
   const before = await state()
 
   await t.test('each operation, for each way to name the customer', async () => {
-    for (const operation of operations)
-      for (const whose of ["another's", "the account's", 'own'] as const)
-        for (const named of ['header', 'query', 'both'] as const) await tried(operation, whose, named)
+    const ways = ['header', 'query', 'both'] as const
+    for (const [n, operation] of operations.entries())
+      for (const [m, whose] of (["another's", "the account's", 'own'] as const).entries())
+        for (const named of soak ? ways : [ways[(n + m) % 3]!]) await tried(operation, whose, named)
     assert.deepEqual(await state(), before)
   })
 
@@ -396,7 +399,7 @@ test('a request for one customer never shows or changes data of another customer
         await Promise.all(steps.map(({ operation, whose, named }) => tried(operation, whose, named)))
         assert.deepEqual(await state(), before)
       }),
-      { numRuns: runs(10, 200) },
+      { numRuns: runs(4, 200) },
     )
   })
 

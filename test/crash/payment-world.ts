@@ -129,8 +129,11 @@ const switches = () => ({
   apiSlowMs: randomInt(30),
 })
 
-/** Payers at work, through one address before all processes, until they are called home. */
-export const trade = (world: World, baseUrl: string, payers: number) => {
+/**
+ * Payers at work, through one address before all processes, until they are called home.
+ * @param pauseMs at most, after each deposit
+ */
+export const trade = (world: World, baseUrl: string, payers: number, pauseMs: number) => {
   let over = false
   const payer = async (): Promise<void> => {
     while (!over) {
@@ -152,7 +155,7 @@ export const trade = (world: World, baseUrl: string, payers: number) => {
         // No listener: a client does not hammer a starting process.
         await sleep(500)
       }
-      await sleep(randomInt(250))
+      await sleep(randomInt(pauseMs))
     }
   }
   const all = Promise.all(Array.from({ length: payers }, payer))

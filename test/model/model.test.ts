@@ -11,7 +11,7 @@ import { step } from './steps.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
 const seed = Number(process.env.FAREBOX_SEED ?? Math.floor(Math.random() * 2 ** 31))
-const budgetMs = soak ? 30 * 60_000 : 35_000
+const budgetMs = soak ? 30 * 60_000 : 12_000
 
 test('the model imports nothing of the program, only files of test/model', () => {
   const seen = new Set<string>()

@@ -6,6 +6,7 @@ import { operate, operator } from '../support/operator.ts'
 import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
+const rounds = process.env.FAREBOX_SOAK === '1' ? 100 : 8
 const paths = [
   '/api/v1/me',
   '/api/v1/wallet/transactions',
@@ -16,8 +17,6 @@ const paths = [
   '/api/v1/subscriptions',
   '/api/v1/announcements',
 ]
-
-const rounds = process.env.FAREBOX_SOAK === '1' ? 30 : 8
 
 /** The same numbers from the same seed (Lehmer). */
 const numbers = (seed: number) => () => {

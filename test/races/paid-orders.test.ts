@@ -8,12 +8,12 @@ import { compareWithLog } from '../support/fold-compare.ts'
 import { until } from '../support/until.ts'
 import { counted, logOf, openTwo } from './two-shops.ts'
 
-const meetings = process.env.FAREBOX_SOAK === '1' ? 1_000 : 12
-const atOnce = 8
+const meetings = process.env.FAREBOX_SOAK === '1' ? 1_000 : 8
+const atOnce = 4
 const orders = '/api/v1/orders'
 const traffic = { product_id: 'residential-premium', quantity: 1, method: 'card' }
 
-test(`the retry, the callback and the poller meet ${meetings} times over two services: one order, one charge, one message`, async (t) => {
+test(`the retry, the callback and the poller meet ${meetings} times over two servers: one order, one charge, one message`, async (t) => {
   const two = await openTwo(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
   const { shops, demo, pool, env } = two
   const { sandbox } = demo

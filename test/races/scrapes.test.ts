@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { scrapingAccount } from '../features/scrapers/account.ts'
 import { call } from '../support/farebox.ts'
-import { balanceOf, counted, startTwo, type TwoShops } from './two-shops.ts'
+import { balanceOf, counted, openTwo, type TwoShops } from './two-shops.ts'
 
 const path = '/v1/scrape/reddit/subreddit'
 
@@ -29,8 +29,8 @@ const scrapeBoth = (
 const callsOf = async ({ demo }: TwoShops): Promise<number> =>
   ((await (await fetch(`${demo.sandbox}/_sandbox/scrapers/journal`)).json()) as { total: number }).total
 
-test('fifty equal ids at once through two processes are one call, one charge and one answer, and a wallet for three calls pays three of forty', async (t) => {
-  const town = await startTwo(t)
+test('fifty equal ids at once through two servers are one call, one charge and one answer, and a wallet for three calls pays three of forty', async (t) => {
+  const town = await openTwo(t)
   const { key } = await scrapingAccount(town.env, 100)
   // It takes a while, so that all of them arrive before it ends.
   const answers = await scrapeBoth(town, 50, key, () => ({ id: 'one', name: 'slow-500-twins' }))
@@ -62,8 +62,8 @@ test('fifty equal ids at once through two processes are one call, one charge and
   assert.equal(left.body.transactions[0].balanceAfterMicros, 1_000)
 })
 
-test('the 101st call of a burst through two processes gets the time to wait, and succeeds then', async (t) => {
-  const town = await startTwo(t, {
+test('the 101st call of a burst through two servers gets the time to wait, and succeeds then', async (t) => {
+  const town = await openTwo(t, {
     FAREBOX_RATE_LIMIT: 'on',
     FAREBOX_RATE_SCRAPES: '100/1',
     FAREBOX_RATE_KEY: '10000/10000',

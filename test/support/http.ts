@@ -54,6 +54,8 @@ const createChecker = (document: Document) => {
     .map(([path, operations]) => ({ pattern: pointerSafe(path), operations, literal: !path.includes('{') }))
     .sort((a, b) => Number(b.literal) - Number(a.literal))
   const validators = new Map<string, ValidateFunction>()
+  /** By their text: the answers with errors have one schema. */
+  const compiled = new Map<string, ValidateFunction>()
 
   const resolve = (node: Json): Json => {
     const { $ref } = node
@@ -70,9 +72,13 @@ const createChecker = (document: Document) => {
   }
 
   const validatorOf = (place: string, schema: unknown): ValidateFunction => {
-    const known = validators.get(place) ?? ajv.compile(withDocument(schema) as object)
-    validators.set(place, known)
-    return known
+    const known = validators.get(place)
+    if (known !== undefined) return known
+    const text = JSON.stringify(schema)
+    const validate = compiled.get(text) ?? ajv.compile(withDocument(schema) as object)
+    compiled.set(text, validate)
+    validators.set(place, validate)
+    return validate
   }
 
   const checkError = ({ status, headers, body }: Called, where: string): void => {

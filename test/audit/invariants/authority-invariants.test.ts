@@ -1,6 +1,6 @@
 import { describe, test } from 'node:test'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from '../deeds.ts'
+import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const debit = (log: Log, orderId: string): StoredEvent =>
   log.first('WalletDebited', ({ order }) => order.orderId === orderId)
@@ -192,5 +192,5 @@ const cases: Cases = {
 }
 
 describe('an act of a key or person needs its permission', () => {
-  test('a verification finds acts without permission', (t) => findsEach(t, cases))
+  test('acts without permission are reported', (t) => invariantsFindEach(t, cases))
 })

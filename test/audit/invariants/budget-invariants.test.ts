@@ -1,6 +1,6 @@
 import { test } from 'node:test'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, dataOf, findsEach, type Log } from '../deeds.ts'
+import { type Cases, changed, dataOf, invariantsFindEach, type Log } from '../deeds.ts'
 
 const set = (log: Log): StoredEvent => log.first('TrafficBudgetSet')
 const reached = (log: Log, percent: number): StoredEvent =>
@@ -66,4 +66,4 @@ const cases: Cases = {
   ],
 }
 
-test('traffic budgets that the service never writes are found', (t) => findsEach(t, cases))
+test('traffic budgets that the service never writes are found', (t) => invariantsFindEach(t, cases))

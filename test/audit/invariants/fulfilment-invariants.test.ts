@@ -1,6 +1,6 @@
 import { describe, test } from 'node:test'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from '../deeds.ts'
+import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const of =
   (orderId: string) =>
@@ -136,5 +136,5 @@ const cases: Cases = {
 }
 
 describe('fulfilment matches payment', () => {
-  test('a verification finds fulfilment without payment', (t) => findsEach(t, cases))
+  test('fulfilment without payment is reported', (t) => invariantsFindEach(t, cases))
 })

@@ -1,7 +1,7 @@
 import { describe, test } from 'node:test'
 import { catalogDigest } from '../../../src/domain/catalog/catalog-file.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from '../deeds.ts'
+import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const ofOrder =
   (orderId: string) =>
@@ -172,5 +172,5 @@ const cases: Cases = {
 }
 
 describe('charges follow from the catalogue and the terms in the log', () => {
-  test('a verification finds other charges', (t) => findsEach(t, cases))
+  test('other charges are reported', (t) => invariantsFindEach(t, cases))
 })

@@ -1,7 +1,7 @@
 import { describe, test } from 'node:test'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from '../deeds.ts'
+import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const credited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
 const line = (log: Log): StoredEvent => log.first('StatementLineBooked')
@@ -231,5 +231,5 @@ const cases: Cases = {
 }
 
 describe('every movement of money has its reason', () => {
-  test('a verification finds a movement without a reason', (t) => findsEach(t, cases))
+  test('a movement without a reason is reported', (t) => invariantsFindEach(t, cases))
 })

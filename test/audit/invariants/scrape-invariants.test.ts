@@ -1,5 +1,5 @@
 import { describe, test } from 'node:test'
-import { type Cases, changed, dataOf, findsEach } from '../deeds.ts'
+import { type Cases, changed, dataOf, invariantsFindEach } from '../deeds.ts'
 
 const cases: Cases = {
   'a capture of a scrape that found nothing': [
@@ -61,5 +61,5 @@ const cases: Cases = {
 }
 
 describe('a scraper call costs the price of its table when it is billed', () => {
-  test('a verification finds other costs', (t) => findsEach(t, cases))
+  test('other costs are reported', (t) => invariantsFindEach(t, cases))
 })

@@ -37,7 +37,7 @@ test('a cached row is correct, however small the cache; an unknown row is loaded
         }
       }
     }),
-    { numRuns: runs(1_000) },
+    { numRuns: runs(400) },
   )
 })
 
