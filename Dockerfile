@@ -17,6 +17,6 @@ COPY tools ./tools
 USER node
 VOLUME /data
 EXPOSE 3000
-HEALTHCHECK --interval=10s --start-period=60s CMD ["node", "-e", "fetch('http://127.0.0.1:'+(process.env.PORT||3000)+'/readyz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+HEALTHCHECK --interval=10s --start-period=10m CMD ["node", "-e", "fetch('http://127.0.0.1:'+(process.env.PORT||3000)+'/readyz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
 # Exec form: signals reach the process itself, so that it can finish what runs.
 CMD ["node", "--max-semi-space-size=64", "--initial-old-space-size=256", "--external-memory-accounted-in-global-limit", "--no-allocation-site-pretenuring", "src/main.ts"]

@@ -14,6 +14,7 @@ const { canCheck, superviseAuditor, superviseFreelist } = await import('./app/su
 const { checkPorts, portCollision } = await import('./app/ports.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
+const { openThroughOutages } = await import('./app/open-through-outages.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 const { endWithin } = await import('./app/shutdown.ts')
 const { unknownSettings } = await import('./app/settings-command.ts')
@@ -185,29 +186,34 @@ const run = async (): Promise<void> => {
     if (freelist) supervised.push(superviseFreelist({ env, logger }))
     if (audit) auditor = superviseAuditor({ config, env, logger })
   }
-  const starting = closeOnFailure(async (closing) => {
-    closing.add(() => auditor?.close())
-    closing.add(closeSupervised)
-    if (wanted.roles.length === 0) {
-      startBeside(null)
-      return null
-    }
-    return openFarebox({
-      config,
-      roles: wanted.roles,
-      systemClock: Date.now,
-      monotonicMs: () => performance.now(),
-      logger,
-      onDatabase: startBeside,
-      ...(gateway && { gatewayProblem: () => gatewayWorkers?.problem() ?? null }),
-      ...(audit && { auditorProblem: () => auditor?.problem() ?? null }),
-      kill: () => process.kill(process.pid, 'SIGKILL'),
+  const isStarting = new AbortController()
+  const open = () =>
+    closeOnFailure(async (closing) => {
+      supervised.length = 0
+      closing.add(() => auditor?.close())
+      closing.add(closeSupervised)
+      if (wanted.roles.length === 0) {
+        startBeside(null)
+        return null
+      }
+      return openFarebox({
+        config,
+        roles: wanted.roles,
+        systemClock: Date.now,
+        monotonicMs: () => performance.now(),
+        logger,
+        starting: isStarting.signal,
+        onDatabase: startBeside,
+        ...(gateway && { gatewayProblem: () => gatewayWorkers?.problem() ?? null }),
+        ...(audit && { auditorProblem: () => auditor?.problem() ?? null }),
+        kill: () => process.kill(process.pid, 'SIGKILL'),
+      })
     })
-  })
+  const starting = openThroughOutages(open, { logger, starting: isStarting.signal })
 
   const close = async (): Promise<void> => {
     try {
-      const farebox = await starting
+      const farebox = await starting.catch(() => null) // the start reports why it failed
       // The other processes end first, because they use the Postgres of this process.
       await Promise.all([closeSupervised(), farebox?.drain()])
       // It seals the events of the other processes.
@@ -228,6 +234,7 @@ const run = async (): Promise<void> => {
       return
     }
     stoppingSinceMs = performance.now()
+    isStarting.abort()
     logger.info({ why }, 'stopping')
     tell('Farebox stops.')
     for (const one of [...supervised, auditor]) one?.endRestarts()
@@ -243,6 +250,7 @@ const run = async (): Promise<void> => {
   onNpmExit(process.env, () => stop('npm, which started this process, is gone'))
 
   const farebox = await starting
+  isStarting.abort()
   const fail = (error: Error): void => {
     logger.fatal({ err: error }, 'Farebox cannot go on')
     process.exitCode = 1
@@ -264,8 +272,7 @@ const run = async (): Promise<void> => {
     return
   }
   void farebox.failed.then(fail)
-  const { baseUrl, demo, core, console } = farebox
-  const empty = (await core.log.head()) === 0
+  const { baseUrl, demo, console, isEmpty: empty } = farebox
   // Wait for the other processes, so that everything in the greeting works at once.
   if (!(await besideReady)) return
   const at = gateway ? `${config.gateway.host}:${config.gateway.port}` : null

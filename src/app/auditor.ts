@@ -18,6 +18,8 @@ type AuditorOptions = {
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
 }
@@ -49,6 +51,7 @@ const openInto = async (closing: CloseStack, options: AuditorOptions): Promise<A
     workers: auditorWorkers,
     systemClock,
     logger,
+    starting: options.starting,
     hooks,
   })
   closing.add(opened.close)
@@ -66,8 +69,8 @@ const openInto = async (closing: CloseStack, options: AuditorOptions): Promise<A
 export const runAuditor = (systemClock: Clock): Promise<void> => {
   setPriority(lowPriority)
   const kill = () => process.kill(process.pid, 'SIGKILL')
-  return runWorker('the auditor', async ({ config, logger }) => {
-    const { core, close } = await openAuditor({ config, systemClock, logger, kill })
+  return runWorker('the auditor', async ({ config, logger, starting }) => {
+    const { core, close } = await openAuditor({ config, systemClock, logger, starting, kill })
     return { worker: `auditor ${process.pid}`, failed: core.failed, close }
   })
 }

@@ -43,6 +43,8 @@ type Options = {
   readonly cpuMs: () => number
   readonly random: () => number
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal | undefined
 }
 
 const poolSize = 4
@@ -115,7 +117,7 @@ export const openFreelistWorker = (options: Options): Promise<Worker> =>
   closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (closing: CloseStack, options: Options): Promise<Worker> => {
-  const { config, systemClock, monotonicMs, cpuMs, random, logger } = options
+  const { config, systemClock, monotonicMs, cpuMs, random, logger, starting } = options
   const { freelist } = config
   const configured = await readSources(freelist.sources)
   const { pool, keys } = await openWorkerDatabase(closing, {
@@ -124,6 +126,7 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     poolSize,
     needed: requiredTables,
     logger,
+    starting,
   })
   const time = await openPostgresClock({ pool, systemClock, monotonicMs })
   const clock = serviceClock(time, config)

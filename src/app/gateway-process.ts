@@ -125,11 +125,21 @@ export const openGatewayWorker = (options: {
   readonly monotonicMs: () => number
   readonly random: () => number
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal | undefined
 }): Promise<GatewayWorker> => closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (
   closing: CloseStack,
-  { config, index, systemClock, monotonicMs, random, logger }: Parameters<typeof openGatewayWorker>[0],
+  {
+    config,
+    index,
+    systemClock,
+    monotonicMs,
+    random,
+    logger,
+    starting,
+  }: Parameters<typeof openGatewayWorker>[0],
 ): Promise<GatewayWorker> => {
   const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`
   const [policy, tls] = await Promise.all([policyOf(config.gateway.policy), tlsOf(config.gateway)])
@@ -139,6 +149,7 @@ const openInto = async (
     poolSize,
     needed: requiredTables,
     logger,
+    starting,
   })
 
   const log = await openLogReads(closing, { config, pool, logger })

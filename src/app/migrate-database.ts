@@ -32,8 +32,10 @@ export const migrateDatabase = async (options: {
   readonly withinMs?: number
   readonly waitMs: number
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal | undefined
 }): Promise<void> => {
-  const { pool, ownerUrl, withinMs, waitMs, logger } = options
+  const { pool, ownerUrl, withinMs, waitMs, logger, starting } = options
   const lockOptions = {
     ...(withinMs !== undefined && { withinMs }),
     onWait: (holder: LockHolder | null) =>
@@ -44,7 +46,7 @@ export const migrateDatabase = async (options: {
       const { pool: ownerPool } = await openPool(
         closing,
         { url, applicationName: 'farebox-owner', max: 1 },
-        { withinMs: waitMs, logger, setting: 'DATABASE_OWNER_URL' },
+        { withinMs: waitMs, logger, setting: 'DATABASE_OWNER_URL', starting },
       )
       return { owners: ownerPool, close: closing.close }
     })

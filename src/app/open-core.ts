@@ -83,6 +83,7 @@ export const openCoreOn = async (
     ...(role === 'command' && { withinMs: databaseWaitMs }),
     waitMs: databaseWaitMs,
     logger,
+    starting: options.starting,
   })
   const usedKeys = await keysInUse(pool)
   const keys = await withStartFiles(config.dataDir, () => loadKeys(config, usedKeys))

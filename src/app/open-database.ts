@@ -13,6 +13,8 @@ export type DatabaseOptions = {
   /** Whether to create a Farebox if there is none; default: only a server does. */
   readonly makes?: boolean
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal | undefined
 }
 
 /** `connection`: options for connections outside of the pool. */
@@ -35,7 +37,7 @@ export const databaseWaitMs = 10_000
  */
 export const openDatabase = async (
   closing: CloseStack,
-  { config, role, makes = role === 'server', logger }: DatabaseOptions,
+  { config, role, makes = role === 'server', logger, starting }: DatabaseOptions,
 ): Promise<Database> => {
   // The embedded Postgres belongs to the server.
   const postgres = await openPostgres(config, role === 'server' ? 'server' : 'command', makes)
@@ -48,7 +50,7 @@ export const openDatabase = async (
       max: role === 'server' ? config.poolSize : 4,
       statementTimeoutMs: config.statementTimeoutMs,
     },
-    { withinMs: databaseWaitMs, logger },
+    { withinMs: databaseWaitMs, logger, starting },
   )
   if (!makes) await requireInstalled(pool, postgres.url)
   return { postgres, pool, connection }

@@ -2,12 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
-import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
-import { waitForDatabase } from '../platform/postgres/wait-for-database.ts'
+import {
+  connectWhileAway,
+  type DatabaseWaitOptions,
+  placeOf,
+  waitForDatabase,
+} from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import type { Config } from './config.ts'
+
+/** Logs what a start waits for. */
+export const logWaiting =
+  (logger: Logger, place: string): NonNullable<DatabaseWaitOptions['onWait']> =>
+  (reason, waitedMs) =>
+    logger.warn(`waiting for ${place} (${Math.round(waitedMs / 1000)} s so far): ${reason}`)
 
 /**
  * Opens the connection pool of a process, which `closing` closes, and waits until the database accepts a connection.
@@ -21,9 +31,12 @@ export const openPool = async (
     withinMs,
     logger,
     setting,
+    starting,
   }: {
     readonly withinMs: number
     readonly logger: Logger
+    /** Aborted at the end of a start: until then, each connection of the pool waits. A command has none. */
+    readonly starting?: AbortSignal | undefined
     /** The setting with the address, for messages; default `DATABASE_URL`. */
     readonly setting?: string
   },
@@ -41,41 +54,35 @@ export const openPool = async (
     isEnding = true
     return pool.end()
   })
+  const waiting = { onWait: logWaiting(logger, placeOf(options.url)), signal: starting }
   await waitForDatabase(pool, {
+    ...waiting,
     url: options.url,
     withinMs,
     ...(setting !== undefined && { setting }),
-    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
+    isPatient: starting !== undefined,
   })
+  if (starting !== undefined) connectWhileAway(pool, { ...waiting, signal: starting })
   return { pool, connection }
 }
 
 const databaseWaitMs = 30_000
-/**
- * A service that starts at the same time creates the tables. Its first start folds them from the whole log.
- * Milliseconds.
- */
-const tablesWaitMs = 600_000
 
+/** A service that starts at the same time creates the tables. Its first start folds them from the whole log. */
 const waitForTables = async (
   pool: pg.Pool,
   requiredTables: readonly string[],
   logger: Logger,
 ): Promise<void> => {
-  const deadlineMs = performance.now() + tablesWaitMs
-  for (let hasWarned = false; ; ) {
+  for (let hasWarned = false; ; hasWarned = true) {
     const { rows } = await pool.query<{ missing: readonly string[] }>(
       'select coalesce(array_agg(name), array[]::text[]) as missing from unnest($1::text[]) name where to_regclass(name) is null',
       [requiredTables],
     )
     const missing = rows[0]?.missing ?? []
     if (missing.length === 0) return
-    if (performance.now() >= deadlineMs)
-      throw new StartRefused(
-        `the database has no ${missing.join(', ')}: start the service on it first, which makes them`,
-      )
-    if (!hasWarned) logger.warn({ missing }, 'the service has not made its tables yet: waiting for them')
-    hasWarned = true
+    if (!hasWarned)
+      logger.warn({ missing }, 'waiting for the tables that the service makes: start it on this database')
     await sleep(200)
   }
 }
@@ -92,6 +99,8 @@ export const openWorkerDatabase = async (
     readonly poolSize: number
     readonly needed: readonly string[]
     readonly logger: Logger
+    /** See `openPool`. */
+    readonly starting: AbortSignal | undefined
   },
 ): Promise<{
   readonly pool: pg.Pool
@@ -99,13 +108,13 @@ export const openWorkerDatabase = async (
   readonly connection: pg.ClientConfig
   readonly keys: Keys
 }> => {
-  const { config, applicationName, poolSize, needed: requiredTables, logger } = parts
+  const { config, applicationName, poolSize, needed: requiredTables, logger, starting } = parts
   const postgres = await openPostgres(config, 'command', false)
   closing.add(postgres.stop)
   const { pool, connection } = await openPool(
     closing,
     { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
-    { withinMs: databaseWaitMs, logger },
+    { withinMs: databaseWaitMs, logger, starting },
   )
   await waitForTables(pool, requiredTables, logger)
   const keys = await loadKeys(config, await keysInUse(pool))

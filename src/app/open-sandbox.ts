@@ -1,4 +1,4 @@
-import type { CloseStack } from '../kernel/resource-scope.ts'
+import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/feeds.ts'
 import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
@@ -18,23 +18,22 @@ export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number =
   return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
 }
 
-const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => {
+const startOwnSandbox = async (closing: CloseStack, core: Core, config: Config): Promise<Sandbox> => {
   const { pool, clock, logger } = core
   const logDebug = (message: string): void => logger.debug(`sandbox: ${message}`)
   const records = postgresRecords(pool)
   const exits = await startSandboxExits({ records, allowLoopback: config.gatewayAllowLoopback })
+  closing.add(exits.close)
   const freeProxies = await openSandboxProxies({ records, clock, logger })
+  closing.add(freeProxies.close)
   const start = (port: number) => startSandbox({ records, clock, port, say: logDebug, exits, freeProxies })
   const port = sandboxPort(config)
   try {
     return await start(port)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    if (config.payments.sandbox?.port !== null) {
-      await exits.close()
-      await freeProxies.close()
+    if (config.payments.sandbox?.port !== null)
       throw portRefusal({ host: '127.0.0.1', port }, 'FAREBOX_SANDBOX_PORT', error) ?? error
-    }
     const sandbox = await start(0)
     logger.warn(
       { port, sandboxUrl: sandbox.baseUrl },
@@ -71,7 +70,10 @@ export const openSandbox = async (
 ): Promise<SandboxPlace & { readonly ownPort: number | null }> => {
   const { pool, logger } = core
   const { sandbox } = config.payments
-  const ownSandbox = sandbox && sandbox.url === null && serves ? await startOwnSandbox(core, config) : null
+  const ownSandbox =
+    sandbox && sandbox.url === null && serves
+      ? await closeOnFailure((opening) => startOwnSandbox(opening, core, config))
+      : null
   if (ownSandbox) closing.add(ownSandbox.close)
   if (sandbox === null && serves) await deleteSandboxExits(pool)
   if (ownSandbox === null && serves) await deleteSandboxFeeds(pool)

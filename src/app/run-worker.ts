@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
 import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { type Config, readConfig } from './config.ts'
+import { openThroughOutages } from './open-through-outages.ts'
 import { endWithin } from './shutdown.ts'
 import { refusedCode, type WorkerReady } from './supervise.ts'
 
@@ -28,6 +29,8 @@ export const runWorker = async (
     readonly config: Config
     readonly index: number
     readonly logger: Logger
+    /** See `openPool`. */
+    readonly starting: AbortSignal
   }) => Promise<Worker>,
 ): Promise<void> => {
   const run = async (): Promise<void> => {
@@ -39,11 +42,14 @@ export const runWorker = async (
       isPretty && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
       isPretty ? prettyLines(log.destination) : log.destination,
     )
-    const opening = open({ config, index: Number(process.argv[2] ?? 0), logger })
+    const starting = new AbortController()
+    const parts = { config, index: Number(process.argv[2] ?? 0), logger, starting: starting.signal }
+    const opening = openThroughOutages(() => open(parts), parts)
     let isStopping = false
     const stop = async (): Promise<void> => {
       if (isStopping) return
       isStopping = true
+      starting.abort()
       endWithin(config.shutdownTimeoutMs, () => {
         logger.error(`${name} did not end in time: it ends without waiting any longer`)
         void log.flush().then(() => process.exit(1))
@@ -62,6 +68,7 @@ export const runWorker = async (
     // The supervisor has ended, so nothing would restart or stop this process.
     process.on('disconnect', () => void stop())
     const { worker, failed } = await opening
+    starting.abort()
     void failed?.then((error) => {
       logger.fatal({ err: error }, `${name} cannot go on`)
       process.exitCode = 1

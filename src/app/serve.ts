@@ -8,10 +8,12 @@ import { createHttpMetrics } from '../platform/http/gauges.ts'
 import { healthRoutes } from '../platform/http/health.ts'
 import { createRateLimiter } from '../platform/http/rate-limiter.ts'
 import { createHttpServer } from '../platform/http/server.ts'
+import { createDatabaseWait } from '../platform/postgres/wait-for-database.ts'
 import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
 import type { Config } from './config.ts'
 import type { OpenedFeatures } from './features.ts'
+import { logWaiting } from './open-pool.ts'
 import { serverRoutes } from './routes.ts'
 
 export type Api = {
@@ -85,7 +87,12 @@ export const createApi = (
     await prices.start(stopping.signal)
     if (!stopping.signal.aborted) await exits.refresh()
   }
-  const startedReads = startReads().catch((error) => {
+  const waitForDatabase = createDatabaseWait({
+    signal: stopping.signal,
+    onWait: logWaiting(logger, 'the database'),
+  })
+  const startedReads = waitForDatabase(startReads).catch((error) => {
+    if (stopping.signal.aborted) return
     logger.error({ err: error }, 'catalogue, terms and exits cannot be read')
     addresses.fail(error)
   })

@@ -45,6 +45,8 @@ export type FareboxOptions = {
   readonly clock?: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
+  /** See `openPool`. */
+  readonly starting?: AbortSignal
   /** Called when the database is open and migrated to this version, so that other processes may use it. */
   readonly onDatabase?: (core: Core) => void
   /** The gateway's problem for `/readyz`; null: none. Undefined: no gateway runs with this process. */
@@ -71,6 +73,8 @@ export type Farebox = {
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
   /** The console, with single-use sign-in links for the demo's accounts; null without the role `http`. */
   readonly console: ConsoleStart | null
+  /** The log had no event. */
+  readonly isEmpty: boolean
   /** Resolves when an essential part of the process has failed. Then close and end the process. */
   readonly failed: Promise<Error>
   /** Refuses new requests and waits for running ones. */
@@ -101,6 +105,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     systemClock,
     ...(options.clock && { clock: options.clock }),
     logger,
+    starting: options.starting,
     hooks,
     metrics: createRunnerMetrics(registry),
   })
@@ -173,6 +178,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const console = hasRole('http') ? await startConsole(core, origin(), demo?.demo ?? null) : null
   if (hasRole('http')) await warmFolds(core)
   await api?.caughtUp()
+  const isEmpty = (await core.log.head()) === 0
   startStatus = null
   openedCore.logWait?.end()
   return {
@@ -186,6 +192,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     insideUrl,
     demo,
     console,
+    isEmpty,
     failed: failed.promise,
     drain,
     close: closing.close,

@@ -51,7 +51,11 @@ export const startSandboxExits = async (options: {
     allowLoopback,
     whoami,
   })
-  await records.change('exits', 'exits', () => ({
+  const close = async (): Promise<void> => {
+    await Promise.all([supplier, ...started.map(({ proxy }) => proxy)].map((proxy) => proxy.kill()))
+    await whoami.close()
+  }
+  const change = () => ({
     made: randomUUID(),
     exits: started.map(({ planned: { terms, kind }, proxy }) => ({
       terms: { ...terms, via: { kind, host: '127.0.0.1', port: proxy.port }, credentialId: null },
@@ -59,13 +63,14 @@ export const startSandboxExits = async (options: {
     })),
     whoamiPort: whoami.port,
     supplier: { port: supplier.port, password: login.password },
-  }))
+  })
+  await records.change('exits', 'exits', change).catch(async (error) => {
+    await close()
+    throw error
+  })
   return {
     running: new Map(started.map((runningExit) => [runningExit.planned.terms.exitId, runningExit])),
-    close: async () => {
-      await Promise.all([supplier, ...started.map(({ proxy }) => proxy)].map((proxy) => proxy.kill()))
-      await whoami.close()
-    },
+    close,
   }
 }
 

@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
+import { isOutage } from '../../src/platform/eventstore/errors.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { waitForDatabase } from '../../src/platform/postgres/wait-for-database.ts'
+import { connectWhileAway, waitForDatabase } from '../../src/platform/postgres/wait-for-database.ts'
 import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -129,7 +131,7 @@ test('a start fails if the database cannot be reached, and does not print its pa
   const { env } = await settingsFor(t)
   const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/none' })
   assert.equal(code, 1)
-  assert.match(err, /the database takes no connection yet: waiting for it/)
+  assert.match(err, /waiting for the database none on 127\.0\.0\.1:1 \(0 s so far\): .*ECONNREFUSED/)
   assert.match(
     err,
     /^Farebox does not start: the database none on 127\.0\.0\.1:1 gave no connection within 10 s \(.*ECONNREFUSED.*\)\. Is it running, and is DATABASE_URL right\?$/m,
@@ -157,6 +159,52 @@ for (const [what, fail] of [
     await waitForDatabase(pool, { url, withinMs: 60_000, onWait })
     assert.equal(reasons.length, 1)
   })
+
+test('a server waits for a silent database longer than for one that refuses connections', async (t) => {
+  const { env } = await settingsFor(t)
+  const proxy = await tcpProxy(t, env.DATABASE_URL)
+  const { url } = proxy
+  const pool = createPool({ url, applicationName: 'farebox-test', connectTimeoutMs: 200 })
+  t.after(() => pool.end())
+  proxy.mute()
+  const waiting = waitForDatabase(pool, { url, withinMs: 400, isPatient: true })
+  await sleep(1_500)
+  await proxy.accept()
+  await waiting
+  await proxy.refuse()
+  await assert.rejects(waitForDatabase(pool, { url, withinMs: 400, isPatient: true }), {
+    name: 'DatabaseUnreachable',
+  })
+})
+
+test('during a start each connection of a pool waits for the database, afterwards none', async (t) => {
+  const { env } = await settingsFor(t)
+  const proxy = await tcpProxy(t, env.DATABASE_URL)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-test', connectTimeoutMs: 200 })
+  t.after(() => pool.end())
+  const starting = new AbortController()
+  const reasons: string[] = []
+  connectWhileAway(pool, { signal: starting.signal, onWait: (reason) => void reasons.push(reason) })
+  for (const fail of [() => proxy.mute(), () => proxy.refuse()]) {
+    await fail()
+    proxy.cut()
+    await until(() => pool.totalCount === 0)
+    const asking = Promise.all([pool.query('select 1 as one'), pool.query('select 1 as one')])
+    const taking = pool.connect()
+    await sleep(1_000)
+    await proxy.accept()
+    for (const { rows } of await asking) assert.deepEqual(rows, [{ one: 1 }])
+    ;(await taking).release()
+  }
+  assert.match(reasons[0]!, /did not answer within 200 ms/)
+  await proxy.refuse()
+  await until(() => pool.totalCount === 0)
+  const waiting = [pool.query('select'), pool.connect()].map((each) => assert.rejects(each, isOutage))
+  await sleep(300)
+  starting.abort()
+  await Promise.all(waiting)
+  await assert.rejects(pool.query('select'), isOutage)
+})
 
 test('a start reports at once an error that waiting does not resolve', async (t) => {
   const { env } = await settingsFor(t)

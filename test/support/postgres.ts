@@ -38,8 +38,11 @@ const withClient = async <Value>(url: string, use: (client: pg.Client) => Promis
   }
 }
 
+/** A machine that runs many tests may open a connection slowly. */
+const connectTimeoutMs = 60_000
+
 const withPool = async <Value>(url: string, use: (pool: pg.Pool) => Promise<Value>): Promise<Value> => {
-  const pool = createPool({ url, applicationName: 'farebox-test-template' })
+  const pool = createPool({ url, applicationName: 'farebox-test-template', connectTimeoutMs })
   try {
     return await use(pool)
   } finally {
@@ -128,7 +131,7 @@ export const testDatabase = async (t: TestContext): Promise<{ url: string; pool:
   template ??= ensureTemplate(templateName, migrated)
   await template
   const { url } = await emptyDatabase(t, templateName)
-  const pool = createPool({ url, applicationName: 'farebox-test' })
+  const pool = createPool({ url, applicationName: 'farebox-test', connectTimeoutMs })
   atEnd(t, () => pool.end())
   return { url, pool }
 }

@@ -1,12 +1,12 @@
 import { access, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { BareContext, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, fields } from '../../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
 import { fileSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
+import { DatabaseClient } from '../../platform/postgres/client.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 import { openPostgres } from '../../platform/postgres/open.ts'
 import { clientConfig } from '../../platform/postgres/pool.ts'
@@ -97,7 +97,7 @@ export const restore =
         throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
       await assertKeys(config, head)
       const postgres = await openPostgres(config, 'command', true)
-      const client = new pg.Client(
+      const client = new DatabaseClient(
         clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
       )
       try {

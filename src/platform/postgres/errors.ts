@@ -27,6 +27,10 @@ const sqlStates = /^(08...|53...|57...|58...|25006|25P03|25P04|40001|40003|40P01
 const driverMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed/
 
+/** With the code of a connection that the network timed out, because it is the same outage. */
+export const noAnswerWithin = (limitMs: number): Error =>
+  Object.assign(new Error(`Postgres did not answer within ${limitMs} ms`), { code: 'ETIMEDOUT' })
+
 /** Errors of attempts to connect. */
 const connectErrors = new WeakSet<Error>()
 

@@ -22,7 +22,9 @@ const externalPostgres = (url: string, ownerUrl: string | null): OpenPostgres =>
   stop: async () => undefined,
 })
 
-/** How long to wait for another command to end, or for a server to start, milliseconds. */
+const pauseMs = 50
+
+/** How long to wait for another command to end, or for a server to start, milliseconds: pauses alone are counted. */
 const commandWaitMs = 60_000
 
 /** How long to wait for a server that may be stopping before its data counts as in use, milliseconds. */
@@ -45,16 +47,15 @@ export const openPostgres = async (
   makes: boolean = role === 'server',
 ): Promise<OpenPostgres> => {
   if (where.databaseUrl !== null) return externalPostgres(where.databaseUrl, where.databaseOwnerUrl)
-  const startedMs = performance.now()
-  for (;;) {
+  for (let waitedMs = 0; ; waitedMs += pauseMs) {
     const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
     if (role === 'command' && user?.role === 'server' && user.url !== null)
       return externalPostgres(user.url, await ownerUrlOf(where.dataDir, user.url))
     const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
-    if (performance.now() - startedMs > waitMs) throw started
-    await sleep(50)
+    if (waitedMs >= waitMs) throw started
+    await sleep(pauseMs)
   }
 }
 

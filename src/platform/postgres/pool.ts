@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { DatabaseClient } from './client.ts'
+import { type ClientConfig, DatabaseClient } from './client.ts'
 import { isFaultOfSession } from './errors.ts'
 import { destroyWhenSilent, onErrorAnswer, releaseForGood } from './postgres-session.ts'
 
@@ -95,6 +95,8 @@ const withoutOptions = (url: string): string => {
   return parsed.toString()
 }
 
+const defaultConnectTimeoutMs = 5_000
+
 /** The longest idle time in a transaction before the server ends the session. */
 const idleInTransactionTimeoutMs = 30_000
 
@@ -102,13 +104,13 @@ const idleInTransactionTimeoutMs = 30_000
  * The settings of one connection, for the few places that need their own client (LISTEN, long advisory locks). int8
  * is read as a safe number, timestamptz as ISO 8601 UTC text with milliseconds; numeric remains text.
  */
-export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
+export const clientConfig = (options: PoolOptions): ClientConfig => ({
   connectionString: withoutOptions(options.url),
   application_name: options.applicationName,
   options: sessionOptions(options.url),
   statement_timeout: options.statementTimeoutMs ?? 30_000,
   idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
-  connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
+  connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
   keepAlive: true,
   keepAliveInitialDelayMillis: 30_000,
   types: registerTypes(),
@@ -116,6 +118,21 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
 
 const answerTimeoutOf = ({ answerTimeoutMs, statementTimeoutMs = 30_000 }: PoolOptions): number =>
   answerTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 5_000)
+
+/** The pool's time limit is for callers that wait for a free connection. A new client has a limit of its own. */
+const leaveLimitToClient = (pool: pg.Pool): void => {
+  const internals = pool as unknown as {
+    readonly options: { connectionTimeoutMillis: number }
+    newClient(waiting: unknown): void
+  }
+  const { options, newClient } = internals
+  const { connectionTimeoutMillis } = options
+  internals.newClient = (waiting) => {
+    options.connectionTimeoutMillis = 0
+    newClient.call(pool, waiting)
+    options.connectionTimeoutMillis = connectionTimeoutMillis
+  }
+}
 
 /** The shortest time between two replacements of a pool's connections, milliseconds: the fault may last. */
 const replaceEveryMs = 1_000
@@ -134,8 +151,10 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     options: `${durableOptions} ${config.options}`,
     Client: DatabaseClient,
     max: options.max ?? 10,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
     idleTimeoutMillis: 60_000,
   })
+  leaveLimitToClient(pool)
   const open = new Set<pg.PoolClient>()
   let replacedAtMs = Number.NEGATIVE_INFINITY
   const replaceAll = (): void => {

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net'
 import type pg from 'pg'
-import { DatabaseClient } from './client.ts'
+import { afterRunning } from '../../kernel/every.ts'
+import { type ClientConfig, DatabaseClient } from './client.ts'
+import { noAnswerWithin } from './errors.ts'
 
 /** The part of `pg`'s client that is used here. `@types/pg` does not declare all of it. */
 type ClientInternals = {
@@ -17,24 +19,26 @@ type ClientInternals = {
 
 const internalsOf = (client: pg.ClientBase): ClientInternals => client as unknown as ClientInternals
 
-/** With the code of a connection that the network timed out, because it is the same outage. */
-const silence = (silentMs: number): Error =>
-  Object.assign(new Error(`Postgres did not answer within ${silentMs} ms`), { code: 'ETIMEDOUT' })
-
 /**
  * Closes a connection if an answer is awaited and nothing arrives for `silentMs` milliseconds: an interrupted network
  * or a suspended server may be silent for hours. Pending queries fail with the code ETIMEDOUT, and the client reports
  * the error like any other connection error. 0: no limit.
  *
- * This is the socket's own timer, which each read and write only resets. `pg` would start one for each query
- * (`query_timeout`), and an abandoned query would block the next one.
+ * This is the socket's own timer, which each read and write only resets. It is over early for a process that could not
+ * run meanwhile, so the answer may then take a fifth more. `pg` would start a timer for each query (`query_timeout`), and
+ * an abandoned query would block the next one.
  */
 export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void => {
   const { stream } = internalsOf(client).connection
+  const isAwaited = (): boolean => !internalsOf(client).readyForQuery || internalsOf(client)._ending
   stream.setTimeout(silentMs)
   stream.on('timeout', () => {
-    const { readyForQuery, _ending: ending } = internalsOf(client)
-    if (!readyForQuery || ending) stream.destroy(silence(silentMs))
+    if (!isAwaited()) return
+    const { bytesRead } = stream
+    const stop = afterRunning(silentMs / 5, () => {
+      if (isAwaited() && stream.bytesRead === bytesRead) stream.destroy(noAnswerWithin(silentMs))
+    })
+    stream.once('close', stop)
   })
 }
 
@@ -88,7 +92,7 @@ export const openSession = async (
   applicationName: string,
   answerTimeoutMs = sessionAnswerMs,
 ): Promise<Session> => {
-  const client = new DatabaseClient(pool.options as pg.ClientConfig)
+  const client = new DatabaseClient(pool.options as ClientConfig)
   const ended = new AbortController()
   client.on('error', (error) => ended.abort(error))
   client.on('end', () => ended.abort(new Error('the connection ended')))

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { afterRunning } from '../../kernel/every.ts'
 import { isDatabaseOutage, StartRefused } from './errors.ts'
 
 /** The settings do not point to a Farebox. The message says what to do. */
@@ -15,6 +16,12 @@ export const notInstalledIn = (dataDir: string): FareboxNotInstalled =>
     `${dataDir} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours. ${creationHint}; nothing was made.`,
   )
 
+/** Without user and password. */
+export const placeOf = (url: string): string => {
+  const { host, pathname } = new URL(url)
+  return `the database ${pathname.slice(1)} on ${host}`
+}
+
 /**
  * Rejects a database that was never migrated, e.g. of another program.
  * @param url the address of the database; the message contains only its host, port and name
@@ -25,9 +32,8 @@ export const requireInstalled = async (pool: pg.Pool, url: string): Promise<void
     "select to_regclass('public.farebox_migration') is not null as made",
   )
   if (rows[0]?.made === true) return
-  const { host, pathname } = new URL(url)
   throw new FareboxNotInstalled(
-    `the database ${pathname.slice(1)} on ${host} holds no Farebox. Is DATABASE_URL right? ${creationHint}; nothing was made.`,
+    `${placeOf(url)} holds no Farebox. Is DATABASE_URL right? ${creationHint}; nothing was made.`,
   )
 }
 
@@ -37,6 +43,7 @@ export class DatabaseUnreachable extends Error {
 }
 
 const pauseMs = 250
+const reportIntervalMs = 5_000
 
 /** For a failure over several addresses node-postgres throws an AggregateError without a message. */
 const reasonOf = (error: unknown): string => {
@@ -60,42 +67,138 @@ const refusalOf = (error: unknown, url: URL, setting: string): StartRefused | nu
   })
 }
 
-export type WaitOptions = {
-  /** The address of the database. Messages contain only its host, port and name. */
-  readonly url: string
-  readonly withinMs: number
-  /** The source of the address, for messages; default `DATABASE_URL`. */
-  readonly setting?: string
-  /** Called once, before the first wait. */
-  readonly onWait?: (reason: string) => void
+/** Errors that only pass on their cause. Others have judged it. */
+const passesOnCause: ReadonlySet<string> = new Set([
+  'Error',
+  'LogUnavailable',
+  'OutcomeUnknown',
+  'CommandOverload',
+])
+
+const diskFull = '53100'
+
+/** Whether the error means that the database is away for a while. A full disk is not: its message says what to do. */
+const isAway = (error: unknown): boolean => {
+  if (!(error instanceof Error)) return false
+  if (isDatabaseOutage(error)) return (error as { code?: unknown }).code !== diskFull
+  return passesOnCause.has(error.name) && isAway(error.cause)
 }
+
+export type DatabaseWaitOptions = {
+  /** Called at the first failure of an outage, and then every five seconds. */
+  readonly onWait?: ((reason: string, waitedMs: number) => void) | undefined
+  /** Ends the wait: an outage is thrown. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Repeats an attempt until it ends without an outage of the database. Only for attempts that can be repeated. */
+export type DatabaseWait = <Value>(attempt: () => Promise<Value>) => Promise<Value>
+
+export const createDatabaseWait = ({ onWait, signal }: DatabaseWaitOptions): DatabaseWait => {
+  let awaySinceMs: number | null = null
+  let reportedMs = Number.NEGATIVE_INFINITY
+
+  const report = (error: unknown): void => {
+    const nowMs = performance.now()
+    awaySinceMs ??= nowMs
+    if (nowMs - reportedMs < reportIntervalMs) return
+    reportedMs = nowMs
+    onWait?.(reasonOf(error), nowMs - awaySinceMs)
+  }
+
+  return async (attempt) => {
+    for (;;) {
+      try {
+        const value = await attempt()
+        awaySinceMs = null
+        return value
+      } catch (error) {
+        if (signal?.aborted || !isAway(error)) throw error
+        report(error)
+        await sleep(pauseMs, undefined, { signal }).catch(() => {
+          throw error
+        })
+      }
+    }
+  }
+}
+
+/**
+ * The database is there and slow: no answer in time, it replays its log after a crash (57P03), or it has no connection
+ * left (53300).
+ */
+const slowCodes: ReadonlySet<unknown> = new Set(['ETIMEDOUT', '57P03', '53300'])
 
 /**
  * Waits until the database accepts connections: it may be starting (e.g. as a service of the same composition), or
  * the machine may be busy.
+ * @param options.isPatient whether a database that is there and slow is waited for without a time limit
  * @throws DatabaseUnreachable when the time is over; other errors at once, e.g. StartRefused for a wrong password
  */
-export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
-  const { url, withinMs, onWait, setting = 'DATABASE_URL' } = options
-  const endMs = performance.now() + withinMs
-  for (let hasWaited = false; ; hasWaited = true) {
+export const waitForDatabase = async (
+  pool: pg.Pool,
+  options: DatabaseWaitOptions & {
+    /** The address of the database. Messages contain only its host, port and name. */
+    readonly url: string
+    /** Milliseconds in which this process runs. */
+    readonly withinMs: number
+    /** The source of the address, for messages; default `DATABASE_URL`. */
+    readonly setting?: string
+    readonly isPatient?: boolean
+  },
+): Promise<void> => {
+  const { url, withinMs, setting = 'DATABASE_URL', isPatient = false } = options
+  let isOver = false
+  const startLimit = () =>
+    afterRunning(withinMs, () => {
+      isOver = true
+    })
+  let stopLimit = startLimit()
+  const attempt = async (): Promise<void> => {
     try {
       await pool.query('select')
-      return
     } catch (error) {
       const refusal = refusalOf(error, new URL(url), setting)
       if (refusal !== null) throw refusal
-      if (!isDatabaseOutage(error)) throw error
-      const reason = reasonOf(error)
-      if (performance.now() + pauseMs >= endMs) {
-        const { host, pathname } = new URL(url)
+      if (isPatient && slowCodes.has((error as { code?: unknown }).code)) {
+        stopLimit()
+        isOver = false
+        stopLimit = startLimit()
+      }
+      if (isOver && isDatabaseOutage(error))
         throw new DatabaseUnreachable(
-          `the database ${pathname.slice(1)} on ${host} gave no connection within ${Math.round(withinMs / 1000)} s (${reason}). Is it running, and is ${setting} right?`,
+          `${placeOf(url)} gave no connection within ${Math.round(withinMs / 1000)} s (${reasonOf(error)}). Is it running, and is ${setting} right?`,
           { cause: error },
         )
-      }
-      if (!hasWaited) onWait?.(reason)
-      await sleep(pauseMs)
+      throw error
     }
   }
+  try {
+    await createDatabaseWait(options)(attempt)
+  } finally {
+    stopLimit()
+  }
+}
+
+/**
+ * Makes a pool wait for the database: an attempt to connect that fails is repeated, until `signal` is aborted. No
+ * statement is repeated. For a start: a server that serves answers its requests instead.
+ */
+export const connectWhileAway = (
+  pool: pg.Pool,
+  options: DatabaseWaitOptions & { readonly signal: AbortSignal },
+): void => {
+  const wait = createDatabaseWait(options)
+  const connectOnce = pool.connect.bind(pool) as () => Promise<pg.PoolClient>
+  const connect = (callback?: (error: unknown, client?: pg.PoolClient, release?: () => void) => void) => {
+    const connecting = wait(connectOnce)
+    if (callback === undefined) return connecting
+    connecting.then(
+      (client) => callback(null, client, client.release),
+      (error) => callback(error, undefined, () => undefined),
+    )
+    return undefined
+  }
+  pool.connect = connect as typeof pool.connect
+  options.signal.addEventListener('abort', () => Reflect.deleteProperty(pool, 'connect'), { once: true })
 }

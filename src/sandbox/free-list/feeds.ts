@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
+import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import { answer, type SandboxRecords } from '../sandbox-store.ts'
 import { planProxies } from './plan.ts'
 import { type RunningProxy, startFreeProxies } from './run-proxies.ts'
@@ -77,6 +78,7 @@ export const openSandboxProxies = async (options: {
   try {
     return await startFreeProxies({ ...options, planned: planProxies(proxyCount) })
   } catch (err) {
+    if (isDatabaseOutage(err)) throw err
     options.logger.warn({ err }, 'this system has no address 127.80.0.1: the sandbox runs no free proxies')
     return { running: [], close: async () => undefined }
   }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { isOutage } from '../../../src/platform/eventstore/errors.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
 import { emptyDatabase, testDatabase, twoUsers } from '../../support/postgres.ts'
+import { stopRunning } from '../../support/stop-running.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
 
@@ -156,6 +158,38 @@ test('a connection is not abandoned for silence while it is idle, or while rows 
   const slow = "select repeat('x', 16384) as text, pg_sleep(0.12) from generate_series(1, 10)"
   assert.equal((await pool.query(slow)).rowCount, 10)
   assert.equal(await own(), former)
+})
+
+test('a connection and a query are not given up for answers that this process could not read in time', async (t) => {
+  const { url } = await testDatabase(t)
+  const limits = { connectTimeoutMs: 1_500, answerTimeoutMs: 1_500 }
+  const pool = createPool({ url, applicationName: 'farebox-starved', max: 1, ...limits })
+  t.after(() => pool.end())
+  const connecting = pool.query('select')
+  stopRunning(1_700)
+  await connecting
+  const asking = pool.query('select pg_sleep(2)')
+  await sleep(50)
+  // Postgres answers after that, because it waited for a lock of this process, for example.
+  stopRunning(1_700)
+  await asking
+  const session = openSession(pool, 'farebox-starved')
+  stopRunning(1_700)
+  await (await session).close()
+})
+
+test('a connection without an answer is given up, and a caller waits a limited time for one of a full pool', async (t) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-x', max: 1, connectTimeoutMs: 300 })
+  t.after(() => pool.end())
+  proxy.mute()
+  await assert.rejects(pool.query('select'), /Postgres did not answer within 300 ms/)
+  await assert.rejects(openSession(pool, 'farebox-x'), /Postgres did not answer within 300 ms/)
+  await proxy.accept()
+  const client = await pool.connect()
+  await assert.rejects(pool.query('select'), /timeout exceeded when trying to connect/)
+  client.release()
 })
 
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openThroughOutages } from '../../src/app/open-through-outages.ts'
+import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import { StartRefused } from '../../src/platform/postgres/errors.ts'
+import { DatabaseUnreachable } from '../../src/platform/postgres/wait-for-database.ts'
+import { demoEnv } from '../support/demo-env.ts'
+import { dataDirectory, startFarebox } from '../support/farebox.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { tcpProxy } from '../support/tcp-proxy.ts'
+
+const refusedConnection = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+const unreachable = new DatabaseUnreachable('no connection', { cause: refusedConnection })
+const ended = Object.assign(new Error('terminating connection'), { code: '57P01' })
+const fullDisk = Object.assign(new Error('no space left on device'), { code: '53100' })
+
+/** Opens what fails with these errors first, and then opens. */
+const openAfter = async (...errors: Error[]) => {
+  const lines: string[] = []
+  const logger = createLogger('warn', { write: (line) => void lines.push(JSON.parse(line).msg) })
+  const starting = new AbortController()
+  const open = async (): Promise<string> => {
+    const error = errors.shift()
+    if (error !== undefined) throw error
+    return 'open'
+  }
+  return { opened: openThroughOutages(open, { logger, starting: starting.signal }), starting, lines }
+}
+
+test('a start goes on after outages of a database that it reached, also if connections are refused then', async () => {
+  const { opened, lines } = await openAfter(
+    ended,
+    unreachable,
+    new LogUnavailable('the log cannot be read', { cause: ended }),
+    new Error('migration 0001 failed', { cause: ended }),
+  )
+  assert.equal(await opened, 'open')
+  assert.deepEqual(lines, ['waiting for the database (0 s so far): terminating connection'])
+})
+
+for (const error of [
+  unreachable,
+  new StartRefused('the password is wrong', { cause: ended }),
+  new LogUnavailable('the log cannot be read', { cause: new Error('relation "log.events" does not exist') }),
+  fullDisk,
+])
+  test(`a start ends at once with what waiting does not resolve: ${error.message}`, async () => {
+    await assert.rejects((await openAfter(error)).opened, error)
+  })
+
+test('a start that is stopped while it waits ends with the outage', async () => {
+  const { opened, starting } = await openAfter(ended, refusedConnection)
+  const rejected = assert.rejects(opened, ended)
+  await sleep(10)
+  starting.abort()
+  await rejected
+})
+
+test('a first start becomes ready although all its connections break again and again', async (t) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const env = { ...demoEnv(proxy.url, await dataDirectory(t)), FAREBOX_DEMO: 'on', LOG_LEVEL: 'warn' }
+  let isReady = false
+  const started = startFarebox(t, env).finally(() => {
+    isReady = true
+  })
+  // Ever longer times between the breaks reach each part of a start, and one is long enough for the whole.
+  for (let pauseMs = 100; !isReady; pauseMs *= 1.4) {
+    await sleep(pauseMs)
+    if (!isReady) proxy.cut()
+  }
+  const { err } = await started
+  assert.match(err(), /waiting for the database/)
+})
