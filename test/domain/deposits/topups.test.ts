@@ -15,7 +15,7 @@ import {
 } from '../../../src/domain/deposits/topups.ts'
 import { type Appends, applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 
 const account = `acc_${'1'.repeat(32)}` as AccountId
 const gateways = {
@@ -111,7 +111,7 @@ test('property: never a second open top-up, never above the monthly maximum, and
         }
       }
     }),
-    { numRuns: runs(300) },
+    { numRuns: 300 },
   )
   assert.ok(requested.card > 100 && requested.crypto > 100, JSON.stringify(requested))
 })

@@ -5,7 +5,7 @@ import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { postingsOf } from '../../../src/domain/ledger/postings.ts'
 import { legsOf } from '../../features/exports/dictionary-reader.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { account, play, steps } from './support.ts'
 
 const dictionary = JSON.parse(JSON.stringify(eventDictionary()))
@@ -50,7 +50,7 @@ test('invariant: old and new events, in any mix, fold to the same wallet and the
         [availableMicros, heldMicros, receivableMicros, [...customers]],
       )
     }),
-    { numRuns: runs(60), seed: 20_261_126 },
+    { numRuns: 60, seed: 20_261_126 },
   )
   for (const change of ['WalletCredited -1', 'WalletAdjusted 1', 'CustomerCredited -1', 'CustomerAdjusted 1'])
     assert.ok(changes.has(change), `no ${change} among ${[...changes].join(', ')}`)
@@ -66,7 +66,7 @@ test("in today's events a paid debt is negative", () => {
           assert.equal(data.debtChangeMicros, after.receivableMicros - before.receivableMicros)
         }
     }),
-    { numRuns: runs(40) },
+    { numRuns: 40 },
   )
 })
 

@@ -12,7 +12,7 @@ import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import type { OrderId } from '../../../src/kernel/ids.ts'
 import { decider, eventsOf } from '../../support/decider.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { credited, orderOf, play, startMs, steps } from './support.ts'
 
 const deposit = (reference: string, amountMicros: number) => ({
@@ -210,7 +210,7 @@ test('invariant: repeating a command within seven days changes nothing', () => {
         assert.equal(again.before.availableMicros, after.availableMicros)
       }
     }),
-    { numRuns: runs(25) },
+    { numRuns: 25 },
   )
 })
 
@@ -260,6 +260,6 @@ test('invariant: the cap is never exceeded in any 24 hours, and is at most a min
           assert.ok(spentSince(nowMs - dayMs - 60_000) + amountCents > capCents!)
       }
     }),
-    { numRuns: runs(300) },
+    { numRuns: 300 },
   )
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ledgerFold, spentMicros } from '../../../src/domain/ledger/fold.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
 import { rememberedCount, rememberedMs } from '../../../src/kernel/recent-ids.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { decideCommand, play, type Step, startMs, steps, walletCommand } from './support.ts'
 
 const { toText, fromText } = ledgerFold.snapshot!
@@ -43,7 +43,7 @@ test('folding an event does not change the state before it', () => {
         assert.equal(toText(before), image)
       }
     }),
-    { numRuns: runs(30) },
+    { numRuns: 30 },
   )
 })
 

@@ -12,7 +12,7 @@ import type { DomainEvent } from '../../../src/kernel/event.ts'
 import { rememberedMs } from '../../../src/kernel/recent-ids.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import { accountStream, ledgerStream } from '../../../src/kernel/streams.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { account, startMs } from './support.ts'
 
 /** Streams as lists, written append by append, so that the end of an item can be lost as on a log without atomic items. */
@@ -311,6 +311,6 @@ test('invariant: interrupted anywhere and retried in any order, a reference move
         )
       assert.equal(new Set(moved).size, moved.length)
     }),
-    { numRuns: runs(300) },
+    { numRuns: 300 },
   )
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type Posting, postingsOf } from '../../../src/domain/ledger/postings.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { account, credited, orderOf, play, steps } from './support.ts'
 
 /** Each account's debits less credits, by book. */
@@ -52,7 +52,7 @@ test('invariant: the books equal the wallet after every event', () => {
         }
       }
     }),
-    { numRuns: runs(40) },
+    { numRuns: 40 },
   )
 })
 

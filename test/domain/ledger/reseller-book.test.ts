@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type Posting, postingsOf } from '../../../src/domain/ledger/postings.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { account, play, type Step, steps, type WalletCommand } from './support.ts'
 
 const dollar = 1_000_000
@@ -148,6 +148,6 @@ test("invariant: after every event a reseller's book mirrors the service's book"
           assert.equal(under(service, there), -under(reseller, here), `${there} and ${here}`)
       }
     }),
-    { numRuns: runs(40) },
+    { numRuns: 40 },
   )
 })

@@ -9,7 +9,7 @@ import {
   spendToJson,
   spentMicros,
 } from '../../../src/domain/ledger/fold.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -52,7 +52,7 @@ test('the spend of a key is the sum of its debits since the minute that began 24
           assertSpent(nowMs + laterMs)
       }
     }),
-    { numRuns: runs(300) },
+    { numRuns: 300 },
   )
 })
 

@@ -5,7 +5,7 @@ import type { Input, InputValue, ScraperRow } from '../../../src/domain/scrapers
 import { rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
 import { row } from '../../features/scrapers/provider-world.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 
 const word = fc.stringMatching(/^[a-z0-9]{1,20}$/)
 
@@ -147,7 +147,7 @@ describe('the check of a body, for each of the 117 scrapers', () => {
           // A checked input is accepted again unchanged: a retry has the same fingerprint.
           assert.deepEqual(checkInput(of, checked.input), checked)
         }),
-        { numRuns: runs(10) },
+        { numRuns: 10 },
       )
   })
 
@@ -162,7 +162,7 @@ describe('the check of a body, for each of the 117 scrapers', () => {
             assert.ok(details.startsWith(`${input.name} `), details)
             assert.match(details, /must (?:be|come|have)/)
           }),
-          { numRuns: runs(5) },
+          { numRuns: 5 },
         )
   })
 

@@ -12,7 +12,7 @@ import {
 } from '../../../src/domain/scrapers/decide-call.ts'
 import { type AccountId, type KeyId, scrapeIdOf } from '../../../src/kernel/ids.ts'
 import { ledgerStream, scrapeStream } from '../../../src/kernel/streams.ts'
-import fc, { runs } from '../../support/fast-check.ts'
+import fc from '../../support/fast-check.ts'
 import { appendTo, buyer, credit, emptyWorld, stateOf, type World } from '../../support/world.ts'
 
 const startMs = Date.parse('2026-11-21T00:00:00.000Z')
@@ -164,6 +164,6 @@ test('an id is charged at most once, for a result, and its hold ends, for any re
         assert.ok(isBilled(finished.outcome, finished.cached) && isResult(finished.outcome))
       }
     }),
-    { numRuns: runs(300) },
+    { numRuns: 300 },
   )
 })
