@@ -28,7 +28,7 @@ const leadsSomewhere = async (browser: Browser, html: string): Promise<void> => 
 }
 
 test('the home pages', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
 
   await t.test(
     'lead a new customer from the top-up to proxy lines, and show how long the balance lasts',
