@@ -21,11 +21,16 @@ describe('the invariants that a running server checks', () => {
     assert.equal(await buy(app, thief.key), 201)
     await until(async () => (await readyz(app)).note === 'ok', {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'checked invariants',
     })
 
     const eventId = await giveMoney(app, thief.accountId)
-    await until(async () => (await buy(app, thief.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
+    await until(async () => (await buy(app, thief.key)) === 403, {
+      timeoutMs: 20_000,
+      everyMs: 200,
+      what: 'a block',
+    })
     const said = await readyz(app)
     assert.equal(said.status, 200, 'orders of the others can be placed')
     assert.match(said.note, new RegExp(`WalletCredited ${eventId} breaks .*pay_none.*ledger decide`))
@@ -47,11 +52,23 @@ describe('the invariants that a running server checks', () => {
     for (const _ of [1, 2]) assert.equal((await operate(['ledger', 'decide', eventId, ...why], env)).code, 0)
     const decisions = (await allEvents(farebox.core.log)).filter(({ type }) => type === 'LawBreachDecided')
     assert.equal(decisions.length, 1, 'it is on record once')
-    await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
-    await until(async () => (await readyz(app)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
+    await until(async () => (await sealedThrough(app)) >= ordinal, {
+      timeoutMs: 30_000,
+      everyMs: 200,
+      what: 'a seal',
+    })
+    await until(async () => (await readyz(app)).note === 'ok', {
+      timeoutMs: 20_000,
+      everyMs: 200,
+      what: 'no alarm',
+    })
 
     assert.equal((await operate(['accounts', 'unblock', thief.accountId], env)).code, 0)
-    await until(async () => (await buy(app, thief.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
+    await until(async () => (await buy(app, thief.key)) === 201, {
+      timeoutMs: 20_000,
+      everyMs: 200,
+      what: 'an order',
+    })
     const verified = await operate(['ledger', 'verify', '--json'], env)
     assert.equal(verified.code, 1, 'an auditor still sees it')
     assert.match(verified.out, /pay_none.* decided on .* that it stands: a gift that was written by hand/)
