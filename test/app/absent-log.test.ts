@@ -5,7 +5,8 @@ import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.
 import { demoEnv } from '../support/demo-env.ts'
 import { skipWithoutEventStore, startEventStore } from '../support/eventstore-server.ts'
 import { eventStoreStandIn } from '../support/eventstore-stand-in.ts'
-import { dataDirectory, farebox, runToEnd } from '../support/farebox.ts'
+import { dataDirectory, runToEnd } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
 
@@ -29,9 +30,9 @@ test('a command that waited without success for an EventStoreDB prints its addre
   const { url } = await testDatabase(t)
   const env = { ...demoEnv(url, await dataDirectory(t)), EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' }
   // It makes the tables, and waits for the log in vain.
-  const imported = await farebox(t, ['ledger', 'import', 'nothing.jsonl'], env)
+  const imported = await operate(['ledger', 'import', 'nothing.jsonl'], env)
   assert.equal(imported.code, 2, imported.err)
-  const { code, out, err } = await farebox(t, ['accounts', 'show', 'acc_1', '--json'], env)
+  const { code, out, err } = await operate(['accounts', 'show', 'acc_1', '--json'], env)
   const { error, code: refusal } = JSON.parse(out)
   assert.deepEqual([code, refusal], [1, 'log_unreachable'])
   assert.match(
@@ -49,7 +50,7 @@ test('a start waits for a log that gives its id and then answers no read, and pr
     LOG_LEVEL: 'warn',
     EVENTSTORE_URL: standIn.url,
   }
-  const [server, command] = await Promise.all([runToEnd(t, env), farebox(t, ['accounts', 'list'], env)])
+  const [server, command] = await Promise.all([runToEnd(t, env), operate(['accounts', 'list'], env)])
   assert.equal(server.code, 1)
   assert.match(server.err, /"waitedMs":\d+.*the log does not answer yet: waiting for it/)
   assert.match(server.err, refused('esdb://127\\.0\\.0\\.1:\\d+,127\\.0\\.0\\.1:1', 'Server Is Not Ready'))

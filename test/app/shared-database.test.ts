@@ -6,7 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { waitForDatabase } from '../../src/platform/postgres/wait-for-database.ts'
-import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { seededDatabase } from '../support/seeded.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
@@ -52,7 +53,7 @@ test('FAREBOX_DEMO=off leaves an empty log empty', async (t) => {
 
 test('a log with events gets no demo data', async (t) => {
   const { env, pool } = await settingsFor(t)
-  const made = await farebox(t, ['accounts', 'create', '--email', 'a@example.com', '--json'], env)
+  const made = await operate(['accounts', 'create', '--email', 'a@example.com', '--json'], env)
   assert.equal(made.code, 0, made.err)
   const head = async () => (await pool.query('select last_position from log.head')).rows[0].last_position
   const before = await head()
@@ -114,7 +115,7 @@ test('a start waits for a long migration of another process, prints which one, a
     )
     return rowCount! > 0
   })
-  const { code, out } = await farebox(t, ['accounts', 'list', '--json'], env)
+  const { code, out } = await operate(['accounts', 'list', '--json'], env)
   assert.deepEqual([code, JSON.parse(out).code], [1, 'database_busy'])
   migrating.release(true)
   const { err } = await started

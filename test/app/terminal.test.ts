@@ -1,24 +1,29 @@
 import assert from 'node:assert/strict'
-import { execFile, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { promisify } from 'node:util'
-import { prettyLine } from '../../src/platform/http/logging.ts'
 import { atEnd } from '../support/cleanup.ts'
+import { demoKeys } from '../support/demo-env.ts'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
-import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
-const run = promisify(execFile)
 
 /** The terminal output of a server, from its start to Ctrl-C. */
 const onTerminal = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<string> => {
   const child = spawn('script', ['-qfec', `exec '${process.execPath}' src/main.ts`, '/dev/null'], {
     cwd: root,
-    env: { ...surroundings(), PORT: '0', ...env },
+    env: {
+      ...surroundings(),
+      PORT: '0',
+      FAREBOX_AUDITOR: 'off',
+      FAREBOX_FREELIST_CHECKER: 'off',
+      FAREBOX_GATEWAY_WORKERS: '0',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   atEnd(t, () => child.kill('SIGKILL'))
@@ -53,50 +58,18 @@ test('a terminal shows the essential lines, and JSON only on request', {
   for (const line of lines) assert.ok(JSON.parse(line).msg)
 })
 
-test('without a terminal the log is JSON, or lines for people on request', async (t) => {
-  const env = { FAREBOX_DATA: await usedDirectory(t), LOG_LEVEL: 'info' }
-  const server = await startFarebox(t, env)
+test('without a terminal the log is JSON, or lines for people on request; only an empty log has next steps', async (t) => {
+  const { url } = await testDatabase(t)
+  const settings = { DATABASE_URL: url, FAREBOX_DEMO: 'off', LOG_LEVEL: 'info', ...demoKeys() }
+  const env = { FAREBOX_DATA: await dataDirectory(t), ...settings }
+  const server = await startFarebox(t, { ...env, FAREBOX_DEMOS: 'on' })
+  assert.match(server.out(), /There are no products and no accounts yet/)
   await server.stop()
   for (const line of server.err().trim().split('\n')) assert.ok(JSON.parse(line).msg)
+  assert.match(server.err(), /FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO\?/)
+  assert.equal((await operate(['accounts', 'create', '--email', 'ann@example.com'], env)).code, 0)
   const pretty = await startFarebox(t, { ...env, FAREBOX_LOG_FORMAT: 'pretty' })
+  assert.doesNotMatch(pretty.out(), /There are no products and no accounts yet/)
   await pretty.stop()
   assert.match(pretty.err(), /^\d\d:\d\d:\d\d info {2}stopping {2}why=SIGTERM$/m)
-})
-
-test('a start without a demo on an empty log prints the next steps, and each of them works as printed', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
-  const env = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
-  const server = await startFarebox(t, env)
-  const steps = server
-    .out()
-    .split('\n')
-    .filter((line) => line.includes('npx farebox') && !line.startsWith(' '))
-  assert.equal(steps.length, 4)
-  await copyFile(join(root, 'src/app/demo/catalog.json'), join(FAREBOX_DATA, 'catalog.json'))
-  const script = steps.join('\n').replaceAll('npx farebox', `'${join(root, 'bin/farebox')}'`)
-  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
-    cwd: FAREBOX_DATA,
-    env: { ...surroundings(), ...env },
-  })
-  const [key] = /fbx_\w{40}/.exec(stdout) ?? []
-  const wallet = await fetch(`${server.baseUrl}/api/v1/wallet`, { headers: { 'X-API-Key': key ?? '' } })
-  assert.match(await wallet.text(), /"balanceCents":10000/)
-  await server.stop()
-  const again = await startFarebox(t, env)
-  assert.doesNotMatch(again.out(), /There are no products and no accounts yet/)
-})
-
-test('a log line for people has the time, the level, the text and the values; an error has its stack', () => {
-  const line = (fields: object): string =>
-    prettyLine(JSON.stringify({ level: 40, time: '2026-11-24T12:03:04.567Z', ...fields, msg: 'it waits' }))
-  assert.equal(
-    line({ group: 'hot', reason: 'not yet', models: ['a'] }),
-    '12:03:04 warn  it waits  group=hot  reason="not yet"  models=["a"]\n',
-  )
-  const err = { type: 'Error', message: 'it broke', stack: 'Error: it broke\n    at here' }
-  assert.equal(line({ err }), '12:03:04 warn  it waits  err="it broke"\n')
-  assert.equal(
-    line({ level: 50, err }),
-    '12:03:04 error it waits  err="it broke"\nError: it broke\n    at here\n',
-  )
 })

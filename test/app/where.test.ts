@@ -4,9 +4,9 @@ import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { dataDirectory, farebox, runToEnd, startFarebox, surroundings } from '../support/farebox.ts'
+import { dataDirectory, runToEnd, surroundings } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { emptyDatabase } from '../support/postgres.ts'
-import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -19,7 +19,7 @@ const elsewhere = async (t: TestContext): Promise<string> => {
 test('a command refuses a folder without a Farebox, says what to do, and creates nothing there', async (t) => {
   const FAREBOX_DATA = await elsewhere(t)
   for (const data of [FAREBOX_DATA, join(FAREBOX_DATA, 'nowhere')]) {
-    const { code, out, err } = await farebox(t, ['accounts', 'list', '--json'], { FAREBOX_DATA: data })
+    const { code, out, err } = await operate(['accounts', 'list', '--json'], { FAREBOX_DATA: data })
     assert.equal(code, 2)
     assert.ok(
       err.includes(`${data} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours.`),
@@ -35,7 +35,7 @@ test('a folder whose first start was killed before its database existed is refus
   const FAREBOX_DATA = await elsewhere(t)
   const { lockData } = await import('../../src/platform/postgres/data-lock.ts')
   await (await lockData(FAREBOX_DATA, 'server')).release()
-  const { code, err } = await farebox(t, ['accounts', 'list'], { FAREBOX_DATA })
+  const { code, err } = await operate(['accounts', 'list'], { FAREBOX_DATA })
   assert.equal(code, 2)
   assert.match(err, /holds no Farebox/)
   assert.deepEqual(await readdir(FAREBOX_DATA), ['lock'])
@@ -44,10 +44,10 @@ test('a folder whose first start was killed before its database existed is refus
 test('a command that fills a new Farebox creates it', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
   // It is refused only for its file, after the database was created.
-  const { code, err } = await farebox(t, ['ledger', 'import', join(root, 'package.json')], env)
+  const { code, err } = await operate(['ledger', 'import', join(root, 'package.json')], env)
   assert.equal(code, 2)
   assert.match(err, /package\.json is refused, nothing was written/)
-  assert.equal((await farebox(t, ['accounts', 'list'], env)).code, 0)
+  assert.equal((await operate(['accounts', 'list'], env)).code, 0)
 })
 
 test('a command refuses a database without a Farebox and creates nothing there', async (t) => {
@@ -55,7 +55,7 @@ test('a command refuses a database without a Farebox and creates nothing there',
   const key = Buffer.alloc(32, 7).toString('base64')
   const env = { DATABASE_URL: url, FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
   for (let time = 0; time < 2; time++) {
-    const { code, err } = await farebox(t, ['accounts', 'list'], env)
+    const { code, err } = await operate(['accounts', 'list'], env)
     assert.equal(code, 2)
     assert.match(
       err,
@@ -64,20 +64,23 @@ test('a command refuses a database without a Farebox and creates nothing there',
   }
 })
 
-test('a misspelt setting causes a warning at every start, even a refused one, and by every command', async (t) => {
-  const FAREBOX_DATA = await usedDirectory(t)
+test('a misspelt setting causes a warning at a refused start and by every command', async (t) => {
   const warning = 'FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO?'
-  const misspelt = { FAREBOX_DATA, FAREBOX_DEMO: 'off', FAREBOX_DEMOS: 'on' }
-  const server = await startFarebox(t, misspelt)
-  assert.ok(server.err().includes(warning), server.err())
-  await server.stop()
+  const misspelt = { FAREBOX_DATA: await elsewhere(t), FAREBOX_DEMO: 'off', FAREBOX_DEMOS: 'on' }
   const refused = await runToEnd(t, { ...misspelt, PORT: 'x' })
   assert.ok(refused.err.includes(`warning: ${warning}`), refused.err)
   for (const args of [['accounts', 'list', '--json'], ['settings'], ['accounts', '--help'], ['nonsense']]) {
-    const { out, err } = await farebox(t, args, misspelt)
+    const { out, err } = await operate(args, misspelt)
     assert.ok(err.startsWith(`warning: ${warning}\n`), err)
     assert.ok(!out.includes(warning))
   }
+})
+
+test('a command refuses wrong settings by name, as wrong use', async () => {
+  const { code, out, err } = await operate(['stock', 'list', '--json'], { LOG_LEVEL: 'loud' })
+  assert.equal(code, 2)
+  assert.match(err, /LOG_LEVEL: expected one of/)
+  assert.equal(JSON.parse(out).code, 'invalid_settings')
 })
 
 test('bin/farebox works from any folder and through links, with the Node and the data of the project', async (t) => {

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { farebox } from '../support/farebox.ts'
 import { testApp } from '../support/test-app.ts'
 
 test('seals and verifications are listed over HTTP, newest first', async (t) => {
-  const { client, env, financeToken: key, core } = await testApp(t, { with: ['financeToken'] })
-  const sealed = await farebox(t, ['ledger', 'seal', '--json'], env)
-  assert.equal(sealed.code, 0, sealed.err)
-  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
-  assert.equal(verified.code, 0, verified.out + verified.err)
+  const {
+    client,
+    cli,
+    run: command,
+    financeToken: key,
+    core,
+  } = await testApp(t, { own: true, with: ['financeToken'] })
+  await command('ledger', 'seal')
+  await command('ledger', 'verify')
   const { body } = await client.get('/finance/v1/seals?limit=1', { key })
   const [seal] = body.seals
   const covered = (await core.log.readAll(0, seal.throughOrdinal)).at(-1)
@@ -22,7 +25,7 @@ test('seals and verifications are listed over HTTP, newest first', async (t) => 
   assert.ok(run.result.sealedThrough >= seal.throughOrdinal)
   await core.pool.query(`update read.journal_postings set amount_micros = amount_micros + 1
     where position = (select min(position) from read.journal_postings)`)
-  const again = await farebox(t, ['ledger', 'verify'], env)
+  const again = await cli('ledger', 'verify')
   assert.equal(again.code, 1)
   const { verifications } = (await client.get('/finance/v1/verifications?limit=1', { key })).body
   assert.equal(verifications[0].outcome, 'differs')

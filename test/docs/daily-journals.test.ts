@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { Step, WalletCommand } from '../domain/ledger/support.ts'
 import { exportTo, writeBooks } from '../features/exports/books.ts'
-import { dataDirectory, surroundings } from '../support/farebox.ts'
+import { demoKeys } from '../support/demo-env.ts'
+import { dataDirectory } from '../support/farebox.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
+import { pageOf, pageShell } from '../support/page-shell.ts'
 import { testDatabase } from '../support/postgres.ts'
 
-const run = promisify(execFile)
-const root = join(import.meta.dirname, '../..')
 const hourMs = 3_600_000
 
 const after = (afterMs: number, command: WalletCommand): Step => ({ afterMs, command })
@@ -39,32 +36,14 @@ test('the daily journals of the page on Xero and QuickBooks are written as print
   await writeBooks(log, [{ accountId: 'acc_1a' as AccountId, reseller: false, steps }])
   await exportTo(log, join(directory, 'log.jsonl'), 'jsonl')
 
-  const page = await readFile(join(root, 'docs/finance/xero-and-quickbooks.md'), 'utf8')
+  const page = pageOf('docs/finance/xero-and-quickbooks.md')
   const blocks = [...page.matchAll(/^```(csv|sh)\n([\s\S]*?)^```$/gm)].map(([, , block = '']) => block)
   const [xeroAccounts = '', quickbooksAccounts = '', script = '', xero = '', quickbooks = ''] = blocks
   await writeFile(join(directory, 'xero-accounts.csv'), xeroAccounts)
   await writeFile(join(directory, 'quickbooks-accounts.csv'), quickbooksAccounts)
-  const farebox = `'${process.execPath}' '${join(root, 'src/cli.ts')}'`
-  await run(
-    'bash',
-    [
-      '-euo',
-      'pipefail',
-      '-c',
-      `npx farebox ledger import log.jsonl\n${script}`.replaceAll('npx farebox', farebox),
-    ],
-    {
-      cwd: directory,
-      env: {
-        ...surroundings(),
-        FAREBOX_DATA: directory,
-        FAREBOX_DEMO: 'off',
-        DATABASE_URL: url,
-        FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-        FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-      },
-    },
-  )
+  const env = { FAREBOX_DATA: directory, FAREBOX_DEMO: 'off', DATABASE_URL: url, ...demoKeys() }
+  const shell = await pageShell(t, { env, cwd: directory })
+  await shell(`npx farebox ledger import log.jsonl\n${script}`)
   for (const [name, expected] of [
     ['xero.csv', xero],
     ['quickbooks.csv', quickbooks],

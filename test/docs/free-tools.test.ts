@@ -1,29 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
 import { publicErrors } from '../../src/features/free-tools/check-result.ts'
+import { blocksOf, pageOf, pageShell } from '../support/page-shell.ts'
 import { testApp } from '../support/test-app.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/guides/free-tools.md'), 'utf8')
-const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+const page = pageOf('docs/guides/free-tools.md')
+const blocks = blocksOf(page)
 
 test('the commands of the free tools page run as printed', async (t) => {
   assert.equal(blocks.length, 5)
-  const { baseUrl } = await testApp(t)
-  const outputs: string[] = []
-  for (const block of blocks) {
-    const script = block
-      .replaceAll('http://127.0.0.1:3000', baseUrl)
-      .replaceAll('curl -s', 'curl -sS --fail-with-body -s')
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script]).catch((error) =>
-      assert.fail(`${block}${error.stdout}${error.stderr}`),
-    )
-    outputs.push(stdout)
-  }
-  const [list = '', check = '', lookup = '', networks = '', tool = ''] = outputs
+  const shell = await pageShell(t, await testApp(t))
+  const { stdout } = await shell(blocks.map((block) => `printf '\\n==\\n'\n${block}`).join('\n'))
+  const [, list = '', check = '', lookup = '', networks = '', tool = ''] = stdout.split(/^==\n/m)
   assert.match(list, /"proxies":\[/)
   assert.match(check, /"error":"refused"[\s\S]*event: result[\s\S]*event: summary/)
   assert.equal(JSON.parse(lookup).asn_org, 'Google LLC')

@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
 import { settings } from '../../src/app/config.ts'
 import { nextCheckDelayMs } from '../../src/features/free-list/endpoint-status.ts'
 import { parseSources } from '../../src/features/free-list/sources.ts'
-import { atEnd } from '../support/cleanup.ts'
-import { surroundings } from '../support/farebox.ts'
-import { usedDirectory } from '../support/used-folder.ts'
+import { dataDirectory } from '../support/farebox.ts'
+import { blocksOf, pageOf, pageShell } from '../support/page-shell.ts'
+import { seededDatabase } from '../support/seeded.ts'
 
-const run = promisify(execFile)
-const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/operations/free-list.md'), 'utf8')
+const page = pageOf('docs/operations/free-list.md')
 
 test('the free proxies page has a valid source file, commands that run, and existing settings', async (t) => {
   const [, file = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? []
@@ -23,14 +15,10 @@ test('the free proxies page has a valid source file, commands that run, and exis
     parseSources(file).map(({ id }) => id),
     ['example', 'own'],
   )
-  const [, block = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
-  const folder = await mkdtemp(join(tmpdir(), 'farebox-docs-'))
-  atEnd(t, () => rm(folder, { recursive: true }))
-  const script = block.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
-  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
-    cwd: folder,
-    env: { ...surroundings(), FAREBOX_DATA: await usedDirectory(t) },
-  })
+  const [block = ''] = blocksOf(page)
+  const cwd = await dataDirectory(t)
+  const shell = await pageShell(t, { env: await seededDatabase(t, cwd), cwd })
+  const { stdout } = await shell(block)
   assert.match(stdout, /2 candidates: 2 new/)
   assert.match(stdout, /untested 2/)
   for (const [name] of page.matchAll(/FAREBOX_[A-Z_]+/g)) assert.ok(name in settings, name)

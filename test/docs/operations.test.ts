@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
-import { call, dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
+import { pageOf, pageShell } from '../support/page-shell.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { testApp } from '../support/test-app.ts'
 
-const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const read = (name: string): string => readFileSync(join(root, 'docs', name), 'utf8')
 
 /** The pages in an order in which their commands work: the log is verified before it is exported. */
 const pages = [
@@ -29,48 +24,37 @@ const commandsOf = (text: string): string[] =>
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
 test('every farebox command of the operations and finance pages runs as printed', async (t) => {
-  const [shop, empty, fresh, past] = await Promise.all([1, 2, 3, 4].map(() => emptyDatabase(t)))
-  assert.ok(shop && empty && fresh && past)
-  const directory = await dataDirectory(t)
-  const env = {
-    ...surroundings(),
-    FAREBOX_DATA: directory,
-    DATABASE_URL: shop.url,
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-  }
-  const server = await startFarebox(t, env)
-  const { buyer } = JSON.parse(readFileSync(join(directory, 'demo.json'), 'utf8'))
-  const placed = await call(`${server.baseUrl}/api/v1/orders`, buyer.key, {
-    body: { product_id: 'residential-premium', quantity: 5 },
-  })
+  const [empty, fresh, past] = await Promise.all([1, 2, 3].map(() => emptyDatabase(t)))
+  assert.ok(empty && fresh && past)
+  const { env, demo, buyer, close } = await testApp(t, { own: true })
+  const placed = await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 5 })
   assert.equal(placed.status, 201)
-  await server.stop()
+  await close()
 
   const thisMonth = new Date().toISOString().slice(0, 7)
   let finToken = ''
   let keyId = ''
   const stand = (line: string): string =>
     line
-      .replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
       .replaceAll('/path/to/farebox', root)
       .replaceAll('postgres://…/empty', empty.url)
       .replaceAll('postgres://…/new', fresh.url)
-      .replaceAll('acc_…', buyer.accountId)
+      .replaceAll('acc_…', demo.buyer.accountId)
       .replaceAll('ord_…', placed.body.orderId)
       .replaceAll('fin_…', finToken)
       .replaceAll('key_…', keyId)
       .replaceAll(/--period 2026-11|periods 2026-11/g, (found) => found.replace('2026-11', thisMonth))
-  const execute = async (line: string, extra: NodeJS.ProcessEnv = {}): Promise<void> => {
-    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', stand(line)], {
-      cwd: directory,
-      env: { ...env, ...extra },
-    }).catch((error) => assert.fail(`${line}\n${error.stderr}`))
+  const shell = await pageShell(t, { env, cwd: env.FAREBOX_DATA })
+  const execute = async (line: string, extra: Readonly<Record<string, string>> = {}): Promise<void> => {
+    const settings = Object.entries(extra).map(([name, value]) => `export ${name}='${value}'\n`)
+    const { stdout } = await shell(settings.join('') + stand(line)).catch((error) =>
+      assert.fail(`${line}\n${error.stderr}`),
+    )
     finToken = /fin_[0-9a-z]+/.exec(stdout)?.[0] ?? finToken
     keyId = /key_[0-9a-z]+/.exec(stdout)?.[0] ?? keyId
   }
-  const operations = pages.flatMap((page) => commandsOf(read(page)))
-  const periods = commandsOf(read('finance/periods.md'))
+  const operations = pages.flatMap((page) => commandsOf(pageOf(`docs/${page}`)))
+  const periods = commandsOf(pageOf('docs/finance/periods.md'))
   assert.ok(operations.length > 45, `${operations.length} commands on the operations pages`)
   assert.ok(periods.length >= 3, `${periods.length} commands on the page on periods`)
   await execute('npx farebox ledger seal') // a server does it within five minutes

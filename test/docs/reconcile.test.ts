@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
-import { dataDirectory, surroundings } from '../support/farebox.ts'
+import { demoKeys } from '../support/demo-env.ts'
+import { dataDirectory } from '../support/farebox.ts'
+import { blocksOf, pageOf, pageShell } from '../support/page-shell.ts'
 import { testDatabase } from '../support/postgres.ts'
-
-const run = promisify(execFile)
-const root = join(import.meta.dirname, '../..')
 
 /** The input of the page's commands. */
 const files = {
@@ -30,19 +26,8 @@ inv_1,USD,Expired,,,,,
 
 test('the commands of the statements page run as printed', async (t) => {
   const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
-  const env = {
-    ...surroundings(),
-    FAREBOX_DATA: directory,
-    DATABASE_URL: url,
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-  }
-  const farebox = `'${process.execPath}' '${join(root, 'src/cli.ts')}'`
-  const sh = (script: string) =>
-    run('bash', ['-euo', 'pipefail', '-c', script.replaceAll('npx farebox', farebox)], {
-      cwd: directory,
-      env,
-    })
+  const env = { FAREBOX_DATA: directory, DATABASE_URL: url, ...demoKeys() }
+  const sh = await pageShell(t, { env, cwd: directory })
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text)
 
   const made = await sh('npx farebox accounts create --email anna@example.com --json')
@@ -51,8 +36,7 @@ test('the commands of the statements page run as printed', async (t) => {
     npx farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
     npx farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
 
-  const page = await readFile(join(root, 'docs/finance/reconcile.md'), 'utf8')
-  const [, script = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const [script = ''] = blocksOf(pageOf('docs/finance/reconcile.md'))
   const { stdout } = await sh(script)
   assert.equal(stdout.match(/everything agrees$/gm)?.length, 3)
   assert.equal(stdout.match(/"agrees":\s?true/g)?.length, 1)

@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
 import { atEnd } from '../support/cleanup.ts'
-import { dataDirectory, type FareboxProcess, startFarebox, surroundings } from '../support/farebox.ts'
+import { dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { ownPort } from '../support/own-port.ts'
+import { blocksOf, pageOf, pageShell } from '../support/page-shell.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
-const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/guides/subscriptions.md'), 'utf8')
-const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+const blocks = blocksOf(pageOf('docs/guides/subscriptions.md'))
 
 /** `A=1 B=2 npm start` → its settings; null for another block. */
 const settingsOf = (block: string): Record<string, string> | null => {
@@ -34,32 +32,22 @@ const answers = async (port: number): Promise<boolean> => {
 }
 
 test('the walk through months of a subscription runs as the page describes', async (t) => {
-  const dataDir = await dataDirectory(t)
+  const env = await seededDatabase(t, await dataDirectory(t))
+  const bash = await pageShell(t, { env })
   const receiverPort = await ownPort()
   let server: FareboxProcess | null = null
   let printed = ''
   // The variables of one block are there in the next, as in one terminal.
   let variables = ''
   const shell = async (text: string): Promise<string> => {
-    const { stdout } = await run(
-      'bash',
-      [
-        '-euo',
-        'pipefail',
-        '-c',
-        `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY RENEWED STOPPED`,
-      ],
-      { cwd: root, env: { ...surroundings(), FAREBOX_DATA: dataDir } },
+    const { stdout } = await bash(
+      `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY RENEWED STOPPED`,
     )
     const [out = '', exported = ''] = stdout.split('%%\n')
     variables = exported
     return out
   }
-  const stand = (text: string): string =>
-    text
-      .replaceAll('npx farebox', `'${process.execPath}' src/cli.ts`)
-      .replaceAll('127.0.0.1:4000', `127.0.0.1:${receiverPort}`)
-      .replaceAll('curl -s ', 'curl -sS --fail-with-body ')
+  const stand = (text: string): string => text.replaceAll('127.0.0.1:4000', `127.0.0.1:${receiverPort}`)
 
   let starts = 0
   let expectations = 0
@@ -67,7 +55,7 @@ test('the walk through months of a subscription runs as the page describes', asy
     const settings = settingsOf(block)
     if (settings) {
       await server?.stop()
-      server = await startFarebox(t, { FAREBOX_DATA: dataDir, ...settings })
+      server = await startFarebox(t, { ...env, LOG_LEVEL: 'warn', ...settings })
       for (const name of Object.keys(settings))
         assert.match(server.err(), new RegExp(`"level":40.*${name}`), `${name} is not in the log`)
       variables += `\nAPI=${server.baseUrl}/api/v1`

@@ -1,29 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { promisify } from 'node:util'
+import { blocksOf, pageOf, pageShell } from '../support/page-shell.ts'
 import { testApp } from '../support/test-app.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/guides/traffic-budgets.md'), 'utf8')
-const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+const blocks = blocksOf(pageOf('docs/guides/traffic-budgets.md'))
 
 test('the requests of the guide about traffic budgets run as printed', async (t) => {
   assert.equal(blocks.length, 5)
-  const { baseUrl, demo } = await testApp(t)
-  const script = blocks
-    .map((block, n) => `printf '\\n== ${n}\\n'\n${block}`)
-    .join('\n')
-    .replaceAll('curl -sS ', 'curl -sS --fail-with-body ')
-  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
-    env: {
-      ...process.env,
-      API: `${baseUrl}/api/v1`,
-      KEY: demo.buyer.key,
-      RESELLER_KEY: demo.reseller.key,
-    },
-  })
+  const { env, baseUrl, demo } = await testApp(t, { own: true })
+  const keys = { KEY: demo.buyer.key, RESELLER_KEY: demo.reseller.key }
+  const shell = await pageShell(t, { env: { ...env, API: `${baseUrl}/api/v1`, ...keys } })
+  const { stdout } = await shell(blocks.map((block, n) => `printf '\\n== ${n}\\n'\n${block}`).join('\n'))
   const [set, entry, team, changed, customer] = stdout.split(/^== \d\n/m).slice(1) as [
     string,
     string,

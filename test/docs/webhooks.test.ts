@@ -12,28 +12,40 @@ const codeOf = (language: string): string =>
   new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ??
   assert.fail(`no ${language} in the page`)
 
-/** How a program of the language runs the page's function on four texts and prints `true` or `false`. */
+/**
+ * How a program of the language runs the page's function on texts, three for each call, and prints `true` or `false` for
+ * each call.
+ */
 const languages = [
   {
     name: 'js',
     command: process.execPath,
     file: 'verify.mjs',
     program: (code: string) =>
-      `${code}\nconst [body, signature, secret] = process.argv.slice(2)\nconsole.log(verify(Buffer.from(body, 'base64'), signature, secret))`,
+      `${code}
+const texts = process.argv.slice(2)
+for (let at = 0; at < texts.length; at += 3)
+  console.log(verify(Buffer.from(texts[at], 'base64'), texts[at + 1], texts[at + 2]))`,
   },
   {
     name: 'python',
     command: 'python3',
     file: 'verify.py',
     program: (code: string) =>
-      `${code}\nimport base64, sys\nprint(str(verify(base64.b64decode(sys.argv[1]), sys.argv[2], sys.argv[3])).lower())`,
+      `${code}
+import base64, sys
+for at in range(1, len(sys.argv), 3):
+    print(str(verify(base64.b64decode(sys.argv[at]), sys.argv[at + 1], sys.argv[at + 2])).lower())`,
   },
   {
     name: 'php',
     command: 'php',
     file: 'verify.php',
     program: (code: string) =>
-      `<?php\n${code}\necho verify(base64_decode($argv[1]), $argv[2], $argv[3]) ? 'true' : 'false';`,
+      `<?php
+${code}
+for ($at = 1; $at < count($argv); $at += 3)
+  echo verify(base64_decode($argv[$at]), $argv[$at + 1], $argv[$at + 2]) ? 'true' : 'false', "\\n";`,
   },
   {
     name: 'java',
@@ -43,7 +55,8 @@ const languages = [
     program: (code: string) => {
       const [imports = '', receiver = ''] = code.split(/^(?=class )/m)
       const main = `class Verify { public static void main(String[] a) throws Exception {
-        System.out.println(Receiver.verify(java.util.Base64.getDecoder().decode(a[0]), a[1], a[2])); } }`
+        for (int at = 0; at < a.length; at += 3) System.out.println(
+          Receiver.verify(java.util.Base64.getDecoder().decode(a[at]), a[at + 1], a[at + 2])); } }`
       return `${imports}\n${main}\n${receiver}`
     },
   },
@@ -67,26 +80,24 @@ for (const { name, command, file, program } of languages) {
       const { body, headers } = signedRequest(message, { current: secret, previous: null }, createdMs)
       return { body, signature: headers['X-Service-Signature'] ?? '' }
     }
-    const verify = (body: Buffer, signature: string, key = secret): string => {
-      const { stdout, stderr, status } = spawnSync(command, [path, body.toString('base64'), signature, key], {
-        encoding: 'utf8',
-      })
-      assert.equal(status, 0, stderr)
-      return stdout.trim()
-    }
     const { body, signature } = signed(Date.now())
-    assert.equal(verify(body, signature), 'true')
-    assert.equal(verify(Buffer.from(body.toString().replace('ping', 'pong')), signature), 'false')
-    assert.equal(
-      verify(
-        body,
-        signature.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
-      ),
-      'false',
-    )
-    assert.equal(verify(body, ''), 'false')
-    assert.equal(verify(body, signature, newSecret()), 'false')
     const old = signed(Date.now() - 6 * 60_000)
-    assert.equal(verify(old.body, old.signature), 'false')
+    const otherPayload = Buffer.from(body.toString().replace('ping', 'pong'))
+    const otherSignature = signature.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))
+    const calls = [
+      [body, signature, secret, 'true'],
+      [otherPayload, signature, secret, 'false'],
+      [body, otherSignature, secret, 'false'],
+      [body, '', secret, 'false'],
+      [body, signature, newSecret(), 'false'],
+      [old.body, old.signature, secret, 'false'],
+    ] as const
+    const texts = calls.flatMap(([body, signature, key]) => [body.toString('base64'), signature, key])
+    const { stdout, stderr, status } = spawnSync(command, [path, ...texts], { encoding: 'utf8' })
+    assert.equal(status, 0, stderr)
+    assert.deepEqual(
+      stdout.trim().split('\n'),
+      calls.map(([, , , verified]) => verified),
+    )
   })
 }

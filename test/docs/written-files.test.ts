@@ -40,7 +40,7 @@ test('files that commands write under the names of the docs and of --help are ig
 })
 
 test('files that commands write are readable by their owner only, also if they replace a file that all could read', async (t) => {
-  const { cli } = await testApp(t)
+  const { cli } = await testApp(t, { own: true })
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))

@@ -7,14 +7,9 @@ import { inspect } from 'node:util'
 import { type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
 import type { DemoFile } from '../../src/app/demo/demo-file.ts'
 import { atEnd } from '../support/cleanup.ts'
-import {
-  call,
-  dataDirectory,
-  type FareboxProcess,
-  farebox as runCli,
-  startFarebox,
-} from '../support/farebox.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { machineMs } from '../support/machine-time.ts'
+import { operate } from '../support/operator.ts'
 import { ownPort } from '../support/own-port.ts'
 import { until } from '../support/until.ts'
 import { socksTo } from './support/clients.ts'
@@ -142,8 +137,7 @@ describe('a bought product carries traffic', () => {
     const [line = ''] = await urlsOf(planId, { protocol: 'http' })
     const leave = 3_000_000
     const bytes = total - leave - (await bytesUsed(planId))
-    const metered = await runCli(
-      held,
+    const metered = await operate(
       ['plans', 'meter', '--plan', planId, '--bytes', String(bytes), '--report', 'test'],
       env,
     )

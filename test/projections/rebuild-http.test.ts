@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { Customer } from '../support/app-actions.ts'
-import { farebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { testApp } from '../support/test-app.ts'
 
 const cents = 9_000_000
@@ -64,7 +64,7 @@ test('all read models are rebuilt under HTTP load: no request fails, and no clie
   })
 
   const rebuild = async (...names: string[]) => {
-    const { code, out, err } = await farebox(t, ['projections', 'rebuild', ...names, '--json'], env)
+    const { code, out, err } = await operate(['projections', 'rebuild', ...names, '--json'], env)
     assert.equal(code, 0, err)
     return JSON.parse(out).results
   }

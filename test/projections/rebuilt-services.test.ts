@@ -4,17 +4,17 @@ import { isDeepStrictEqual } from 'node:util'
 import { groups } from '../../projections/groups.ts'
 import { rebuild } from '../../src/platform/projections/rebuild.ts'
 import { done } from '../support/app-actions.ts'
-import { farebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
 test('data from wrong rows is answered by no process after the rebuild', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'], with: ['financeToken'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'], with: ['financeToken'] })
   const { core } = app
   const { pool, log } = core
   const { key, accountId } = await app.customer({ cents: 1_000, reseller: true })
   const discount = ['reseller', 'set', '--account', accountId, '--discount', '10']
-  assert.equal((await farebox(t, discount, app.env)).code, 0)
+  assert.equal((await operate(discount, app.env)).code, 0)
   const questions = [
     ['/api/v1/reseller/statement?limit=', key, 'lines'],
     ['/api/v1/reseller/margins?limit=', key, 'margins'],

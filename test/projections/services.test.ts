@@ -2,12 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
 import type { KeyId } from '../../src/kernel/ids.ts'
-import { farebox as runFarebox } from '../support/farebox.ts'
-import { operator } from '../support/operator.ts'
+import { operate, operator } from '../support/operator.ts'
 import { secondClient, testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
-const rounds = process.env.FAREBOX_SOAK === '1' ? 100 : 10
 const paths = [
   '/api/v1/me',
   '/api/v1/wallet/transactions',
@@ -19,6 +17,8 @@ const paths = [
   '/api/v1/announcements',
 ]
 
+const rounds = process.env.FAREBOX_SOAK === '1' ? 30 : 8
+
 /** The same numbers from the same seed (Lehmer). */
 const numbers = (seed: number) => () => {
   seed = (seed * 48_271) % 2_147_483_647
@@ -26,7 +26,7 @@ const numbers = (seed: number) => () => {
 }
 
 test('invariant: the projecting process and another one give the same answers, after every write of either', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client: folding, farebox } = app
   const other = await secondClient(t, app)
   const buyers = [await app.customer({ cents: 500_000 }), await app.customer({ cents: 500_000 })]
@@ -91,7 +91,7 @@ test('invariant: the projecting process and another one give the same answers, a
 })
 
 test('a process that missed the notifications of changes still applies new prices and revoked keys, and listens again', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { pool } = app.core
   const other = await secondClient(t, app)
   const { accountId, key } = await app.customer({ cents: 1_000, reseller: true })
@@ -101,7 +101,7 @@ test('a process that missed the notifications of changes still applies new price
   }
   const discount = async (percent: string): Promise<void> => {
     const set = ['reseller', 'set', '--account', accountId, '--discount', percent]
-    assert.equal((await runFarebox(t, set, app.env)).code, 0)
+    assert.equal((await operate(set, app.env)).code, 0)
   }
   const hearing = async (): Promise<number> =>
     (

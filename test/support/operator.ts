@@ -4,6 +4,7 @@ import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
 import type { Farebox } from '../../src/app/start.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import { demoCommands } from '../../tools/demo-history/main.ts'
 
 export type Printed = { readonly code: number; readonly out: string; readonly err: string }
 
@@ -12,11 +13,11 @@ export const operator = { actor: { kind: 'operator', name: 'test' }, correlation
 
 const print = async (
   args: readonly string[],
-  how: Pick<Parameters<typeof runCli>[2], 'open' | 'environment'>,
+  how: Omit<Parameters<typeof runCli>[2], 'out' | 'err'>,
   joined: (lines: readonly string[]) => string,
 ): Promise<Printed> => {
   const [out, err]: [string[], string[]] = [[], []]
-  const code = await runCli(args, await registrationsFor(args), {
+  const code = await runCli(args, [...(await registrationsFor(args)), ...demoCommands], {
     out: (line) => out.push(line),
     err: (line) => err.push(line),
     ...how,
@@ -34,6 +35,7 @@ export const operate = (args: readonly string[], env: NodeJS.ProcessEnv): Promis
     args,
     {
       environment: env,
+      clock: Date.now,
       open: (options) => openCliContext(readConfig(env), env.LOG_LEVEL !== undefined, Date.now, options),
     },
     (lines) => lines.map((line) => `${line}\n`).join(''),

@@ -4,16 +4,17 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import pg from 'pg'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { readDataUser } from '../../../src/platform/postgres/data-lock.ts'
-import { dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
+import { dataDirectory, startFarebox } from '../../support/farebox.ts'
+import { operate } from '../../support/operator.ts'
 import { startKeeper } from '../../support/s3-stand-in.ts'
 import { until } from '../../support/until.ts'
 
-const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
-  const { code, out, err } = await farebox(t, ['doctor', '--json'], env)
+const examine = async (env: NodeJS.ProcessEnv) => {
+  const { code, out, err } = await operate(['doctor', '--json'], env)
   const { healthy, findings } = JSON.parse(out) as { healthy: boolean; findings: Finding[] }
   assert.equal(code, healthy ? 0 : 1, err)
   const by = (check: string): Finding => {
@@ -31,7 +32,7 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   const env = { FAREBOX_DATA, PORT: new URL(server.baseUrl).port }
   const first = await until(
     async () => {
-      const report = await examine(t, env)
+      const report = await examine(env)
       return report.by('auditor').state === 'ok' ? report : null
     },
     { what: 'the auditor' },
@@ -50,21 +51,21 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   const sealFolder = await mkdtemp(join(tmpdir(), 'farebox-doctor-seals-'))
   t.after(() => rm(sealFolder, { recursive: true, force: true }))
   const target = { ...env, FAREBOX_SEAL_TARGET: `file:${sealFolder}` }
-  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
+  assert.equal((await operate(['ledger', 'seal'], env)).code, 0)
   assert.match(
-    (await examine(t, target)).by('seal target').found,
+    (await examine(target)).by('seal target').found,
     /^file:.* is \d+ seals? behind for \d+ second/,
   )
   await rm(sealFolder, { recursive: true })
-  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 1)
-  const away = (await examine(t, target)).by('seal target')
+  assert.equal((await operate(['ledger', 'seals', 'deliver'], target)).code, 1)
+  const away = (await examine(target)).by('seal target')
   assert.deepEqual([away.state, /cannot be found \(ENOENT\)$/.test(away.found)], ['wrong', true])
   await mkdir(sealFolder)
-  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 0)
-  assert.match((await examine(t, target)).by('seal target').found, /has every seal$/)
+  assert.equal((await operate(['ledger', 'seals', 'deliver'], target)).code, 0)
+  assert.match((await examine(target)).by('seal target').found, /has every seal$/)
   const keeper = await startKeeper(t, 'token', 'ignored')
   const overwriting = (
-    await examine(t, {
+    await examine({
       ...env,
       FAREBOX_SEAL_TARGET: keeper.url,
       FAREBOX_SEAL_TARGET_TOKEN: 'token',
@@ -73,10 +74,10 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   ).by('seal target')
   assert.equal(overwriting.state, 'wrong')
   assert.match(overwriting.found, /overwrites files/)
-  assert.equal((await farebox(t, ['ledger', 'verify'], env)).code, 0)
-  assert.match((await examine(t, env)).by('last verification').found, /^clean, started at /)
+  assert.equal((await operate(['ledger', 'verify'], env)).code, 0)
+  assert.match((await examine(env)).by('last verification').found, /^clean, started at /)
 
-  const { code, out } = await farebox(t, ['doctor'], env)
+  const { code, out } = await operate(['doctor'], env)
   assert.equal(code, 0)
   assert.match(out, /^ok {5}server {10,}ready on http.+\n(.*\n)*\nnothing is wrong\n$/m)
 
@@ -85,12 +86,12 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   await client.connect()
   await client.query(`update work.verifications set outcome = 'differs'`)
   await client.end()
-  const differs = await examine(t, env)
+  const differs = await examine(env)
   assert.equal(differs.healthy, false)
   assert.equal(differs.by('last verification').state, 'wrong')
   await server.stop()
 
-  const without = await examine(t, env)
+  const without = await examine(env)
   assert.deepEqual(
     [without.by('server').state, without.by('server').todo],
     ['note', 'start one with npm start'],
@@ -99,7 +100,7 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
 
   const path = join(FAREBOX_DATA, 'master.key')
   await rename(path, `${path}.away`)
-  const lost = await examine(t, env)
+  const lost = await examine(env)
   assert.deepEqual([lost.healthy, lost.by('data directory').state], [false, 'wrong'])
   assert.match(lost.by('data directory').found, /master\.key is missing/)
   await rename(`${path}.away`, path)
@@ -111,7 +112,7 @@ test('doctor reports a folder without a Farebox and a port used by another progr
   const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')
   t.after(() => other.close())
   await new Promise((resolve) => other.once('listening', resolve))
-  const { healthy, by } = await examine(t, {
+  const { healthy, by } = await examine({
     FAREBOX_DATA,
     PORT: String((other.address() as AddressInfo).port),
   })
@@ -121,9 +122,9 @@ test('doctor reports a folder without a Farebox and a port used by another progr
   assert.deepEqual(await readdir(FAREBOX_DATA), [])
 })
 
-test('doctor reports a database that accepts no connection', async (t) => {
+test('doctor reports a database that accepts no connection', async (_t) => {
   const key = Buffer.alloc(32, 7).toString('base64')
-  const { by } = await examine(t, {
+  const { by } = await examine({
     DATABASE_URL: 'postgres://u:p@127.0.0.1:1/shop',
     FAREBOX_MASTER_KEY: key,
     FAREBOX_SEAL_KEY: key,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { checkSessions } from '../../../src/app/doctor/outside-checks.ts'
-import { farebox } from '../../support/farebox.ts'
+import { operate } from '../../support/operator.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { startTransactionPooler } from '../../support/transaction-pooler.ts'
@@ -16,7 +16,7 @@ test('doctor reports a connection pooler in transaction mode and what to do abou
     assert.match(finding.todo ?? '', /pool_mode = session/)
   }
   const key = Buffer.alloc(32, 7).toString('base64')
-  const { code, out } = await farebox(t, ['doctor', '--json'], {
+  const { code, out } = await operate(['doctor', '--json'], {
     DATABASE_URL: await startTransactionPooler(t, url, 'the last'),
     FAREBOX_MASTER_KEY: key,
     FAREBOX_SEAL_KEY: key,

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { atEnd } from '../../support/cleanup.ts'
-import { call, farebox, runToEnd, startFarebox } from '../../support/farebox.ts'
+import { call, runToEnd, startFarebox } from '../../support/farebox.ts'
+import { operate } from '../../support/operator.ts'
 import { skipWithoutPostgresLog } from '../../support/service-env.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -47,7 +48,7 @@ test('a start detects a log restored to an earlier point that has grown past its
   const { env, farebox: running, auditor, baseUrl, demo } = await testApp(t, { own: true, audits: true })
   const { key } = demo.buyer
   await place(baseUrl, key)
-  await farebox(t, ['ledger', 'seal'], env)
+  await operate(['ledger', 'seal'], env)
   const { restore, query } = await dumpLog(t, env.DATABASE_URL!)
   const passed = `select min(position) > (select max(position) from dump.events) as passed from engine.checkpoints`
   await until(
@@ -57,7 +58,7 @@ test('a start detects a log restored to an earlier point that has grown past its
     },
     { everyMs: 100 },
   )
-  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
+  assert.equal((await operate(['ledger', 'seal'], env)).code, 0)
   await Promise.all([running.close(), auditor?.close()])
   const former = await query('select name, position::int, last_event from engine.checkpoints order by name')
   for (const { last_event } of former) assert.match(String(last_event), /^[0-9a-f-]{36}$/)
@@ -70,7 +71,7 @@ test('a start detects a log restored to an earlier point that has grown past its
   // Other events take the places of those that are gone: by positions alone nothing is odd any more.
   const addresses = Array.from({ length: 250 }, (_, n) => `203.0.113.${n}`).join(',')
   const stocking = ['stock', 'add', '--product', 'isp-static', '--country', 'USA', '--addresses', addresses]
-  const stocked = await farebox(t, stocking, env)
+  const stocked = await operate(stocking, env)
   assert.equal(stocked.code, 0, stocked.err)
   const [grown] = await query('select last_position::int as last from log.head')
   assert.ok(Number(grown!.last) > Math.max(...former.map(({ position }) => Number(position))))
@@ -81,22 +82,22 @@ test('a start detects a log restored to an earlier point that has grown past its
     assert.match(refused.err, /projections rebuild all/)
   }
 
-  const sealing = await farebox(t, ['ledger', 'seal'], env)
+  const sealing = await operate(['ledger', 'seal'], env)
   assert.equal(sealing.code, 1, sealing.out)
   assert.match(sealing.err, /the log lacks the last of them/)
 
-  const rebuilt = await farebox(t, ['projections', 'rebuild', 'all', '--json'], env)
+  const rebuilt = await operate(['projections', 'rebuild', 'all', '--json'], env)
   assert.equal(rebuilt.code, 0, rebuilt.err)
   for (const { compared } of JSON.parse(rebuilt.out).results) assert.deepEqual(compared, [])
   const [emptied] =
     await query(`select c.position::int, (select count(*)::int from work.webhook_deliveries) as rows
     from engine.checkpoints c where c.name = 'webhook-queue'`)
   assert.deepEqual(emptied, { position: 0, rows: 0 })
-  assert.equal((await farebox(t, ['ledger', 'seal', '--remake-digests'], env)).code, 0)
+  assert.equal((await operate(['ledger', 'seal', '--remake-digests'], env)).code, 0)
   const again = await startFarebox(t, { ...env, LOG_LEVEL: 'warn' })
   await place(again.baseUrl, key)
-  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
-  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  assert.equal((await operate(['ledger', 'seal'], env)).code, 0)
+  const verified = await operate(['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out + verified.err)
   await until(
     async () => {

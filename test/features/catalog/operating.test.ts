@@ -44,7 +44,7 @@ const scratch = async (t: TestContext) => {
 }
 
 test('a catalogue is checked, imported and changed while a server runs, and takes effect at once', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const farebox = command(app)
   const file = await scratch(t)
   const price = async () => {
@@ -91,7 +91,7 @@ test('a catalogue is checked, imported and changed while a server runs, and take
 })
 
 test('stock is added while a server runs and can be sold at once', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const farebox = command(app)
   const file = await scratch(t)
   const path = await file('addresses.txt', '# rack 7\n198.19.250.1\n198.19.250.2\n')
@@ -142,7 +142,7 @@ test('stock is added while a server runs and can be sold at once', async (t) => 
 })
 
 test('a sold-out country leaves the options and the price list at once', async (t) => {
-  const { buyer } = await testApp(t)
+  const { buyer } = await testApp(t, { own: true })
   const ordered = await buyer.post('/api/v1/orders', {
     product_id: 'isp-static',
     quantity: 60,

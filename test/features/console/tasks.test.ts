@@ -52,7 +52,7 @@ const buyGermanLines = async (
 }
 
 test('a new customer gets from the top-up to a curl command for Germany', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const browser = await launchBrowser(t)
   const visit = async (options: BrowserContextOptions = {}) => ({
     customer: await app.customer({ cents: 100 }),
@@ -142,7 +142,7 @@ const signedInPage = async (browser: PlaywrightBrowser, app: TestApp, { cookies 
 }
 
 test('common tasks take few clicks', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const browser = await launchBrowser(t)
   const account = await app.customer({ email: 'dora@example.com', cents: 10_000 })
   const plan = { product_id: 'residential-premium', quantity: 1 }
@@ -230,7 +230,7 @@ test('common tasks take few clicks', async (t) => {
 })
 
 test('a form whose session has ended has its input again after the sign-in', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const browser = await launchBrowser(t)
   const { accountId } = await app.customer({ cents: 100 })
   const { page, context, complaints } = await openPage(browser)

@@ -7,7 +7,6 @@ import { decideImport, decideState } from '../../../src/domain/exits/decide.ts'
 import { exitsFold } from '../../../src/domain/exits/fold.ts'
 import { createTemplate, templateProblem } from '../../../src/domain/exits/username-template.ts'
 import { parseExits } from '../../../src/features/exits/import-exits.ts'
-import { farebox } from '../../support/farebox.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -142,11 +141,11 @@ describe('exits in the log', () => {
 })
 
 test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
-  const { env, core } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
+  const { env, core, cli } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
   const { pool, log } = core
   const run = async (...args: readonly string[]) => {
-    const { code, out } = await farebox(t, ['exits', ...args, '--json'], env)
-    return { code, body: JSON.parse(out) }
+    const { code, json } = await cli('exits', ...args)
+    return { code, body: json }
   }
   const upstream = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
   t.after(() => upstream.close())

@@ -12,6 +12,7 @@ import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
 import { done } from '../../support/app-actions.ts'
 import { farebox } from '../../support/farebox.ts'
+import { operate } from '../../support/operator.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -23,9 +24,9 @@ import { readSecondly } from './second-reader.ts'
 const operator = { kind: 'operator', name: 'test' } as const
 
 /** A day's business over HTTP and on the command line, with every kind of money. */
-const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: TestApp): Promise<void> => {
+const doBusiness = async (_t: TestContext, { env, buyer, reseller, demo }: TestApp): Promise<void> => {
   const cli = async (...args: string[]) => {
-    const { code, out, err } = await farebox(t, [...args, '--json'], env)
+    const { code, out, err } = await operate([...args, '--json'], env)
     assert.equal(code, 0, err)
     return JSON.parse(out)
   }
@@ -78,7 +79,7 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
   const write = async (format: string, ...more: string[]) => {
     const path = join(directory, format)
     const args = ['ledger', 'export', '--format', format, '--out', path, ...more]
-    const { code, out, err } = await farebox(t, [...args, '--json'], app.env)
+    const { code, out, err } = await operate([...args, '--json'], app.env)
     assert.equal(code, 0, err)
     assert.equal(JSON.parse(out).bytes, (await stat(path)).size)
     return path
@@ -110,12 +111,12 @@ test('an import gives the same projections, row by row, and only customers need 
   const app = await testApp(t)
   await doBusiness(t, app)
   const path = join(await scratch(t), 'log.jsonl')
-  const exported = await farebox(t, ['ledger', 'export', '--format', 'jsonl', '--out', path], app.env)
+  const exported = await operate(['ledger', 'export', '--format', 'jsonl', '--out', path], app.env)
   assert.equal(exported.code, 0, exported.err)
 
   const { url } = await emptyDatabase(t)
   const env = { ...app.env, DATABASE_URL: url, FAREBOX_DEMO: 'off' }
-  const imported = await farebox(t, ['ledger', 'import', path, '--json'], env)
+  const imported = await operate(['ledger', 'import', path, '--json'], env)
   assert.equal(imported.code, 0, imported.err)
   const { events } = JSON.parse(imported.out)
 
@@ -135,7 +136,7 @@ test('an import gives the same projections, row by row, and only customers need 
   }
 
   const account = app.demo.buyer.accountId
-  const issued = await farebox(t, ['keys', 'create', '--account', account, '--scopes', 'buy', '--json'], env)
+  const issued = await operate(['keys', 'create', '--account', account, '--scopes', 'buy', '--json'], env)
   assert.equal(issued.code, 0, issued.err)
 })
 
@@ -196,7 +197,7 @@ test('standard output contains only the export, and a file is replaced completel
   await writeFile(path, 'old')
   const piped = await farebox(t, ['ledger', 'export', '--format', 'csv'], env)
   assert.equal(piped.code, 0, piped.err)
-  const filed = await farebox(t, ['ledger', 'export', '--format', 'csv', '--out', path], env)
+  const filed = await operate(['ledger', 'export', '--format', 'csv', '--out', path], env)
   assert.equal(filed.code, 0, filed.err)
   assert.equal(piped.out, await readFile(path, 'utf8'))
   assert.equal((await stat(path)).mode & 0o777, 0o600)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { nextPeriod } from '../../../src/kernel/months.ts'
 import { asOperator } from '../../support/demo-env.ts'
-import { farebox } from '../../support/farebox.ts'
+import { operate } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
 
 const minute = 60_000
@@ -26,8 +26,8 @@ test('finance closes the month on the command line; a service whose clock is sti
     )
   assert.equal((await order()).status, 201)
 
-  const run = async (offsetMs: number, ...args: string[]) =>
-    farebox(t, ['ledger', ...args], { ...env, FAREBOX_CLOCK_OFFSET_MS: String(Math.round(offsetMs)) })
+  const run = (offsetMs: number, ...args: string[]) =>
+    operate(['ledger', ...args], { ...env, FAREBOX_CLOCK_OFFSET_MS: String(Math.round(offsetMs)) })
   const untilEnd = utcCalendar.endOfPeriodMs(period) - Date.now()
   const early = await run(untilEnd + 2 * minute, 'close', '--period', period)
   assert.equal(early.code, 2, early.err)

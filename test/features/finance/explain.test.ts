@@ -2,12 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commands as financeCommands } from '../../../src/features/finance/commands.ts'
 import { parsePosition } from '../../../src/kernel/log-position.ts'
-import { farebox } from '../../support/farebox.ts'
 import { testApp } from '../../support/test-app.ts'
 import { ledgerWorld } from './cli-world.ts'
 
 test('an order is explained from its payment to its refund, with actors and terms', async (t) => {
-  const { client, env, demo } = await testApp(t)
+  const { client, cli, run, demo } = await testApp(t, { own: true })
   const { key } = demo.buyer
   const headers = { 'X-Request-Id': 'explain-me' }
   const json = {
@@ -18,11 +17,8 @@ test('an order is explained from its payment to its refund, with actors and term
   const placed = await client.post('/api/v1/orders', json, { key, headers })
   assert.equal(placed.status, 201, placed.text)
   const { orderId } = placed.body
-  const refunded = await farebox(t, ['orders', 'refund', '--order', orderId], env)
-  assert.equal(refunded.code, 0, refunded.err)
-  const { code, out, err } = await farebox(t, ['ledger', 'explain', orderId, '--json'], env)
-  assert.equal(code, 0, err)
-  const { chain, terms } = JSON.parse(out)
+  await run('orders', 'refund', '--order', orderId)
+  const { chain, terms } = await run('ledger', 'explain', orderId)
   const types = chain.map((link: { type: string }) => link.type)
   assert.deepEqual(types.slice(0, 3), ['WalletDebited', 'AddressesAllocated', 'OrderCompleted'])
   for (const type of ['RefundDecided', 'WalletCredited', 'AddressesReleased', 'OrderRefunded'])
@@ -39,7 +35,7 @@ test('an order is explained from its payment to its refund, with actors and term
     terms.map((term: { type: string }) => term.type),
     ['CatalogImported', 'KeyIssued'],
   )
-  const text = await farebox(t, ['ledger', 'explain', orderId], env)
+  const text = await cli.text('ledger', 'explain', orderId)
   assert.match(text.out, /by key:key_\w+, through explain-me/)
   assert.match(text.out, /order of 1 IP isp-static for \$/)
   assert.match(text.out, /catalogue [0-9a-f]{12}: CatalogImported at position pos_0_\d+/)

@@ -32,7 +32,7 @@ const microsOf = (text: string): bigint => {
 }
 
 test('the pages of finance', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const account = await app.customer({ email: 'fay@example.com', cents: 20_000 })
   const finance = await staffBrowser(app, ['finance'])
   const { log } = app.core

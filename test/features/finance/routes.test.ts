@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { asCustomer } from '../../support/app-actions.ts'
-import { farebox } from '../../support/farebox.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const finance = '/finance/v1'
 
 test('after a chargeback', async (t) => {
-  const app = await testApp(t, { with: ['financeToken'] })
-  const { client, env, financeToken: key } = app
+  const app = await testApp(t, { own: true, with: ['financeToken'] })
+  const { client, financeToken: key } = app
   // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
   const ask = async (path: string): Promise<any> => {
     const answer = await client.get(`${finance}/${path}`, { key })
@@ -17,7 +18,7 @@ test('after a chargeback', async (t) => {
     return answer.body
   }
   const ledger = async (...args: readonly string[]) => {
-    const ran = await farebox(t, ['ledger', ...args], env)
+    const ran = await app.cli.text('ledger', ...args)
     assert.equal(ran.code, 0, ran.err)
     return ran.out
   }
@@ -90,8 +91,7 @@ test('after a chargeback', async (t) => {
       await ledger('trial-balance', '--from', '1'),
       new RegExp(`${wallet} +0\\.00 +10\\.00 +10\\.00 +0\\.00`),
     )
-    const help = await farebox(t, ['ledger', 'trial-balance', '--help'], env)
-    assert.match(help.out, /accounts at zero/)
+    assert.match(await ledger('trial-balance', '--help'), /accounts at zero/)
   })
 
   await t.test(
@@ -124,8 +124,11 @@ test('after a chargeback', async (t) => {
         ['csv', `,WalletAdjusted,.*,${deposit.deposit_id},stripe dp_`],
         ['hledger', `WalletAdjusted\\n(    ; .*\\n)+    ; deposit:${deposit.deposit_id}\\n`],
         ['beancount', `"WalletAdjusted"\\n(  .*\\n)+  deposit: "${deposit.deposit_id}"\\n`],
-      ] as const)
-        assert.match(await ledger('export', '--format', format), new RegExp(chargeback))
+      ] as const) {
+        const file = join(app.env.FAREBOX_DATA ?? '', format)
+        await ledger('export', '--format', format, '--out', file)
+        assert.match(await readFile(file, 'utf8'), new RegExp(chargeback))
+      }
     },
   )
 
@@ -154,7 +157,7 @@ test('after a chargeback', async (t) => {
 })
 
 test('an account is found, and a book refused, as on the command line', async (t) => {
-  const { client, financeToken: key, env, customer } = await testApp(t, { with: ['financeToken'] })
+  const { client, financeToken: key, cli, customer } = await testApp(t, { own: true, with: ['financeToken'] })
   const get = (path: string) => client.get(`${finance}/${path}`, { key })
   const { accountId } = await customer({ cents: 1234 })
   const wallet = `liabilities:wallet:${accountId}`
@@ -175,7 +178,7 @@ test('an account is found, and a book refused, as on the command line', async (t
       assert.deepEqual([status, body.code, body.error], [400, 'invalid_parameter', message], path)
     }
     for (const args of [['trial-balance'], ['account', wallet], ['statement', wallet]]) {
-      const { code, err } = await farebox(t, ['ledger', ...args, '--book', 'zz'], env)
+      const { code, err } = await cli.text('ledger', ...args, '--book', 'zz')
       assert.equal(code, 2)
       assert.ok(err.includes(message), err)
     }
@@ -187,7 +190,7 @@ test('an account is found, and a book refused, as on the command line', async (t
     const { accountId: reseller } = await customer({ cents: 0, reseller: true })
     const { status, body } = await get(`trial-balance?book=reseller:${reseller}`)
     assert.deepEqual([status, body.total, body.totals], [200, 0, []])
-    const { code, out } = await farebox(t, ['ledger', 'trial-balance', '--book', `reseller:${reseller}`], env)
+    const { code, out } = await cli.text('ledger', 'trial-balance', '--book', `reseller:${reseller}`)
     assert.deepEqual([code, out.startsWith('no entries as of position')], [0, true])
   })
 

@@ -15,7 +15,6 @@ import {
   financeTokenForm,
 } from '../../../src/features/finance/token-service.ts'
 import { financeStream } from '../../../src/kernel/streams.ts'
-import { farebox } from '../../support/farebox.ts'
 import fc from '../../support/fast-check.ts'
 import { operator } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
@@ -108,15 +107,10 @@ test('a token has the form of a key with another prefix, and no key has this for
 })
 
 test('a token opens only the books, ends at once when revoked or expired, and is stored as a hash', async (t) => {
-  const { client, core, baseUrl, env, demo } = await testApp(t)
+  const { client, core, baseUrl, cli, run, demo } = await testApp(t)
   const books = '/finance/v1/trial-balance'
-  const made = await farebox(
-    t,
-    ['finance', 'token', 'create', '--name', 'close', '--expires-in-days', '1', '--json'],
-    env,
-  )
-  assert.equal(made.code, 0, made.err)
-  const { token, tokenId } = JSON.parse(made.out)
+  const create = ['finance', 'token', 'create', '--name', 'close', '--expires-in-days', '1']
+  const { token, tokenId } = await run(...create)
   const bearer = { headers: { authorization: `Bearer ${token}` } }
   assert.equal((await client.get(books, bearer)).status, 200)
   assert.equal((await client.get(books, { key: token })).status, 200)
@@ -128,7 +122,7 @@ test('a token opens only the books, ends at once when revoked or expired, and is
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
     assert.equal((await fetch(`${baseUrl}${books}`, { method, ...bearer })).status, 405, method)
 
-  const listed = await farebox(t, ['finance', 'token', 'list'], env)
+  const listed = await cli.text('finance', 'token', 'list')
   assert.match(listed.out, new RegExp(`${tokenId} +close +${token.slice(0, 8)}.*works`))
   assert.ok(!listed.out.includes(token))
   const events = (await core.log.readAll(0, 100_000)).filter(({ stream }) => stream === 'finance')
@@ -141,7 +135,7 @@ test('a token opens only the books, ends at once when revoked or expired, and is
   ])
   assert.deepEqual(rows[0].hash, financeTokenForm.hash(token))
 
-  assert.equal((await farebox(t, ['finance', 'token', 'revoke', tokenId], env)).code, 0)
+  await run('finance', 'token', 'revoke', tokenId)
   assert.equal((await client.get(books, bearer)).status, 401)
 
   const issuedMs = core.clock()
@@ -158,19 +152,15 @@ test('a token opens only the books, ends at once when revoked or expired, and is
 })
 
 test('a token without expiry must be requested explicitly, and the response says so', async (t) => {
-  const { env } = await testApp(t)
-  const { code, out } = await farebox(
-    t,
-    ['finance', 'token', 'create', '--name', 'audit', '--never-expires'],
-    env,
-  )
+  const { cli } = await testApp(t)
+  const { code, out } = await cli.text('finance', 'token', 'create', '--name', 'audit', '--never-expires')
   assert.equal(code, 0)
   assert.match(out, /^expires at +never$/m)
-  assert.match((await farebox(t, ['finance', 'token', 'list'], env)).out, / never +works$/m)
+  assert.match((await cli.text('finance', 'token', 'list')).out, / never +works$/m)
 })
 
 test('wrong use of a finance token exits with 2 and issues nothing', async (t) => {
-  const { env, core } = await testApp(t)
+  const { cli, core } = await testApp(t)
   const before = await core.log.lastOf(financeStream)
   for (const [args, message] of [
     [['revoke', 'fin_nothing'], /no finance token has the id fin_nothing/],
@@ -182,7 +172,7 @@ test('wrong use of a finance token exits with 2 and issues nothing', async (t) =
     [['create', '--name', 'a'], /give an expiry: --expires-in-days/],
     [['create'], /--name/],
   ] as const) {
-    const { code, err } = await farebox(t, ['finance', 'token', ...args], env)
+    const { code, err } = await cli.text('finance', 'token', ...args)
     assert.equal(code, 2, err)
     assert.match(err, message)
   }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { done } from '../../support/app-actions.ts'
-import { farebox } from '../../support/farebox.ts'
 import type { HttpClient } from '../../support/http.ts'
+import { operate } from '../../support/operator.ts'
 import { secondClient, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -11,12 +11,12 @@ const orders = '/api/v1/orders'
 const five = { product_id: 'residential-premium', quantity: 5 }
 
 test('an order is priced by the log, whatever the read tables of prices contain', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { pool } = app.core
   const reseller = await app.customer({ cents: 100_000, reseller: true })
   const buyer = await app.customer({ cents: 100_000 })
   const discount = ['reseller', 'set', '--account', reseller.accountId, '--discount', '10']
-  assert.equal((await farebox(t, discount, app.env)).code, 0)
+  assert.equal((await operate(discount, app.env)).code, 0)
   const costOf = async (client: HttpClient, key: string): Promise<number> => {
     const { status, text, body } = await client.post(orders, five, {
       key,

@@ -1,70 +1,17 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { meteringIntervalMs } from '../../../src/domain/plans/decide.ts'
-import type { PlanEvent } from '../../../src/domain/plans/events.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import type { OrderId, PlanId } from '../../../src/kernel/ids.ts'
-import { orderStream, planStream } from '../../../src/kernel/streams.ts'
+import { orderStream } from '../../../src/kernel/streams.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
-import { decode } from '../../../src/platform/eventstore/codec.ts'
-import type { EventLog } from '../../../src/platform/eventstore/port.ts'
-import { createLogger } from '../../../src/platform/http/logging.ts'
-import { postgresWorld, runnerOver } from '../../platform/commands/world.ts'
 import fc, { runs } from '../../support/fast-check.ts'
 import { secondClient, testApp } from '../../support/test-app.ts'
+import { loggedOf, metered } from './metered.ts'
 import { openPlan } from './open-plan.ts'
 import { batchOf, sumOf } from './traffic.ts'
 
 const gb = 1_000_000_000
-const logger = createLogger('fatal')
-
-const eventsOf = async (log: EventLog, planId: PlanId): Promise<readonly PlanEvent[]> => {
-  const events: PlanEvent[] = []
-  for await (const stored of log.readStream(planStream(planId))) events.push(decode(stored) as PlanEvent)
-  return events
-}
-
-/** A plan's traffic in the log: the events add up, and the last one contains the sum. */
-const loggedOf = async (log: EventLog, planId: PlanId) => {
-  const events = await eventsOf(log, planId)
-  const metered = events.filter((event) => event.type === 'TrafficMetered')
-  const bytes = metered.reduce((sum, { data }) => sum + data.bytes, 0)
-  const usedBytes = metered.at(-1)?.data.usedBytes ?? 0
-  assert.equal(bytes, usedBytes, 'the parts are not the sum')
-  return {
-    usedBytes,
-    metered: metered.length,
-    ranLow: events.filter(({ type }) => type === 'PlanRanLow').length,
-    exhausted: events.filter(({ type }) => type === 'PlanExhausted').length,
-  }
-}
-
-const metered = async (t: TestContext) => {
-  const { pool, url, wire: log, elsewhere } = await postgresWorld(t)
-  let offsetMs = 0
-  const clock = () => Date.now() + offsetMs
-  const over = (one: EventLog): CommandRunner => {
-    const runner = runnerOver(one, { clock })
-    t.after(() => runner.close())
-    return runner
-  }
-  return {
-    pool,
-    url,
-    log,
-    runner: over(log),
-    /** Another process's. */
-    other: over(elsewhere),
-    wait: (ms: number) => {
-      offsetMs += ms
-    },
-    meterOver: (over: CommandRunner) => createMeter({ pool, runner: over, clock, logger }),
-  }
-}
 
 test('a batch is counted completely and once; traffic of unknown plans is listed and not counted', async (t) => {
   const { runner, log, meterOver } = await metered(t)
@@ -247,50 +194,6 @@ test('random batches over two processes that lose answers and crash add up to th
     ),
     { numRuns: runs(25, 300) },
   )
-})
-
-test('gateways that are killed and send again lose nothing and count nothing twice', async (t) => {
-  const { runner, log, url, meterOver } = await metered(t)
-  const plans = await Promise.all(
-    Array.from({ length: 12 }, (_, n) => openPlan(runner, `plan-${n}`, (n + 1) * 250_000_000)),
-  )
-  const batches = 60
-  let kills = 0
-  const gateway = async (reporter: string): Promise<void> => {
-    let answered = 0
-    while (answered < batches) {
-      const args = [url, reporter, String(answered + 1), String(batches), plans.join(',')]
-      const child = spawn(process.execPath, [join(import.meta.dirname, 'gateway-process.ts'), ...args], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      t.after(() => child.kill('SIGKILL'))
-      const ended = once(child, 'close')
-      const dieAfter = answered + 8 + Math.floor(Math.random() * 20)
-      for await (const line of createInterface(child.stdout)) {
-        answered = Number(line)
-        if (answered < dieAfter || answered >= batches) continue
-        // Somewhere in the middle of the next one.
-        setTimeout(() => child.kill('SIGKILL'), Math.random() * 4)
-        kills += 1
-        break
-      }
-      const [code] = await ended
-      assert.ok(code === 0 || code === null, `a gateway ended with ${code}`)
-    }
-  }
-  await Promise.all(['first', 'second'].map(gateway))
-  const meter = meterOver(runner)
-  const all = Array.from({ length: batches }, (_, n) => n + 1)
-  for (const plan of plans) {
-    await meter.settle(plan)
-    const { usedBytes, ranLow, exhausted } = await loggedOf(log, plan)
-    const sum = sumOf('first', all, plans, plan) + sumOf('second', all, plans, plan)
-    assert.equal(usedBytes, sum)
-    const total = (plans.indexOf(plan) + 1) * 250_000_000
-    assert.equal(ranLow, (total - sum) * 10 <= total ? 1 : 0)
-    assert.equal(exhausted, sum >= total ? 1 : 0)
-  }
-  t.diagnostic(`${kills} kills`)
 })
 
 test('a plan is low once, however many processes report it at once', async (t) => {

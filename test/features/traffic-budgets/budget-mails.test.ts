@@ -27,7 +27,7 @@ const lettersTo = (app: TestApp, { email }: Customer, count: number): Promise<re
   )
 
 test('an account gets one e-mail at 80 and one at 100 % of a traffic budget, also after a rebuild', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client, core } = app
   const customer = await app.customer({ cents: 100_000 })
   const { planId } = await buyPlan(app, customer)
@@ -71,7 +71,7 @@ test('an account gets one e-mail at 80 and one at 100 % of a traffic budget, als
 })
 
 test('a row that no event causes sends no e-mail', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const customer = await app.customer({ cents: 0 })
   const { pool } = app.core
   await pool.query(

@@ -31,7 +31,7 @@ const outcomesOf = async (log: EventLog) => {
 }
 
 test('sending processes are killed at random: nothing is lost, and each delivery has one outcome', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { log } = app.core
   const receiver = await startReceiver(t)
   // Slow enough that a kill finds some on their way.
@@ -100,7 +100,7 @@ type Tried = {
 }
 
 test('workers that are killed repeatedly keep the order of attempts and the delays of the schedule', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { log, pool } = app.core
   const receiver = await startReceiver(t)
   // Every delivery fails so often, by a number that its id gives, and is then taken.
@@ -200,7 +200,7 @@ test('workers that are killed repeatedly keep the order of attempts and the dela
 })
 
 test('a worker without a database connection loses its lease, and another one sends', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   const receiver = await startReceiver(t)
@@ -225,7 +225,7 @@ test('a worker without a database connection loses its lease, and another one se
 })
 
 test('attempts of one endpoint never exceed four at once, over all workers', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   const receiver = await startReceiver(t)
   let now = 0

@@ -14,7 +14,7 @@ import { eventsOf, hookTo, path, startReactor } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
 
 test('an event goes to the endpoints that were subscribed at its log position, however late the reactor is', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const customer = await app.customer({ cents: 100_000 })
   const other = await app.customer({ cents: 0 })
   const listens = await hookTo(app, url, ['order.fulfilled'], customer)
@@ -161,7 +161,7 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
 })
 
 test('a reactor that crashes after it enqueued repeats it without effect', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const customer = await app.customer({ cents: 100_000 })
   const hooks = [
     await hookTo(app, url, ['order.fulfilled'], customer),

@@ -21,7 +21,7 @@ const notifiedOf = async (log: EventLog, noticeId: string): Promise<string[]> =>
 }
 
 test('a notice reaches every endpoint of its audience, enqueued once, even if processes crash halfway', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { log, pool } = app.core
   const receiver = await startReceiver(t)
   const values = { values: sameValues(valuesOf(app).store, receiver.url) }

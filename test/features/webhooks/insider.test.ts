@@ -8,7 +8,7 @@ import { deliveriesOf, eventsOf, hookTo, path, ping, startReactor, startWorker }
 import { startReceiver } from './receiver.ts'
 
 test('a receiver gets what the log enqueued, whatever the queue contains', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   const receiver = await startReceiver(t)
@@ -65,7 +65,7 @@ test('a receiver gets what the log enqueued, whatever the queue contains', async
 })
 
 test('a URL and a secret come from the log, whatever the read table and the vault contain', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool, keys } = app.core
   startReactor(t, app)
   const receiver = await startReceiver(t)
@@ -118,7 +118,7 @@ test('a URL and a secret come from the log, whatever the read table and the vaul
 })
 
 test('a webhook sends what an event of the log says about its account, whatever the read tables contain', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool, log } = app.core
   const victim = await app.customer({ cents: 100_00 })
   const thief = await app.customer({ cents: 0 })

@@ -29,7 +29,7 @@ const hour = 60 * minute
 const day = 24 * hour
 
 test('an outcome updates no index of the deliveries: its row stays in its page', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   startWorker(t, app)
@@ -50,7 +50,7 @@ test('an outcome updates no index of the deliveries: its row stays in its page',
 })
 
 test('deliveries and their attempts are stored for 30 days after the outcome; pending ones permanently', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool, log } = app.core
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
@@ -120,7 +120,7 @@ const valuesOf = async (app: TestApp, endpointId: string): Promise<number> => {
 }
 
 test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the others still sign', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   startWorker(t, app)
@@ -160,7 +160,7 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
 })
 
 test('metrics show pending and due deliveries, their age, attempts by outcome, and endpoints by status', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { pool } = app.core
   const registry = new Registry()
   let aheadMs = 0

@@ -139,7 +139,7 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
 test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { log, pool } = app.core
   const hook = await hookTo(app, 'http://127.0.0.1:9')
   await done(app.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }))

@@ -43,7 +43,7 @@ const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
 }
 
 test('misbehaving receivers cost one attempt and nothing else', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   startWorker(t, app, { sender: { timeoutMs: 700 } })
 
@@ -201,7 +201,7 @@ test('a name that resolves after the time-out costs its attempt, and nothing is 
 })
 
 test('hanging receivers delay no others', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   let hanging = 0
   const stuck = await rawReceiver(t, () => {
@@ -228,7 +228,7 @@ test('hanging receivers delay no others', async (t) => {
 })
 
 test('an endpoint with a damaged stored value delays no other, and is sent to once the value is repaired', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   const receiver = await startReceiver(t)
   const damaged = await hookTo(app, receiver.url)

@@ -8,7 +8,7 @@ import { startReceiver, status } from './receiver.ts'
 const hour = 60 * 60 * 1000
 
 test('a delivery that waits for its next attempt is sent at once when it is redelivered', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   startWorker(t, app)
   const receiver = await startReceiver(t)

@@ -133,7 +133,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
 })
 
 test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint and cancels waiting deliveries', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const aheadMs = 0
   const clock = () => Date.now() + aheadMs
   startReactor(t, app, { clock })
@@ -168,7 +168,7 @@ test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint an
 })
 
 test('removing an endpoint cancels waiting deliveries, and nothing more is sent to it', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
   startReactor(t, app, { clock })

@@ -9,7 +9,7 @@ import { buyPlan, caughtUp, enqueued, nowhere } from './causes.ts'
 import { hookTo, startReactor } from './deliveries.ts'
 
 test('when the enqueuing process hangs, another one continues, and the first stops when it runs again', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const customer = await app.customer({ cents: 100_000 })
   await hookTo(app, nowhere, ['order.fulfilled'], customer)
   const { postgresUrl } = app.core

@@ -40,7 +40,7 @@ const countOpen = (receiver: Receiver, code: number) => {
 }
 
 test('a URL that never answered 2xx gets one attempt, then fewer and fewer, however much there is to send', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   const receiver = await startReceiver(t)
   const most = countOpen(receiver, 404)
@@ -63,7 +63,7 @@ test('a URL that never answered 2xx gets one attempt, then fewer and fewer, howe
 })
 
 test('after one success an endpoint gets the rest at once, and a new URL must succeed first', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   startReactor(t, app)
   const receiver = await startReceiver(t)
   const most = countOpen(receiver, 200)
@@ -147,7 +147,7 @@ const feedOf = async (app: TestApp, key: string) => {
 }
 
 test('the account of a disabled endpoint gets one notice, in its feed and at its other endpoints, and no other account does', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { core } = app
   const reactor = startReactor(t, app)
   const event = 'announcement.published'

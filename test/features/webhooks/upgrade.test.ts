@@ -5,7 +5,6 @@ import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
 import { type DueEvent, enqueue } from '../../../src/features/webhooks/enqueue.ts'
 import { newId } from '../../../src/kernel/ids.ts'
-import { call, startFarebox } from '../../support/farebox.ts'
 import { operator } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -44,7 +43,7 @@ const formerTables = `
   )`
 
 test("a database of the previous release continues at its reactor's position: nothing is lost, repeated or late", async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { farebox, env } = app
   const { pool, log, clock } = farebox.core
   const receiver = await startReceiver(t)
@@ -114,17 +113,13 @@ test("a database of the previous release continues at its reactor's position: no
   ])
   await client.end()
 
-  const upgraded = await startFarebox(t, {
-    ...env,
-    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
-    FAREBOX_DEMO: 'off',
-  })
+  const upgraded = await testApp(t, { own: true, settings: env })
   const expected = [queued.orderId, enqueued.orderId, due.orderId, halfSent, halfSent, newNotice, newNotice]
   await until(() => receiver.received.length >= expected.length, { what: 'all deliveries' })
   // A late delivery would arrive before this one.
   const body = { product_id: 'residential-basic', quantity: 1 }
-  const { status, body: last } = await call(`${upgraded.baseUrl}/api/v1/orders`, customer.key, {
-    body,
+  const { status, body: last } = await upgraded.client.post('/api/v1/orders', body, {
+    key: customer.key,
     headers: { 'Idempotency-Key': newId('key') },
   })
   assert.equal(status, 201)
@@ -137,7 +132,7 @@ test("a database of the previous release continues at its reactor's position: no
 })
 
 test('once a newer release fills the queue, a process of an older one skips nothing', async (t) => {
-  const app = await testApp(t, { roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
   const { core, projecting } = app.farebox
   const hook = await hookTo(app, 'http://127.0.0.1:9/hook')
   await ping(app, hook)

@@ -23,7 +23,7 @@ import { until } from '../../support/until.ts'
 import { carry, ways } from '../support/carry.ts'
 import { basic, talkTo } from '../support/clients.ts'
 import { startCountingTarget } from '../support/counting-target.ts'
-import { startWorkerProcess } from '../support/worker-process.ts'
+import { startRealWorker } from '../support/real-worker.ts'
 import { buyTraffic, startWorker, type Worker } from './budgets.ts'
 
 const dayMs = 86_400_000
@@ -186,7 +186,7 @@ describe('traffic budgets of a plan', () => {
           }
         },
       ),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     )
   })
 
@@ -249,7 +249,7 @@ test('24 parallel tunnels of two gateway workers pass a budget to the last byte 
   )
   await until(async () => (await app.core.pool.query('select from read.traffic_budgets')).rowCount === 1)
   const { username, password } = (await app.buyer.get(`/api/v1/plans/${planId}`)).body.connection
-  const workers = [await startWorkerProcess(t, app), await startWorkerProcess(t, app)]
+  const workers = [await startRealWorker(t, app), await startRealWorker(t, app)]
   const counting = await startCountingTarget(t)
   const carried = await Promise.all(
     Array.from({ length: 24 }, (_, n) =>

@@ -7,7 +7,8 @@ import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.
 import { ownPort } from '../../support/own-port.ts'
 import { type OwnApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { basic, curl, talkTo } from '../support/clients.ts'
+import { basic, talkTo } from '../support/clients.ts'
+import { through } from '../support/real-worker.ts'
 
 const whoami = 'http://whoami.sandbox/ip'
 const dayMs = 86_400_000
@@ -93,12 +94,11 @@ describe('rented addresses that are endpoints of a supplier', () => {
   const urlOf = ({ host, ports, username, password }: Rental): string =>
     `${username}:${password}@${host}:${ports.http}`
   /** The target's view of the client, by each protocol of a client. */
-  const seenThrough = (rental: Rental) =>
-    Promise.all([
-      curl('-x', `http://${urlOf(rental)}`, whoami),
-      curl('--proxytunnel', '-x', `http://${urlOf(rental)}`, whoami),
-      curl('-x', `socks5h://${urlOf(rental)}`, whoami),
-    ])
+  const seenThrough = (rental: Rental) => {
+    const seen = (protocol: string, tunnel: boolean) =>
+      through(`${protocol}://${urlOf(rental)}`, whoami, (response) => response.text(), tunnel)
+    return Promise.all([seen('http', false), seen('http', true), seen('socks5h', true)])
+  }
   const works = async (rental: Rental): Promise<void> =>
     assert.deepEqual(await seenThrough(rental), Array(3).fill(`${rental.ip}\n`))
   /** A gateway's cached rental may be a second old. */

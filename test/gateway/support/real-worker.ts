@@ -49,17 +49,18 @@ export const startRealWorker = async (
 }
 
 /**
- * One request through a line such as `http://user:pass@host:port` or `socks5h://…`, over a separate
- * connection.
+ * One request through a line such as `http://user:pass@host:port` or `socks5h://…`, over a separate connection; HTTP by
+ * CONNECT, unless `tunnel` is false.
  */
 export const through = async <Answer>(
   line: string,
   url: string,
   read: (response: Response) => Promise<Answer>,
+  tunnel = true,
 ): Promise<Answer> => {
   const agent: Dispatcher = line.startsWith('socks5')
     ? new Socks5ProxyAgent(line.replace('socks5h:', 'socks5:'))
-    : new ProxyAgent({ uri: line, proxyTunnel: true })
+    : new ProxyAgent({ uri: line, proxyTunnel: tunnel })
   try {
     return await read(await fetch(url, { dispatcher: agent }))
   } finally {

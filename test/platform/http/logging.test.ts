@@ -221,3 +221,18 @@ describe('A continuing problem', () => {
     assert.match(text, /the last line/)
   })
 })
+
+test('a log line for people has the time, the level, the text and the values; an error has its stack', () => {
+  const line = (fields: object): string =>
+    prettyLine(JSON.stringify({ level: 40, time: '2026-11-24T12:03:04.567Z', ...fields, msg: 'it waits' }))
+  assert.equal(
+    line({ group: 'hot', reason: 'not yet', models: ['a'] }),
+    '12:03:04 warn  it waits  group=hot  reason="not yet"  models=["a"]\n',
+  )
+  const err = { type: 'Error', message: 'it broke', stack: 'Error: it broke\n    at here' }
+  assert.equal(line({ err }), '12:03:04 warn  it waits  err="it broke"\n')
+  assert.equal(
+    line({ level: 50, err }),
+    '12:03:04 error it waits  err="it broke"\nError: it broke\n    at here\n',
+  )
+})

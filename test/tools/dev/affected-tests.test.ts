@@ -9,7 +9,7 @@ test('a changed file affects the tests that import it, the nearest first', () =>
 })
 
 test('a changed page affects the tests that read it, and a removed file no longer affects itself', () => {
-  assert.ok(affectedTests(['docs/tour.md']).includes('test/docs/readme.test.ts'))
+  assert.ok(affectedTests(['docs/tour.md']).includes('test/docs/tour.test.ts'))
   const removed = `test/removed.test.${'ts'}`
   assert.deepEqual(affectedTests([removed]), [])
 })
