@@ -35,6 +35,7 @@ describe('a violation that a running server finds', () => {
         assert.equal(await buy(app, account.key), 201)
         await until(async () => (await readyz(app)).note === 'ok', {
           timeoutMs: 20_000,
+          everyMs: 200,
           what: 'checked invariants',
         })
         const last = (await allEvents(farebox.core.log)).findLast(
@@ -51,13 +52,21 @@ describe('a violation that a running server finds', () => {
           ],
           ['update log.head set last_position = last_position + 1'],
         )
-        await until(async () => (await buy(app, account.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
+        await until(async () => (await buy(app, account.key)) === 403, {
+          timeoutMs: 20_000,
+          everyMs: 200,
+          what: 'a block',
+        })
         const listed = await operate(['ledger', 'breaches', '--json'], env)
         assert.match(listed.out, new RegExp(`${eventId}.*signed-by-its-process.*added past the service`))
         const ordinal = (await allEvents(farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
         assert.ok((await sealedThrough(app)) < ordinal, 'it is not sealed')
         assert.equal((await operate(['ledger', 'decide', eventId, '--reason', 'a test'], env)).code, 0)
-        await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
+        await until(async () => (await sealedThrough(app)) >= ordinal, {
+          timeoutMs: 30_000,
+          everyMs: 200,
+          what: 'a seal',
+        })
         const verified = await operate(['ledger', 'verify', '--json'], env)
         assert.match(verified.out, /no process signed it/, 'an auditor still sees it')
       },
@@ -73,22 +82,35 @@ describe('a violation that a running server finds', () => {
         const forged: string[] = []
         for (let n = 0; n < 25; n += 1) forged.push(await giveMoney(app, first.accountId))
         forged.push(await giveMoney(app, last.accountId))
-        await until(async () => (await buy(app, last.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+        await until(async () => (await buy(app, last.key)) === 403, {
+          timeoutMs: 30_000,
+          everyMs: 200,
+          what: 'a block',
+        })
         assert.equal(await buy(app, first.key), 403)
         assert.match((await readyz(app)).note, /, and \d\d more; /)
         await until(async () => forged.every((id) => lines.some((line) => line.includes(id))), {
           timeoutMs: 20_000,
+          everyMs: 200,
           what: 'a line for each violation',
         })
         assert.match(await metrics(app), /^farebox_open_violations (2[6-9]|[3-9]\d)$/m)
 
         assert.equal((await operate(['accounts', 'unblock', last.accountId], env)).code, 0)
-        await until(async () => (await buy(app, last.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
+        await until(async () => (await buy(app, last.key)) === 201, {
+          timeoutMs: 20_000,
+          everyMs: 200,
+          what: 'an order',
+        })
         await giveMoney(app, first.accountId) // the list of open violations changes
         await restartMonitor(t, app)
         assert.equal(await buy(app, last.key), 201, 'the operator is not overruled')
         const repeated = await giveMoney(app, last.accountId)
-        await until(async () => (await buy(app, last.key)) === 403, { timeoutMs: 20_000, what: repeated })
+        await until(async () => (await buy(app, last.key)) === 403, {
+          timeoutMs: 20_000,
+          everyMs: 200,
+          what: repeated,
+        })
 
         const misused = await operate(['ledger', 'decide', '--all', '--reason', 'x'], env)
         assert.equal(misused.code, 2)
@@ -100,7 +122,11 @@ describe('a violation that a running server finds', () => {
         assert.equal(later.code, 2, later.out)
         const decided = await operate(['ledger', 'decide', '--all', '--since', since, ...why], env)
         assert.ok(JSON.parse(decided.out).count >= 28, decided.out + decided.err)
-        await until(async () => (await readyz(app)).note === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
+        await until(async () => (await readyz(app)).note === 'ok', {
+          timeoutMs: 20_000,
+          everyMs: 200,
+          what: 'no alarm',
+        })
         assert.equal((await operate(['ledger', 'breaches', '--open', '--json'], env)).code, 0)
       },
     )
@@ -122,9 +148,14 @@ describe('a violation that a running server finds', () => {
         return erasing
       })
       await giveMoney(app, account.accountId)
-      await until(async () => (await buy(app, account.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+      await until(async () => (await buy(app, account.key)) === 403, {
+        timeoutMs: 30_000,
+        everyMs: 200,
+        what: 'a block',
+      })
       await until(async () => /^farebox_open_violations [1-9]/m.test(await metrics(app)), {
         timeoutMs: 20_000,
+        everyMs: 200,
         what: 'a count',
       })
       erases = false
@@ -138,6 +169,7 @@ describe('a violation that a running server finds', () => {
     const eventId = await giveMoney(app, account.accountId)
     await until(async () => (await readyz(app)).note.includes(eventId), {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'the alarm',
     })
     await restartMonitor(t, app)
@@ -163,9 +195,14 @@ describe('a violation that a running server finds', () => {
     const account = await app.customer({ email: 'only@example.com', cents: 2_000 })
     const eventId = await giveMoney(app, account.accountId)
     const ordinal = (await allEvents(app.core.log)).findIndex(({ id }) => id === eventId) + 1
-    await until(async () => (await sealedThrough(app)) >= ordinal, { timeoutMs: 20_000, what: 'a seal' })
+    await until(async () => (await sealedThrough(app)) >= ordinal, {
+      timeoutMs: 20_000,
+      everyMs: 200,
+      what: 'a seal',
+    })
     await until(async () => (await readyz(app)).note.includes(eventId), {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'the alarm',
     })
     assert.equal(await buy(app, account.key), 201)
@@ -182,9 +219,9 @@ describe('a violation that a running server finds', () => {
     const account = await app.customer({ email: 'muted@example.com', cents: 50_000 })
     const sealedAll = async () => (await sealedThrough(app)) >= (await ordinalOfLastOrder(app))
     assert.equal(await buy(app, account.key), 201)
-    await until(sealedAll, { timeoutMs: 20_000, what: 'a seal' })
+    await until(sealedAll, { timeoutMs: 20_000, everyMs: 200, what: 'a seal' })
     assert.equal(await buy(app, account.key), 201)
-    await until(sealedAll, { timeoutMs: 20_000, what: 'another seal' })
+    await until(sealedAll, { timeoutMs: 20_000, everyMs: 200, what: 'another seal' })
     const { seals } = await listSeals(log, { limit: 2, offset: 0 })
     const [last, before] = seals
     assert.ok(last && before)
@@ -203,23 +240,25 @@ describe('a violation that a running server finds', () => {
       ],
     ] as const) {
       await pool.query(mute)
-      await until(async () => found.test(await notes()), { timeoutMs: 20_000, what: 'a note' })
+      await until(async () => found.test(await notes()), { timeoutMs: 20_000, everyMs: 200, what: 'a note' })
       const sealed = await sealedThrough(app)
       assert.equal(await buy(app, account.key), 201)
       await until(async () => (await metrics(app)).includes('\nfarebox_seal_problem 1'), {
         timeoutMs: 20_000,
+        everyMs: 200,
         what: 'an alarm',
       })
       assert.equal(await sealedThrough(app), sealed, mute)
       const byHand = await operate(['ledger', 'seal', '--json'], app.env)
       assert.deepEqual([byHand.code, JSON.parse(byHand.out).code], [1, 'guards_differ'], byHand.out)
       await pool.query(undo)
-      await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
+      await until(sealedAll, { timeoutMs: 30_000, everyMs: 200, what: `a seal after ${undo}` })
     }
 
     const forged = await giveMoney(app, account.accountId)
     await until(async () => (await readyz(app)).note.includes(forged), {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'the violation',
     })
     const sealed = await sealedThrough(app)
@@ -227,11 +266,13 @@ describe('a violation that a running server finds', () => {
       select event_id, rule, 'none', 'forged', '2026-01-01' from read.violations`)
     await until(async () => /they were changed/.test((await readyz(app)).note), {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'the violation that the tables do not say',
     })
     assert.equal(await buy(app, account.key), 201)
     await until(async () => (await metrics(app)).includes('\nfarebox_seal_problem 1'), {
       timeoutMs: 20_000,
+      everyMs: 200,
       what: 'an alarm',
     })
     assert.equal(await sealedThrough(app), sealed, 'what this process found is not sealed')
@@ -242,7 +283,11 @@ describe('a violation that a running server finds', () => {
     const account = await app.customer({ email: 'gift@example.com', cents: 2_000 })
     await giveMoney(app, account.accountId)
     const events = (await allEvents(app.core.log)).length
-    await until(async () => (await sealedThrough(app)) >= events, { timeoutMs: 20_000, what: 'a seal' })
+    await until(async () => (await sealedThrough(app)) >= events, {
+      timeoutMs: 20_000,
+      everyMs: 200,
+      what: 'a seal',
+    })
     assert.equal((await readyz(app)).note, 'not looked at')
     assert.equal(await buy(app, account.key), 201)
   })

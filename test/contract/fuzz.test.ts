@@ -10,8 +10,8 @@ import { liveOf } from './live.ts'
 import { finishedBatch } from './scrape-cases.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
-const runs = soak ? 1_000 : 40
-const least = soak ? 0.2 : 0.1
+const runs = soak ? 1_000 : 75
+const least = 0.2
 
 const callersOf = async (app: TestApp): Promise<Caller[]> => {
   const { client, demo, credit, payCustomer } = app

@@ -13,7 +13,7 @@ const atOnce = 4
 const orders = '/api/v1/orders'
 const traffic = { product_id: 'residential-premium', quantity: 1, method: 'card' }
 
-test(`the retry, the callback and the poller meet ${meetings} times over two servers: one order, one charge, one message`, async (t) => {
+test(`the retry, the callback and the poller meet ${meetings} times over two services: one order, one charge, one message`, async (t) => {
   const two = await openTwo(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
   const { shops, demo, pool, env } = two
   const { sandbox } = demo

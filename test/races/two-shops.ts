@@ -10,16 +10,16 @@ import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
 import { commandLineOf, operate } from '../support/operator.ts'
 import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
-type Server = Pick<FareboxProcess, 'baseUrl'> & { readonly farebox?: Farebox }
+type Shop = { readonly baseUrl: string; readonly farebox?: Farebox }
 
-/** Two servers on one database. */
-export type TwoShops<Shop extends Server = Server> = {
-  readonly shops: readonly [Shop, Shop]
+/** Two services on one database. */
+export type TwoShops<Each extends Shop = Shop> = {
+  readonly shops: readonly [Each, Each]
   readonly demo: DemoFile
   readonly pool: pg.Pool
   readonly env: NodeJS.ProcessEnv
@@ -29,51 +29,25 @@ export type TwoShops<Shop extends Server = Server> = {
   customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
 }
 
-type Settings = Readonly<Record<string, string>>
-
-const openHere = async (t: TestContext, env: NodeJS.ProcessEnv): Promise<Server> => {
-  const farebox = await openFarebox({
-    config: readConfig({ ...env, PORT: '0' }),
-    roles,
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger: createLogger('fatal'),
-    kill: () => process.kill(process.pid, 'SIGKILL'),
-  })
-  atEnd(t, () => farebox.close())
-  const { baseUrl } = farebox
-  assert.ok(baseUrl)
-  await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
-  return { baseUrl, farebox }
-}
-
-/** Two servers inside this process. */
-export const openTwo = (t: TestContext, settings: Settings = {}): Promise<TwoShops> =>
-  twoBy(t, settings, openHere)
-
-/** Two servers in processes of their own. */
-export const startTwo = (t: TestContext): Promise<TwoShops<FareboxProcess>> => twoBy(t, {}, startFarebox)
-
-/** `settings` are those of both; the second one uses the sandbox of the first. */
-const twoBy = async <Shop extends Server>(
+const twoOf = async <Each extends Shop>(
   t: TestContext,
-  settings: Settings,
-  start: (t: TestContext, env: NodeJS.ProcessEnv) => Promise<Shop>,
-): Promise<TwoShops<Shop>> => {
+  settings: Readonly<Record<string, string>>,
+  start: (env: NodeJS.ProcessEnv) => Promise<Each>,
+): Promise<TwoShops<Each>> => {
   const env = { ...(await seededDatabase(t, await dataDirectory(t))), ...settings }
   const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
-  const first = await start(t, env)
+  const first = await start(env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
   assert.ok(demo?.sandbox)
-  const second = await start(t, { ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
+  const second = await start({ ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
 
   const operator: TwoShops['operator'] = async (...args) => {
     const { code, out, err } = await operate([...args, '--json'], env)
     assert.notEqual(out, '', err)
     return { code, json: JSON.parse(out) }
   }
-  const { farebox } = first
+  const { farebox }: Shop = first
   const run = farebox ? commandLineOf(farebox) : operator
   const done = async (...args: readonly string[]) => {
     const { code, json } = await run(...args)
@@ -90,6 +64,27 @@ const twoBy = async <Shop extends Server>(
   }
   return { shops: [first, second], demo, pool, env, operator, customer }
 }
+
+/** Two servers in processes of their own; the second one uses the sandbox of the first. */
+export const startTwo = (t: TestContext, settings: Readonly<Record<string, string>> = {}) =>
+  twoOf(t, settings, (env) => startFarebox(t, env))
+
+/** The same inside this process: each has its own core, caches and connections. */
+export const openTwo = (t: TestContext, settings: Readonly<Record<string, string>> = {}) =>
+  twoOf(t, settings, async (env) => {
+    const farebox = await openFarebox({
+      config: readConfig({ ...env, PORT: '0' }),
+      roles,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      logger: createLogger('fatal'),
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
+    atEnd(t, farebox.close)
+    const baseUrl = farebox.baseUrl ?? ''
+    await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
+    return { baseUrl, farebox }
+  })
 
 /** `count` answers to a request, sent to both servers in turn, all at once. */
 export const askBoth = (
@@ -121,7 +116,7 @@ export const counted = (
 
 /** Both servers' view of a wallet: they must agree, and its transactions must add up to it. */
 export const balanceOf = async (
-  { shops }: { readonly shops: readonly Server[] },
+  { shops }: { readonly shops: readonly Shop[] },
   key: string,
 ): Promise<number> => {
   const balances = await Promise.all(

@@ -22,4 +22,10 @@ export const runs = (all: number, soak = 20 * all): number => {
   return set === 'fast' ? Math.ceil(all / 4) : all
 }
 
+/** One character of a text, of all of Unicode. `unit: 'binary'` is the same, and takes each process a second to make. */
+export const anyChar = fc
+  .integer({ min: 0, max: 0x10_ffff })
+  .filter((code) => code < 0xd800 || code > 0xdfff)
+  .map((code) => String.fromCodePoint(code))
+
 export default fc
