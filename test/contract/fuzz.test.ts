@@ -9,8 +9,7 @@ import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from '.
 import { liveOf } from './live.ts'
 import { finishedBatch } from './scrape-cases.ts'
 
-const soak = process.env.FAREBOX_SOAK === '1'
-const runs = soak ? 1_000 : 75
+const runs = process.env.FAREBOX_SOAK ? 1_000 : 75
 const least = 0.2
 
 const callersOf = async (app: TestApp): Promise<Caller[]> => {
