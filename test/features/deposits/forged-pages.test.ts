@@ -11,7 +11,7 @@ const thief = 'https://checkout.stripe.example/c/pay/cs_live_thief'
 const orders = '/api/v1/orders'
 
 test('a changed database row sends no payer to another page, and the audit finds it', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const { core } = app
   const { pool } = core

@@ -40,7 +40,7 @@ test("orders show prints each refund's time and its reference", async (t) => {
 })
 
 test("orders list pages through an account's orders, newest first, with their customers", async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { cli } = app
   const { key, accountId } = app.demo.reseller
   await app.credit(accountId, 10_000)

@@ -5,7 +5,7 @@ import { signedIn } from '../../support/console.ts'
 import { testApp } from '../../support/test-app.ts'
 
 test('credentials of plans and rentals are returned to their owners only, whatever the read tables contain', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const { pool } = app.core
   const victim = await app.customer({ cents: 100_00 })

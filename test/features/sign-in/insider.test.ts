@@ -60,7 +60,7 @@ const isSignedIn = async (browser: Browser): Promise<boolean> =>
   browser.cookies.has(sessionCookie) && (await browser.get('/console')).status === 200
 
 test('write access to the database does not allow to act as another person', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   const { pool } = core
   const { rows: addresses } = await pool.query<{ origin: string }>('select origin from work.console_address')

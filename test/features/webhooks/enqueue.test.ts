@@ -113,7 +113,7 @@ test('an event goes to the endpoints that were subscribed at its log position, h
 })
 
 test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels it', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { client } = app
   const customer = await app.customer({ cents: 100_000 })
   const receiver = await startReceiver(t)

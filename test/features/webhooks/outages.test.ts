@@ -46,7 +46,7 @@ const pending = async (pool: pg.Pool): Promise<number> => {
 test('a backlog is delivered, each with one outcome, even if all connections to Postgres end meanwhile', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { log, pool } = app.core
   const receiver = await startReceiver(t)
   const customer = await app.customer({ cents: 1_000_000 })
@@ -96,7 +96,7 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
 test('a delivery that cannot be enqueued for one endpoint is enqueued for the others at once, and for that one later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core } = app
   const { pool } = core
   const receiver = await startReceiver(t)
@@ -159,7 +159,7 @@ test('a delivery to a disabled endpoint whose cancellation failed is canceled a 
 test('a delivery whose result the log refuses delays no other, of its endpoint or of another account', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { pool } = app.core
   const receiver = await startReceiver(t)
   const [bad, good] = await Promise.all([hookTo(app, receiver.url), hookTo(app, receiver.url)])
