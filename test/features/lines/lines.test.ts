@@ -21,7 +21,10 @@ const buy = async (client: HttpClient, product: string, key: string, headers = {
 }
 
 test('lines of plans', async (t) => {
-  const { core, baseUrl, buyer, reseller, demo } = await testApp(t, { own: true, settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'off' } })
+  const { core, baseUrl, buyer, reseller, demo } = await testApp(t, {
+    own: true,
+    settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'off' },
+  })
   const { pool, clock } = core
   const premium = await buy(buyer, 'residential-premium', 'lines-premium')
   const basic = await buy(buyer, 'residential-basic', 'lines-basic')
