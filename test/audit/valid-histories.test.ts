@@ -71,7 +71,7 @@ describe('a verification finds nothing wrong', () => {
       await assertClean(app)
     })
 
-    await t.test('retried webhooks, and a deposit that nobody could look at', async (t) => {
+    await t.test('retried webhooks, and a deposit that could not be polled', async (t) => {
       const receiver = await startReceiver(t)
       receiver.answer(status(500))
       const endpoint = { url: receiver.url, events: ['order.fulfilled'] }

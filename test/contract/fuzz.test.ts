@@ -43,7 +43,7 @@ const otherKeysOf = async ({ demo, customer, accounts }: TestApp) => {
 }
 
 test('every request gets a declared response, is charged only if the response says so, and blocks the main thread only briefly', async (t) => {
-  const app = await testApp(t, { with: ['financeToken'] })
+  const app = await testApp(t, { own: true, with: ['financeToken'] })
   const { client, document, balance } = app
   await app.run('reseller', 'set', '--account', app.demo.reseller.accountId, '--price-limits', '0.01-100')
   const callers = await callersOf(app)

@@ -166,7 +166,7 @@ const actOf = ({ client }: TestApp) => {
 const common = (a: ReadonlySet<string>, b: ReadonlySet<string>) => [...a].filter((one) => b.has(one))
 
 test("two accounts that use the same names never see each other's data", async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { demo, credit } = app
   const customer = await app.customer({ cents: 10_000_000 })
   await credit(demo.reseller.accountId, 10_000_000)

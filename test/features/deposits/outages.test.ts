@@ -83,7 +83,7 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
   ] as const
   for (const [fault, broken, mended] of faults)
     test(fault, async (t) => {
-      const app = await testApp(t)
+      const app = await testApp(t, { own: true })
       for (const one of await openShops(app))
         await t.test(one.provider, async () => {
           await app.switches(broken)
@@ -92,7 +92,7 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
     })
 
   test('it answers too late, but does what was requested', async (t) => {
-    const app = await testApp(t)
+    const app = await testApp(t, { own: true })
     const shops = await openShops(app)
     // Its patience is ten seconds a call.
     await app.switches({ apiSlowMs: 11_000 })
@@ -109,7 +109,7 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
 })
 
 test('a provider that disconnects while its callbacks are verified is called again, and each payment is credited once', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const shops = await openShops(app)
   const made = await Promise.all(
     shops.map(({ provider, method, reseller }) =>
@@ -135,7 +135,7 @@ test('a provider that disconnects while its callbacks are verified is called aga
 })
 
 test("a hanging provider does not delay other providers' payments, however many of its callbacks wait", async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const [stripe, , nowpayments] = await openShops(app)
   const waiting = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
@@ -163,7 +163,7 @@ test("a hanging provider does not delay other providers' payments, however many 
 })
 
 test('a hanging provider takes a limited number of slots: a further request is refused at once', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const [stripe, btcpay] = await openShops(app)
   await app.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })
   const answered: string[] = []

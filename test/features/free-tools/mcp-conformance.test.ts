@@ -49,7 +49,7 @@ const mustPass: Readonly<Record<string, readonly string[]>> = {
 }
 
 test('the tools pass the test suites of the Model Context Protocol', async (t) => {
-  const { baseUrl } = await testApp(t)
+  const { baseUrl } = await testApp(t, { own: true })
   for (const [revision, scenarios] of Object.entries(mustPass))
     await t.test(`of ${revision}`, async (t) => {
       const found = await conformance(t, `${baseUrl}/mcp`, revision)

@@ -79,7 +79,7 @@ const availableMicros = async ({ client }: TestApp, { key }: Customer): Promise<
 }
 
 test('random scrapes and orders on a nearly empty wallet are answered and charged by the rules', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const counts: Record<string, number> = {}
   const count = (answer: string): void => {
     counts[answer] = (counts[answer] ?? 0) + 1

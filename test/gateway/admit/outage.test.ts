@@ -11,7 +11,7 @@ const second = 1_000
 const chunk = 1_000
 
 test('a gateway without Postgres continues with what it has leased, then answers 503, and then recovers', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { buyer } = app
   const postgres = await tcpProxy(t, app.env.DATABASE_URL ?? '')
   let laterMs = 0
@@ -83,7 +83,7 @@ test('a gateway without Postgres continues with what it has leased, then answers
 
   await t.test('leased bytes are used: by running tunnels, and by new ones of known plans', async () => {
     stoppedMs = performance.now()
-    // The second lease from now on was asked for at that time. On a busy machine the last one before it may be old.
+    // The second lease from now on was requested after that time. On a busy machine the last one before it may be old.
     for (let n = 0; n < 2; n += 1) {
       const before = await leasedAt()
       await next()
