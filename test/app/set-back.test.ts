@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 const skip = logInPostgres ? false : 'the log is set back in Postgres'
 
 test('a process ends when the log has lost events that the process knows', { skip }, async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const { core, failed } = app.farebox
   const { key } = await app.customer({ cents: 10_000 })
   // A key that the read models do not have yet is unknown, whatever happened to the log.
