@@ -73,6 +73,8 @@ symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
 const server = await startTestServer()
 process.env.FAREBOX_TEST_DATABASE_URL = server.url
 process.env.NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/farebox-tests')
+// The properties have the runs of `npm test`.
+process.env.FAREBOX_TEST_SET = 'fast'
 
 const isOfDomain = (test: string): boolean => test.startsWith('test/domain/')
 let runs = 0
