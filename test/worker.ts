@@ -13,7 +13,7 @@ import {
   type TestEvent,
   type Usage,
 } from './pool.ts'
-import { closeResources, firstResource, resourceCount } from './support/worker-resources.ts'
+import { fileResources, firstResource, workerResources } from './support/worker-resources.ts'
 
 /** A process of `test/pool.ts`: it runs the test files that it receives, one after another, and sends their events. */
 
@@ -75,16 +75,17 @@ const runFile = async (order: Order): Promise<void> => {
   const file = join(order.root, order.file)
   const { href } = pathToFileURL(file)
   running = order
-  const [before, stateBefore, resourcesBefore] = [usageNow(), sharedState(), resourceCount()]
+  const [before, stateBefore, resourcesBefore] = [usageNow(), sharedState(), workerResources.count()]
   process.channel?.unref()
   process.once('beforeExit', () => process.channel?.ref())
   const patterns = testNamePatterns.length === 0 ? {} : { testNamePatterns }
   const events = run({ files: [file], isolation: 'none', timeout, ...patterns })
   void endWithLastTest(order, href)
   for await (const event of events as AsyncIterable<TestEvent>) send({ event: sendable(event) })
+  await fileResources.close()
   const [after, stateAfter] = [usageNow(), sharedState()]
   // A resource that this file opened has listeners of its own.
-  const parts = resourceCount() === resourcesBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
+  const parts = workerResources.count() === resourcesBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
   const problems = parts
     .filter((part) => stateBefore[part] !== stateAfter[part])
     .map((part) => `the file changed ${part} from ${stateBefore[part]} to ${stateAfter[part]}`)
@@ -107,7 +108,7 @@ const endMs = 20_000
 
 /** Ends by itself when no resource that a file forgot keeps it alive. */
 const end = async (): Promise<void> => {
-  await closeResources()
+  await workerResources.close()
   setTimeout(() => {
     process.stderr.write(`held open by ${process.getActiveResourcesInfo().join(', ')}`)
     process.exit(1)

@@ -79,6 +79,7 @@ type Invoice = {
 export const actionsOn = (started: StartedApp) => {
   const { farebox, baseUrl, demo, document, clock } = started
   const { core, projecting, config } = farebox
+  const beginsAheadMs = clock.aheadMs
   const client = httpClient(baseUrl, document)
   const accounts = createAccounts(core)
   const wallets = createWallets(core)
@@ -190,9 +191,9 @@ export const actionsOn = (started: StartedApp) => {
       credentials: createResellerCredentials({ pool: core.pool, vault: createVault(core.keys.master) }),
     }),
 
-    /** Sets how far the service's clock is ahead of the system's. */
+    /** Sets how far the service's clock is ahead of its time at the beginning of the test. */
     ahead: (ms: number): void => {
-      clock.aheadMs = ms
+      clock.aheadMs = beginsAheadMs + ms
     },
     wait: (ms: number): void => {
       clock.aheadMs += ms

@@ -17,7 +17,7 @@ import { type Document, documentOf, type HttpClient, httpClient } from './http.t
 import { operator } from './operator.ts'
 import { serviceEnv } from './service-env.ts'
 import { until } from './until.ts'
-import { workerContext } from './worker-resources.ts'
+import { fileResources, workerResources } from './worker-resources.ts'
 
 type Settings = Readonly<Record<string, string | undefined>>
 
@@ -28,15 +28,20 @@ type SharedOptions<Part extends PartName> = {
   readonly with?: readonly Part[]
 }
 
-/** A service of the test's own. */
-export type OwnOptions = {
-  readonly own: true
+type FileOptions = {
+  /** One service for all tests of the file that give the same options. Its clock only goes forward. */
+  readonly own: 'file'
   readonly settings?: Settings
   readonly roles?: readonly Role[]
-  readonly systemClock?: Clock
-  readonly logTo?: DestinationStream
   /** An auditor runs in this process, too. */
   readonly audits?: true
+}
+
+/** A service of the test's own. */
+export type OwnOptions = Omit<FileOptions, 'own'> & {
+  readonly own: true
+  readonly systemClock?: Clock
+  readonly logTo?: DestinationStream
 }
 
 /** Receivers of tests are on this machine. A deposit is polled only if a test moves the clock or says how often. */
@@ -157,15 +162,18 @@ export type OwnApp<Part extends PartName = never> = Actions & PartsOf<Part>
 export type TestApp<Part extends PartName = never> = Omit<Actions, 'ahead' | 'wait' | 'waitUntil' | 'close'> &
   PartsOf<Part>
 
-/** By roles. */
+/** By their options. */
 const shared = new Map<string, Promise<StartedApp>>()
 
-/** The service that all files of this process share, with new accounts of a demo. */
-const sharedApp = async (roles: readonly Role[]): Promise<StartedApp> => {
-  const name = roles.join()
-  const opening = shared.get(name) ?? start(workerContext, { own: true, roles })
-  shared.set(name, opening)
-  const started = await opening
+/** A service that the tests of the file or of the process share, with new accounts of a demo. */
+const sharedApp = async (options: FileOptions | SharedOptions<PartName>): Promise<StartedApp> => {
+  const name = JSON.stringify({ ...options, with: [] })
+  const { context } = 'own' in options ? fileResources : workerResources
+  if (!shared.has(name)) {
+    shared.set(name, start(context, { ...options, own: true }))
+    context.after(() => shared.delete(name))
+  }
+  const started = await shared.get(name)!
   // Another test may have failed with faults of the sandbox switched on.
   await fetch(`${started.demo.sandbox}/_sandbox/switches`, { method: 'DELETE' })
   const accounts = await seedAccounts(started.farebox.core, `${randomUUID()}.example`, operator)
@@ -174,23 +182,23 @@ const sharedApp = async (roles: readonly Role[]): Promise<StartedApp> => {
 
 /**
  * The whole service inside this process, with the sandbox, on a new database and a free port. Without `own` all files
- * share it, and the accounts of the demo are new. A test that moves the clock, changes settings or what all accounts
- * share, kills, or reads rows of all accounts needs its own, which is closed with the test. `startFarebox` of
- * `./farebox.ts` starts the service in a separate process.
+ * share it, and the accounts of the demo are new. A test that moves the clock or changes settings needs `own: 'file'`:
+ * the tests of its file share one. A test that changes what all accounts share, kills, or reads rows of all accounts
+ * needs `own: true`, which is closed with the test. `startFarebox` of `./farebox.ts` starts the service in a separate
+ * process.
  */
 export const testApp: {
   <Part extends PartName = never>(t: TestContext, options?: SharedOptions<Part>): Promise<TestApp<Part>>
   <Part extends PartName = never>(
     t: TestContext,
-    options: OwnOptions & SharedOptions<Part>,
+    options: (OwnOptions | FileOptions) & SharedOptions<Part>,
   ): Promise<OwnApp<Part>>
 } = async <Part extends PartName = never>(
   t: TestContext,
-  options: SharedOptions<Part> | (OwnOptions & SharedOptions<Part>) = {},
+  options: SharedOptions<Part> | ((OwnOptions | FileOptions) & SharedOptions<Part>) = {},
 ): Promise<OwnApp<Part>> => {
-  const app = actionsOn(
-    'own' in options ? await start(t, options) : await sharedApp(options.roles ?? allRoles),
-  )
+  const isOwn = 'own' in options && options.own === true
+  const app = actionsOn(isOwn ? await start(t, options) : await sharedApp(options))
   for (const name of options.with ?? []) Object.assign(app, await parts[name](app))
   return app as OwnApp<Part>
 }

@@ -197,6 +197,7 @@ const tiersOf = (product: Product): readonly Tier[] => {
 const cents = (micros: number | undefined): number => (micros ?? 0) / 10_000
 
 test('quote, price list, charge, postings, refunds and margins agree to the cent, for any terms and parts', async () => {
+  const histories = runs(300, 5_000)
   let sold = 0
   let parts = 0
   await fc.assert(
@@ -388,7 +389,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         assert.ok(events.some(({ stream }) => stream === orderStream(draft.orderId)))
       },
     ),
-    { numRuns: runs(300, 5_000) },
+    { numRuns: histories },
   )
-  assert.ok(sold > 100 && parts > 200, `${sold} sales, ${parts} parts`)
+  assert.ok(sold > histories / 3 && parts > (2 * histories) / 3, `${sold} sales, ${parts} parts`)
 })

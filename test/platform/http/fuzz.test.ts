@@ -107,7 +107,7 @@ describe('Arbitrary input', () => {
           })
         },
       ),
-      { numRuns: runs(600, 30_000) },
+      { numRuns: runs(1_200, 30_000) },
     )
     assert.ok(client.seen.size >= 15, [...client.seen].join('\n'))
   })
