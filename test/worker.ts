@@ -85,7 +85,8 @@ const runFile = async (order: Order): Promise<void> => {
   await fileResources.close()
   const [after, stateAfter] = [usageNow(), sharedState()]
   // A resource that this file opened has listeners of its own.
-  const parts = workerResources.count() === resourcesBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
+  const parts =
+    workerResources.count() === resourcesBefore ? Object.keys({ ...stateBefore, ...stateAfter }) : []
   const problems = parts
     .filter((part) => stateBefore[part] !== stateAfter[part])
     .map((part) => `the file changed ${part} from ${stateBefore[part]} to ${stateAfter[part]}`)
