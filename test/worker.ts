@@ -1,3 +1,4 @@
+import { type AsyncHook, createHook } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 import { join } from 'node:path'
 import { run } from 'node:test'
@@ -58,6 +59,24 @@ const send = (report: Report): void => void process.send?.(report)
 let running: Order | null = null
 
 /**
+ * `node:test` watches every promise by a hook, which takes a quarter of a test's processor time. It needs the hook while
+ * a file defines its tests, and for the errors that `endUnhandled` reports.
+ */
+const hooks: AsyncHook[] = []
+const hookPrototype: AsyncHook = Object.getPrototypeOf(createHook({}))
+const { enable } = hookPrototype
+hookPrototype.enable = function () {
+  hooks.push(this)
+  return enable.call(this)
+}
+
+/** An error outside of all promises of a test ends the process. The file fails, and its tests clean up. */
+const endUnhandled = (error: unknown): void => {
+  process.stderr.write(`unhandled: ${inspect(error)}\n`)
+  process.kill(process.pid, 'SIGTERM')
+}
+
+/**
  * `run` waits until no resource holds the process open, which is then the end of the file. Resources that several files
  * use (test/support/worker-resources.ts) hold it open. Then the file ends with its last test.
  */
@@ -65,6 +84,7 @@ const endWithLastTest = async (order: Order, href: string): Promise<void> => {
   // `run` has begun to load the file by then.
   await setImmediate()
   await import(href).catch(() => undefined)
+  for (const hook of hooks.splice(0)) hook.disable()
   await firstResource()
   if (running === order) process.emit('beforeExit', 0)
 }
@@ -118,6 +138,7 @@ const end = async (): Promise<void> => {
 
 // `run` sets it.
 process.env.NODE_TEST_WORKER_ID = '1'
+for (const name of ['uncaughtException', 'unhandledRejection']) process.on(name, endUnhandled)
 process.on('message', (order: Order) => void runFile(order))
 process.on('disconnect', () => {
   // The run has been killed during a file: its tests clean up (test/support/cleanup.ts).

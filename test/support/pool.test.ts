@@ -48,6 +48,8 @@ test('the files of one process pass and fail by their own tests', async (t) => {
 
 test('a file that ends its process, changes it or cannot be loaded fails, and the next file runs', async (t) => {
   const runs = await runFiles(t, {
+    'rejects.mjs':
+      "test('waits', () => { void Promise.reject(new Error('of no test')); return new Promise(() => setTimeout(() => undefined, 60_000)) })",
     'exits.mjs': "test('ends', () => new Promise(() => setTimeout(process.exit, 50)))",
     'sets.mjs': "test('sets', () => { process.env.FAREBOX_LEFT = 'yes' })",
     'listens.mjs': "test('listens', () => void process.on('SIGUSR2', () => undefined))",
@@ -57,6 +59,7 @@ test('a file that ends its process, changes it or cannot be loaded fails, and th
   assert.deepEqual(
     runs.map(({ file, passed, problems }) => [file, passed, problems]),
     [
+      ['rejects.mjs', [], ['the process ended too early (SIGTERM), in: waits']],
       ['exits.mjs', [], ['the process ended too early (exit code 0), in: ends']],
       ['sets.mjs', ['sets'], ['the file changed FAREBOX_LEFT from undefined to yes']],
       ['listens.mjs', ['listens'], ['the file changed the listeners of SIGUSR2 from undefined to 1']],
