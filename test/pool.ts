@@ -87,6 +87,8 @@ const startWorker = (): ChildProcess =>
   fork(join(import.meta.dirname, 'worker.ts'), {
     serialization: 'advanced',
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    // With the default of 16 MB, collecting garbage takes a tenth of the processor time.
+    execArgv: ['--max-semi-space-size=64'],
   })
 
 /** A worker with more memory is replaced: the modules of all its files stay in memory, and garbage collection slows down. */

@@ -182,19 +182,11 @@ export const httpClient = (baseUrl: string, document: Document, defaultKey?: str
 /** Documents by their texts: those of one process are mostly the same, and a validator takes longer to make than a test. */
 const documents = new Map<string, Document>()
 
-/** Each scraper as a separate operation: `scrape` with a narrower body, so its rules apply to them too. */
-const isOneScraper = (path: string): boolean => /^\/v1\/scrape\/[^/{]+\/[^/{]+$/.test(path)
-
-const withoutScrapers = (document: Document): Document => ({
-  ...document,
-  paths: Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOneScraper(path))),
-})
-
-/** The document of a server; the scrapers have a test of their own (test/features/scrapers/interface.test.ts). */
+/** The shorter document of a server: its rules for `scrape` apply to the operations of single scrapers, too. */
 export const documentOf = async (baseUrl: string): Promise<Document> => {
-  const served = await (await fetch(`${baseUrl}/openapi.json`)).text()
+  const served = await (await fetch(`${baseUrl}/openapi-core.json`)).text()
   const text = served.replace(baseUrl, '/')
-  const document = documents.get(text) ?? withoutScrapers(JSON.parse(text) as Document)
+  const document = documents.get(text) ?? (JSON.parse(text) as Document)
   documents.set(text, document)
   return document
 }
