@@ -13,7 +13,7 @@ import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const run = async (args: readonly string[], registrations = allRegistrations()) => {
+const run = async (args: readonly string[], registrations = registrationsFor(args)) => {
   const out: string[] = []
   const err: string[] = []
   const code = await runCli(args, await registrations, {
@@ -44,12 +44,11 @@ const examplesOf = (help: string): string =>
 test('the command line loads only the requested commands, and behaves as if all were loaded', async () => {
   for (const { path, help } of await helpsFrom([])) {
     const args = [...path, '--help']
-    assert.equal((await run(args, registrationsFor(args))).out, help, path.join(' '))
+    assert.equal((await run(args, allRegistrations())).out, help, path.join(' '))
   }
   const args = ['help', 'orders']
-  assert.deepEqual(await run(args, registrationsFor(args)), await run(args))
-  const wrong = ['order', 'list']
-  assert.match((await run(wrong, registrationsFor(wrong))).err, /Did you mean orders\?/)
+  assert.deepEqual(await run(args), await run(args, allRegistrations()))
+  assert.match((await run(['order', 'list'])).err, /Did you mean orders\?/)
 })
 
 test('the checks of a verification are listed without a database, each with what it proves', async () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { asOperator } from '../support/demo-env.ts'
-import { testDatabase } from '../support/postgres.ts'
 import { skipWithoutPostgresLog } from '../support/service-env.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { testApp } from '../support/test-app.ts'
@@ -9,20 +8,26 @@ import { until } from '../support/until.ts'
 
 /** The service, with a network to Postgres that fails on request. */
 const behindProxy = async (t: TestContext) => {
-  const { url } = await testDatabase(t)
-  const proxy = await tcpProxy(t, url)
-  const app = await testApp(t, { own: true, settings: { DATABASE_URL: proxy.url } })
-  return { proxy, ...app }
+  const opened = Promise.withResolvers<TcpProxy>()
+  const through = async (url: string): Promise<string> => {
+    opened.resolve(await tcpProxy(t, url))
+    return (await opened.promise).url
+  }
+  const app = await testApp(t, { own: true, through })
+  return { proxy: await opened.promise, ...app }
 }
 
 test('a log that accepts no append makes the service not ready, with one log line, until an append succeeds', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const { url, pool } = await testDatabase(t)
   const lines: { msg: string }[] = []
-  const { baseUrl, buyer } = await testApp(t, {
+  const {
+    baseUrl,
+    buyer,
+    core: { pool },
+  } = await testApp(t, {
     own: true,
-    settings: { DATABASE_URL: url, LOG_LEVEL: 'warn' },
+    settings: { LOG_LEVEL: 'warn' },
     logTo: { write: (line) => void lines.push(JSON.parse(line)) },
   })
   const order = async (): Promise<number> =>
@@ -88,8 +93,11 @@ for (const [what, fail] of [
   })
 
 test('requests are answered with 503 and Retry-After, never 500, while a newer version exchanges a read table', async (t) => {
-  const { url, pool } = await testDatabase(t)
-  const { baseUrl, demo } = await testApp(t, { own: true, settings: { DATABASE_URL: url } })
+  const {
+    baseUrl,
+    demo,
+    core: { pool },
+  } = await testApp(t, { own: true })
   const get = () => fetch(`${baseUrl}/api/v1/orders`, { headers: { 'x-api-key': demo.buyer.key } })
   const all = () => Promise.all(Array.from({ length: 10 }, get))
   const untilServed = () => until(async () => (await all()).every(({ status }) => status === 200))

@@ -40,6 +40,8 @@ type FileOptions = {
 /** A service of the test's own. */
 export type OwnOptions = Omit<FileOptions, 'own'> & {
   readonly own: true
+  /** Puts something between the service and its database, and gives the new address. */
+  readonly through?: (url: string) => Promise<string>
   readonly systemClock?: Clock
   readonly logTo?: DestinationStream
 }
@@ -85,7 +87,7 @@ const audit = (config: Config, { systemClock = Date.now, logTo }: OwnOptions): P
   })
 
 const start = async (t: TestContext, options: OwnOptions): Promise<StartedApp> => {
-  const { settings = {} } = options
+  const { settings = {}, through } = options
   const running: { readonly close: () => Promise<void> }[] = []
   const close = async (): Promise<void> => {
     for (const one of running.splice(0).toReversed()) await one.close()
@@ -94,7 +96,9 @@ const start = async (t: TestContext, options: OwnOptions): Promise<StartedApp> =
   t.after(close)
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
-  const env = { ...(await serviceEnv(t, dataDir)), ...usualSettings, ...settings }
+  const seeded = await serviceEnv(t, dataDir)
+  const address = through && { DATABASE_URL: await through(seeded.DATABASE_URL) }
+  const env = { ...seeded, ...usualSettings, ...settings, ...address }
   const read = readConfig(env)
   const clock = { aheadMs: read.clockOffsetMs }
   const config = {
