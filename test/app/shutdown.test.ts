@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { startFarebox } from '../support/farebox.ts'
 import { machineMs } from '../support/machine-time.ts'
+import { ownPort } from '../support/own-port.ts'
 import { seededDatabase } from '../support/seeded.ts'
 import { skipWithoutPostgresLog } from '../support/service-env.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
@@ -36,7 +37,7 @@ test('SIGTERM ends a server and its gateway within the configured time, even if 
     DATABASE_URL: proxy.url,
     LOG_LEVEL: 'info',
     FAREBOX_GATEWAY_WORKERS: '1',
-    FAREBOX_GATEWAY_PORT: '0',
+    FAREBOX_GATEWAY_PORT: String(await ownPort()),
   })
   const worker = Number(/"pid":(\d+),"msg":"a gateway worker is ready"/.exec(server.err())?.[1])
   assert.ok(isRunning(worker))

@@ -181,7 +181,7 @@ test("two accounts that use the same names never see each other's data", async (
         assert.deepEqual(common(first.secrets, second.secrets), [], 'both have one password')
       }
     }),
-    { numRuns: runs(12, 400) },
+    { numRuns: runs(40, 400) },
   )
   for (const { received } of parties)
     for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep', 'whs', 'dlv'])
