@@ -91,12 +91,15 @@ describe('when the clocks of the server and of Postgres were ahead for a while',
     assert.equal(time?.state, 'note')
     assert.match(time.found, /events of the future/)
 
-    // After that time, earlier seals stay as they are: here the seal of the wrong time itself, and the auditor's key.
+    // After that time, earlier seals stay as they are: here the seal of the wrong time itself, and the key of the auditor
+    // if it signed its first seal then.
     const later = await verified(Date.now() + 2 * dayMs)
+    const early = later.map(
+      (text) => /^times: .*, (\w+), .*, and the seal of .*, before that; /.exec(text)?.[1],
+    )
     assert.deepEqual(
-      later.map((text) => /^times: .*, (\w+), .*, and the seal of .*, before that; /.exec(text)?.[1]),
-      ['ProcessKeyIntroduced', 'LogSealed'],
-      later.join('\n'),
+      new Set(['ProcessKeyIntroduced', ...early]),
+      new Set(['ProcessKeyIntroduced', 'LogSealed']),
     )
     const now = await verified(Date.now())
     assert.ok(now.length > 0)
