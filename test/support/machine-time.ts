@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
-const tickMs = 20
+const tickMs = 100
 /** A timer is late by that much on a machine that has time. */
 const lateMs = 10
 /** However many others want to run, a bound is at most so many times as long by the clock of the wall. */

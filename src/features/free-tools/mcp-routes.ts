@@ -13,7 +13,7 @@ import { isOutage } from '../../platform/eventstore/errors.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
 import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
-import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
+import { withoutUnsetFields } from '../../platform/http/request-shape.ts'
 import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
 import { defaultLimit, filterFields, ListEntry, type LiveList, maxLimit } from '../free-list/index.ts'
 import {
@@ -229,8 +229,9 @@ const declaredInput = <Schema extends z.ZodType>(
   schema: Schema,
 ): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
   const { '~standard': standard } = declared(schema)
-  const removeUnset = unsetFieldsRemover(schema)
-  return { '~standard': { ...standard, validate: (value) => standard.validate(removeUnset(value)) } }
+  return {
+    '~standard': { ...standard, validate: (value) => standard.validate(withoutUnsetFields(value, schema)) },
+  }
 }
 
 const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true } as const

@@ -270,10 +270,19 @@ const withoutUnset = (value: unknown, schema: JsonSchema, root: JsonSchema): unk
   )
 }
 
-/** Returns a function that removes null fields that the schema declares optional and not nullable. */
-export const unsetFieldsRemover = (schema: z.ZodType): ((value: unknown) => unknown) => {
-  const json = jsonSchemaOf(schema, 'input')
-  return (value) => withoutUnset(value, json, json)
+const requestSchemas = new WeakMap<z.ZodType, JsonSchema>()
+
+/** Creates the schema of a request at its first use, so that it does not delay the start. */
+const requestSchemaOf = (schema: z.ZodType): JsonSchema => {
+  const json = requestSchemas.get(schema) ?? jsonSchemaOf(schema, 'input', true)
+  requestSchemas.set(schema, json)
+  return json
+}
+
+/** Removes null fields that the schema declares optional and not nullable. */
+export const withoutUnsetFields = (value: unknown, schema: z.ZodType): unknown => {
+  const json = requestSchemaOf(schema)
+  return withoutUnset(value, json, json)
 }
 
 /**
@@ -281,26 +290,24 @@ export const unsetFieldsRemover = (schema: z.ZodType): ((value: unknown) => unkn
  * `invalid_body` and `invalid_parameter`. The messages name the field and the accepted values. In a body, null for an
  * optional field is the same as leaving it out.
  */
-export const shapeCheck = <Schema extends z.ZodType>(
-  schema: Schema,
-  location: 'body' | 'query',
-  codes: FieldCodes = {},
-): ShapeCheck<z.output<Schema>> => {
-  const shapeContext: ShapeContext = { codes, location, schema: jsonSchemaOf(schema, 'input', true) }
-  const removeUnset = unsetFieldsRemover(schema)
-  return (received) => {
-    const value = location === 'body' ? removeUnset(received) : received
+export const shapeCheck =
+  <Schema extends z.ZodType>(
+    schema: Schema,
+    location: 'body' | 'query',
+    codes: FieldCodes = {},
+  ): ShapeCheck<z.output<Schema>> =>
+  (received) => {
+    const value = location === 'body' ? withoutUnsetFields(received, schema) : received
     const result = schema.safeParse(value)
     if (result.success) return { ok: true, value: result.data }
+    const shapeContext = { codes, location, schema: requestSchemaOf(schema) }
     return { ok: false, refusal: firstRefusal(result.error.issues, value, shapeContext) }
   }
-}
 
 /** Adds the expected shape of the route's body to the refusal of bytes that are not readable JSON. */
-export const withExpectedShape = (schema: z.ZodType) => {
-  const json = jsonSchemaOf(schema, 'input')
-  return (refusal: ApiError): ApiError =>
+export const withExpectedShape =
+  (schema: z.ZodType) =>
+  (refusal: ApiError): ApiError =>
     refusal.code === 'invalid_body'
-      ? new ApiError('invalid_body', showingShape(refusal.message, json))
+      ? new ApiError('invalid_body', showingShape(refusal.message, requestSchemaOf(schema)))
       : refusal
-}
