@@ -6,7 +6,7 @@ const orders = '/api/v1/orders'
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
 test('no handler writes a read model: orders continue while projections are paused, and no read is outdated', async (t) => {
-  const { buyer, farebox } = await testApp(t, { own: true })
+  const { buyer, farebox } = await testApp(t, { own: 'file' })
   const { projecting, core } = farebox
   const rows = async () => {
     const tables = ['read.orders', 'read.plans', 'read.proxies', 'read.balances']
@@ -66,7 +66,7 @@ test('no handler writes a read model: orders continue while projections are paus
 })
 
 test('money that an operator moves in another process is never read outdated', async (t) => {
-  const { buyer, credit, farebox, demo } = await testApp(t, { own: true })
+  const { buyer, credit, farebox, demo } = await testApp(t, { own: 'file' })
   const { projecting } = farebox
   await projecting.pause()
   await credit(demo.buyer.accountId, 500)

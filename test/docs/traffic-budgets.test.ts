@@ -7,7 +7,7 @@ const blocks = blocksOf(pageOf('docs/guides/traffic-budgets.md'))
 
 test('the requests of the guide about traffic budgets run as printed', async (t) => {
   assert.equal(blocks.length, 5)
-  const { env, baseUrl, demo } = await testApp(t, { own: true })
+  const { env, baseUrl, demo } = await testApp(t)
   const keys = { KEY: demo.buyer.key, RESELLER_KEY: demo.reseller.key }
   const shell = await pageShell(t, { env: { ...env, API: `${baseUrl}/api/v1`, ...keys } })
   const { stdout } = await shell(blocks.map((block, n) => `printf '\\n== ${n}\\n'\n${block}`).join('\n'))

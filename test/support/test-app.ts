@@ -179,7 +179,8 @@ const sharedApp = async (options: FileOptions | SharedOptions<PartName>): Promis
   }
   const started = await shared.get(name)!
   // Another test may have failed with faults of the sandbox switched on.
-  await fetch(`${started.demo.sandbox}/_sandbox/switches`, { method: 'DELETE' })
+  const { sandbox } = started.demo
+  if (sandbox !== null) await fetch(`${sandbox}/_sandbox/switches`, { method: 'DELETE' })
   const accounts = await seedAccounts(started.farebox.core, `${randomUUID()}.example`, operator)
   return { ...started, demo: { ...started.demo, ...accounts } }
 }

@@ -1,28 +1,11 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { decideImport, decideState } from '../../../src/domain/exits/decide.ts'
 import { exitsFold } from '../../../src/domain/exits/fold.ts'
 import { createTemplate, templateProblem } from '../../../src/domain/exits/username-template.ts'
 import { parseExits } from '../../../src/features/exits/import-exits.ts'
-import { testApp } from '../../support/test-app.ts'
-import { until } from '../../support/until.ts'
+import { file, good } from './sample-file.ts'
 
-const good = {
-  id: 'us-dal-1',
-  kind: 'socks5',
-  host: '127.0.0.1',
-  port: 1080,
-  username: 'u',
-  password: 'p',
-  country: 'USA',
-  state: 'Texas',
-  city: 'São Paulo',
-  isp: 'Comcast Cable',
-  asn: 7922,
-}
 const template = {
   id: 'pool',
   kind: 'template',
@@ -32,9 +15,6 @@ const template = {
   username: 'u-{country}',
   covers: [{ country: 'de' }],
 }
-const file = (...lines: readonly (object | string)[]): string =>
-  lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
-
 describe('a file of exits', () => {
   test('is read line by line, with locations spelt as in usernames', () => {
     const parsed = parseExits(file('# mine', good, '', template))
@@ -138,73 +118,4 @@ describe('exits in the log', () => {
     assert.equal(state.get('b')?.state, 'live')
     assert.deepEqual(exitsFold.snapshot?.fromText(exitsFold.snapshot.toText(state)).toJS(), state.toJS())
   })
-})
-
-test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
-  const { env, core, cli } = await testApp(t, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
-  const { pool, log } = core
-  const run = async (...args: readonly string[]) => {
-    const { code, json } = await cli('exits', ...args)
-    return { code, body: json }
-  }
-  const upstream = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
-  t.after(() => upstream.close())
-  await until(() => upstream.listening, { what: 'a listening upstream' })
-  const { port } = upstream.address() as { port: number }
-  const path = join(env.FAREBOX_DATA ?? '', 'exits.jsonl')
-  const secret = 'Tr0ub4dor-and-3'
-  const lines = [
-    { ...good, kind: 'http', port, password: secret },
-    { ...good, id: 'gone', kind: 'http', port: 1, username: undefined, password: undefined },
-    { id: 'here', kind: 'direct', country: 'de', localAddress: '127.0.0.1' },
-  ]
-  await writeFile(path, file(...lines, '{"id":"x"}'))
-  const refused = await run('import', path)
-  assert.equal(refused.code, 2)
-  assert.equal(refused.body.code, 'invalid_file')
-  assert.match(JSON.stringify(refused.body.problems), /line 4/)
-  await writeFile(path, file(...lines))
-  assert.deepEqual((await run('import', path, '--dry-run')).body, { exits: 3 })
-  assert.deepEqual((await run('list')).body, { exits: [] })
-  assert.equal((await run('import', path)).body.added.length, 3)
-  assert.equal((await run('import', path)).body.unchanged.length, 3)
-  const stored = await pool.query('select credential_id from vault.exit_credentials')
-  assert.equal(stored.rowCount, 1)
-  await writeFile(path, file({ ...lines[0], password: 'other' }))
-  assert.deepEqual((await run('import', path)).body.changed, ['us-dal-1'])
-  assert.equal((await pool.query('select from vault.exit_credentials')).rowCount, 1)
-
-  const checked = await run('check')
-  assert.equal(checked.code, 1)
-  assert.deepEqual(
-    checked.body.exits.map(({ exitId, ok }: { exitId: string; ok: boolean }) => [exitId, ok]),
-    [
-      ['gone', false],
-      ['here', true],
-      ['us-dal-1', true],
-    ],
-  )
-  assert.deepEqual((await run('drain', 'here')).body, { state: 'drained', changed: ['here'] })
-  assert.deepEqual((await run('drain', 'here', '--undo')).body, { state: 'live', changed: ['here'] })
-  assert.equal((await run('remove', 'gone', 'unknown')).body.code, 'not_found')
-  assert.equal((await run('remove', 'gone')).code, 0)
-  const listed = await run('list')
-  assert.deepEqual(
-    listed.body.exits.map(({ exitId }: { exitId: string }) => exitId),
-    ['here', 'us-dal-1'],
-  )
-  assert.deepEqual((await run('list', '--country', 'de')).body.exits.length, 1)
-
-  const events = (await log.readAll(0, 10_000)).filter(({ stream }) => stream === 'exits')
-  assert.equal(events.length, 5)
-  const said = JSON.stringify([events, listed.body])
-  assert.ok(!said.includes(secret) && !said.includes('other'))
-  assert.match(String(events[0]?.metadata), /operator/)
-  await until(
-    async () =>
-      (await pool.query<{ state: string }>('select state from read.exits order by exit_id')).rows
-        .map(({ state }) => state)
-        .join() === 'removed,live,live',
-    { what: 'the read model' },
-  )
 })

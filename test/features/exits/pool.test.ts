@@ -1,22 +1,37 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { ExitVia } from '../../../src/domain/exits/events.ts'
 import { parseUsername } from '../../../src/domain/exits/line.ts'
+import { createExitHealth } from '../../../src/features/exits/exit-health.ts'
 import { createExitService } from '../../../src/features/exits/exit-service.ts'
 import { type ImportedExit, parseExits } from '../../../src/features/exits/import-exits.ts'
-import { createExitLogins } from '../../../src/features/exits/live-exits.ts'
+import { createExitLogins, createLiveExits } from '../../../src/features/exits/live-exits.ts'
 import { releaseSessions } from '../../../src/features/exits/sticky-sessions.ts'
 import type { ExitPool } from '../../../src/gateway/exits/exit-pool.ts'
 import { type OpenedExits, openExits } from '../../../src/gateway/exits/open-exits.ts'
 import type { Denied, Route } from '../../../src/gateway/gateway-ports.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { machineMs } from '../../support/machine-time.ts'
+import { operator } from '../../support/operator.ts'
 import { ownPort } from '../../support/own-port.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
-import { until } from '../../support/until.ts'
+import { until as untilTrue } from '../../support/until.ts'
+import { file, good } from './sample-file.ts'
 
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_test' } as const
+
+const settings = { FAREBOX_SANDBOX: 'off' }
+const addressOf = { east: '198.18.1.1', west: '198.18.2.1' } as const
+type Machine = keyof typeof addressOf
+const login = { username: 'farebox', password: 'secret' }
+
+/** Probes come each second at most: more looks than these would only cost time. */
+const until: typeof untilTrue = (check, options) => untilTrue(check, { everyMs: 50, ...options })
 
 /** A listening endpoint that takes connections, to be closed and opened again. */
 const listener = async (t: TestContext, at?: number): Promise<{ server: Server; port: number }> => {
@@ -35,7 +50,7 @@ type Fresh = {
 }
 
 const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promise<Fresh> }> => {
-  const app = await testApp(whole, { own: true, settings: { FAREBOX_SANDBOX: 'off' } })
+  const app = await testApp(whole, { own: 'file', settings })
   const { core } = app
   const { pool, runner, keys, clock, logger } = core
   const vault = createVault(keys.master)
@@ -48,7 +63,7 @@ const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promi
   const empty = async (): Promise<void> => {
     const ids = (await exits.read(cause)).map(({ terms }) => terms.exitId)
     if (ids.length > 0) await exits.setState(ids, 'removed', cause)
-    await pool.query('truncate work.sticky_sessions, work.exit_health')
+    await pool.query('truncate work.sticky_sessions, work.exit_health, work.gateway_machines')
     await caughtUp()
   }
   const fresh = async (t: TestContext): Promise<Fresh> => ({
@@ -112,6 +127,76 @@ const direct = (id: string, over: Partial<Record<string, unknown>> & { country: 
   id,
   kind: 'direct',
   ...over,
+})
+
+// The first one: it lists all exits of the service.
+test('the commands import, list, check, drain and remove exits; only the vault stores logins', async (t) => {
+  const { env, core, cli } = await testApp(t, { own: 'file', settings })
+  const { pool, log } = core
+  const run = async (...args: readonly string[]) => {
+    const { code, json } = await cli('exits', ...args)
+    return { code, body: json }
+  }
+  const upstream = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
+  t.after(() => upstream.close())
+  await until(() => upstream.listening, { what: 'a listening upstream' })
+  const { port } = upstream.address() as { port: number }
+  const path = join(env.FAREBOX_DATA ?? '', 'exits.jsonl')
+  const secret = 'Tr0ub4dor-and-3'
+  const lines = [
+    { ...good, kind: 'http', port, password: secret },
+    { ...good, id: 'gone', kind: 'http', port: 1, username: undefined, password: undefined },
+    { id: 'here', kind: 'direct', country: 'de', localAddress: '127.0.0.1' },
+  ]
+  await writeFile(path, file(...lines, '{"id":"x"}'))
+  const refused = await run('import', path)
+  assert.equal(refused.code, 2)
+  assert.equal(refused.body.code, 'invalid_file')
+  assert.match(JSON.stringify(refused.body.problems), /line 4/)
+  await writeFile(path, file(...lines))
+  assert.deepEqual((await run('import', path, '--dry-run')).body, { exits: 3 })
+  assert.deepEqual((await run('list')).body, { exits: [] })
+  assert.equal((await run('import', path)).body.added.length, 3)
+  assert.equal((await run('import', path)).body.unchanged.length, 3)
+  const stored = await pool.query('select credential_id from vault.exit_credentials')
+  assert.equal(stored.rowCount, 1)
+  await writeFile(path, file({ ...lines[0], password: 'other' }))
+  assert.deepEqual((await run('import', path)).body.changed, ['us-dal-1'])
+  assert.equal((await pool.query('select from vault.exit_credentials')).rowCount, 1)
+
+  const checked = await run('check')
+  assert.equal(checked.code, 1)
+  assert.deepEqual(
+    checked.body.exits.map(({ exitId, ok }: { exitId: string; ok: boolean }) => [exitId, ok]),
+    [
+      ['gone', false],
+      ['here', true],
+      ['us-dal-1', true],
+    ],
+  )
+  assert.deepEqual((await run('drain', 'here')).body, { state: 'drained', changed: ['here'] })
+  assert.deepEqual((await run('drain', 'here', '--undo')).body, { state: 'live', changed: ['here'] })
+  assert.equal((await run('remove', 'gone', 'unknown')).body.code, 'not_found')
+  assert.equal((await run('remove', 'gone')).code, 0)
+  const listed = await run('list')
+  assert.deepEqual(
+    listed.body.exits.map(({ exitId }: { exitId: string }) => exitId),
+    ['here', 'us-dal-1'],
+  )
+  assert.deepEqual((await run('list', '--country', 'de')).body.exits.length, 1)
+
+  const events = (await log.readAll(0, 10_000)).filter(({ stream }) => stream === 'exits')
+  assert.equal(events.length, 5)
+  const said = JSON.stringify([events, listed.body])
+  assert.ok(!said.includes(secret) && !said.includes('other'))
+  assert.match(String(events[0]?.metadata), /operator/)
+  await until(
+    async () =>
+      (await pool.query<{ state: string }>('select state from read.exits order by exit_id')).rows
+        .map(({ state }) => state)
+        .join() === 'removed,live,live',
+    { what: 'the read model' },
+  )
 })
 
 test('the pool of exits', async (whole) => {
@@ -364,5 +449,145 @@ test('the pool of exits', async (whole) => {
     await until(async () => (await viaOf('-country-us-session-cart-lifetime-30'))[0] !== sticky, {
       what: 'another session',
     })
+  })
+
+  await it('know, on each of two machines, the state of its own addresses only', async ({ app }, t) => {
+    const { pool, runner, keys, clock, logger } = app.core
+    const logins = createExitLogins({ pool, vault: createVault(keys.master) })
+    const file = [
+      { id: 'at-east', kind: 'direct', localAddress: addressOf.east, country: 'us' },
+      { id: 'at-west', kind: 'direct', localAddress: addressOf.west, country: 'de' },
+    ]
+    const parsed = parseExits(file.map((line) => JSON.stringify(line)).join('\n'))
+    assert.ok(parsed.ok)
+    await createExitService({ runner, logins }).import(parsed.exits, cause)
+
+    /** Addresses that a machine has, by its name; changed by the test. */
+    const has: Record<Machine, Set<string>> = {
+      east: new Set([addressOf.east]),
+      west: new Set([addressOf.west]),
+    }
+    const openAt = async (machine: Machine) => {
+      const opened = await openExits({
+        scheduler: testScheduler({ pool }),
+        pool,
+        vault: createVault(keys.master),
+        sandbox: false,
+        allowLoopback: false,
+        workers: 1,
+        clock,
+        random: Math.random,
+        logger,
+        machine,
+        probe: async ({ via }: { readonly via: ExitVia }) => {
+          const ok = via.kind === 'direct' && has[machine].has(via.localAddress ?? '')
+          return { ok, latencyMs: 1, problem: ok ? null : 'EADDRNOTAVAIL' }
+        },
+      })
+      atEnd(t, opened.stop)
+      await until(() => opened.live.index().serving.length === 2, { what: 'both exits' })
+      const reaches = async (country: string): Promise<boolean> => {
+        const line = parseUsername(`u7k2m9x4-country-${country}`)
+        assert.ok(line.ok)
+        const found = await opened.exits.route({ holder: 'pln_one', line: line.line, udp: false })
+        if (!found.denied) found.close()
+        return !found.denied
+      }
+      return async () => `${await reaches('us')} ${await reaches('de')}`
+    }
+    const [east, west] = [await openAt('east'), await openAt('west')]
+    await until(async () => (await east()) === 'true false', { what: "east's own address alone" })
+    await until(async () => (await west()) === 'false true', { what: "west's own address alone" })
+
+    // A process without a gateway lists what any machine can serve.
+    const health = createExitHealth({
+      table: { recordFailure: assert.fail },
+      onError: (error) => assert.fail(String(error)),
+    })
+    const looking = createLiveExits({
+      pool,
+      logins,
+      health,
+      sticky: null,
+      sandbox: false,
+    })
+    const listed = async (): Promise<string> => {
+      await looking.refresh()
+      return `${health.isAlive('at-east')} ${health.isAlive('at-west')}`
+    }
+    await until(async () => (await listed()) === 'true true', { what: 'an exit that lives somewhere' })
+    has.east.clear()
+    await until(async () => (await listed()) === 'false true', {
+      timeoutMs: 10_000,
+      what: 'the last machine to lose it',
+    })
+    assert.equal(await west(), 'false true')
+    has.east.add(addressOf.east)
+    await until(async () => (await listed()) === 'true true', { timeoutMs: 10_000, what: 'its return' })
+    const { rowCount } = await pool.query('select from work.exit_health')
+    assert.equal(rowCount, 0, 'no machine reported an address of its own to the others')
+  })
+
+  await it('get their logins at their own hosts only, whatever the read table contains', async ({
+    app,
+  }, t) => {
+    const { pool, runner, keys, clock, logger } = app.core
+    const vault = createVault(keys.master)
+    const logins = createExitLogins({ pool, vault })
+    const parsed = parseExits(
+      ['one', 'two', 'old']
+        .map((id) =>
+          JSON.stringify({ id, kind: 'http', host: `${id}.example`, port: 8080, country: 'us', ...login }),
+        )
+        .join('\n'),
+    )
+    assert.ok(parsed.ok)
+    const exits = createExitService({ runner, logins })
+    await exits.import(parsed.exits, operator)
+    const { rows } = await pool.query<{ id: string }>(
+      `select credential_id as id from vault.exit_credentials where exit_id = 'old'`,
+    )
+    // As a release before 0.2.0 sealed it: it does not say where it signs in.
+    await pool.query('update vault.exit_credentials set sealed = $2 where credential_id = $1', [
+      rows[0]!.id,
+      vault.seal(Buffer.from(JSON.stringify(login)), `exit login ${rows[0]!.id}`),
+    ])
+    assert.ok(await app.farebox.projecting.caughtUp(30_000))
+    await pool.query(
+      `update read.exits set terms = jsonb_set(terms, '{via,host}', '"thief.example"') where exit_id = 'one'`,
+    )
+    const opened = await openExits({
+      scheduler: testScheduler({ pool }),
+      pool,
+      vault,
+      sandbox: false,
+      allowLoopback: false,
+      workers: 1,
+      clock,
+      random: Math.random,
+      logger,
+      probe: async () => ({ ok: true, latencyMs: 1, problem: null }),
+    })
+    atEnd(t, opened.stop)
+    const serving = opened.live.index().serving
+    assert.deepEqual(serving.map(({ exitId, login: found }) => [exitId, found]).toSorted(), [
+      ['old', login],
+      ['two', login],
+    ])
+    // The same file again changes nothing, and another host gets its own login.
+    const same = await exits.import(parsed.exits, operator)
+    assert.deepEqual([same.added, same.changed], [[], []])
+    const moved = parseExits(
+      JSON.stringify({ id: 'two', kind: 'http', host: 'new.example', port: 8080, country: 'us', ...login }),
+    )
+    assert.ok(moved.ok)
+    assert.deepEqual((await exits.import(moved.exits, operator)).changed, ['two'])
+    assert.ok(await app.farebox.projecting.caughtUp(30_000))
+    await opened.live.refresh()
+    const two = opened.live.index().serving.find(({ exitId }) => exitId === 'two')
+    assert.deepEqual(
+      [two?.terms.via.kind === 'http' && two.terms.via.host, two?.login],
+      ['new.example', login],
+    )
   })
 })

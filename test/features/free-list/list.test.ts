@@ -3,34 +3,9 @@ import { request } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { type Called, httpClient } from '../../support/http.ts'
 import { machineMs } from '../../support/machine-time.ts'
-import { testApp } from '../../support/test-app.ts'
+import { secondClient, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { type Recorded, record } from './support/recorded.ts'
-
-const listed = async (
-  t: TestContext,
-  endpoints: readonly Recorded[],
-  settings: Readonly<Record<string, string>> = {},
-) => {
-  const app = await testApp(t, { own: true, settings })
-  const { pool } = app.core
-  await record(pool, endpoints)
-  return { ...app, pool, anybody: httpClient(app.baseUrl, app.document) }
-}
-
-/** Sends exactly these headers: `fetch` adds some, which is fine, but this one is a plain client of old. */
-const plainGet = (url: string): Promise<{ status: number; headers: Record<string, unknown>; text: string }> =>
-  new Promise((resolve, reject) => {
-    request(url, (answer) => {
-      let text = ''
-      answer.setEncoding('latin1').on('data', (part) => {
-        text += part
-      })
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }))
-    })
-      .on('error', reject)
-      .end()
-  })
 
 const world: readonly Recorded[] = [
   {
@@ -53,8 +28,33 @@ const world: readonly Recorded[] = [
   { ip: '9.9.9.10', port: 80, state: 'never_answered' },
 ]
 
+/** The service of the file has the world once. */
+let isRecorded: Promise<unknown> | undefined
+
+const listed = async (t: TestContext) => {
+  const app = await testApp(t, { own: 'file' })
+  const { pool } = app.core
+  isRecorded ??= record(pool, world)
+  await isRecorded
+  return { ...app, pool, anybody: httpClient(app.baseUrl, app.document) }
+}
+
+/** Sends exactly these headers: `fetch` adds some, which is fine, but this one is a plain client of old. */
+const plainGet = (url: string): Promise<{ status: number; headers: Record<string, unknown>; text: string }> =>
+  new Promise((resolve, reject) => {
+    request(url, (answer) => {
+      let text = ''
+      answer.setEncoding('latin1').on('data', (part) => {
+        text += part
+      })
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }))
+    })
+      .on('error', reject)
+      .end()
+  })
+
 test('the list contains the proxies that answered their last check, the best first, with true figures', async (t) => {
-  const { anybody } = await listed(t, world)
+  const { anybody } = await listed(t)
   const { body } = await anybody.get('/api/proxy-list')
   assert.deepEqual(
     body.proxies.map(({ ip }: { ip: string }) => ip),
@@ -70,7 +70,7 @@ test('the list contains the proxies that answered their last check, the best fir
 })
 
 test('filters keep what they name, and txt has one line for each proxy', async (t) => {
-  const { anybody } = await listed(t, world)
+  const { anybody } = await listed(t)
   const lines = async (query: string): Promise<string> =>
     (await anybody.get(`/api/proxy-list?format=txt&${query}`)).text
   assert.equal(await lines('protocol=socks5'), '1.1.1.1:1080\n8.8.4.4:1080\n')
@@ -85,7 +85,7 @@ test('filters keep what they name, and txt has one line for each proxy', async (
 })
 
 test('a prebuilt answer equals the computed one', async (t) => {
-  const { baseUrl, anybody } = await listed(t, world)
+  const { baseUrl, anybody } = await listed(t)
   for (const query of ['format=txt', 'format=json&limit=3', 'format=txt&protocol=socks5', '']) {
     const url = `${baseUrl}/api/proxy-list${query && '?'}${query}`
     await anybody.get('/api/proxy-list')
@@ -100,7 +100,7 @@ test('a prebuilt answer equals the computed one', async (t) => {
 })
 
 test('a client with the current list gets 304', async (t) => {
-  const { anybody, baseUrl, pool } = await listed(t, world)
+  const { anybody, baseUrl, pool } = await listed(t)
   const etag = (await anybody.get('/api/proxy-list')).headers.get('etag') ?? ''
   const again = () => fetch(`${baseUrl}/api/proxy-list`, { headers: { 'If-None-Match': etag } })
   assert.equal((await again()).status, 304)
@@ -110,7 +110,7 @@ test('a client with the current list gets 304', async (t) => {
 })
 
 test('an endpoint that stops answering leaves the list within seconds, and returns by itself', async (t) => {
-  const { anybody, pool } = await listed(t, world)
+  const { anybody, pool } = await listed(t)
   const has = async () => (await anybody.get('/api/proxy-list?format=txt')).text.includes('8.8.8.8:3128')
   assert.ok(await has())
   const set = (state: string) =>
@@ -124,7 +124,7 @@ test('an endpoint that stops answering leaves the list within seconds, and retur
 })
 
 test('bad parameters are refused with the accepted set', async (t) => {
-  const { anybody } = await listed(t, [])
+  const { anybody } = await listed(t)
   const refusals = [
     ['format=xml', 'invalid_parameter', /json, txt/],
     ['protocol=ftp', 'invalid_parameter', /http, https, socks4, socks5/],
@@ -146,13 +146,13 @@ test('bad parameters are refused with the accepted set', async (t) => {
 })
 
 test('an address gets 120 lists in a burst, then 429 with the seconds to wait', async (t) => {
-  const { anybody } = await listed(t, [], { FAREBOX_RATE_LIMIT: 'on' })
+  const limited = await secondClient(t, await listed(t), { FAREBOX_RATE_LIMIT: 'on' })
   const startMs = performance.now()
   const answers: Called[] = []
   const refused = () => answers.find(({ status }) => status !== 200)
   // A machine that is slow to answer so many gives back some meanwhile.
   while (!refused())
-    answers.push(...(await Promise.all(Array.from({ length: 130 }, () => anybody.get('/api/proxy-list')))))
+    answers.push(...(await Promise.all(Array.from({ length: 130 }, () => limited.get('/api/proxy-list')))))
   const back = Math.ceil((2 * (performance.now() - startMs)) / 1_000)
   const taken = answers.filter(({ status }) => status === 200).length
   assert.ok(taken >= 120 && taken <= 120 + back, `${taken} of ${answers.length}, ${back} back`)

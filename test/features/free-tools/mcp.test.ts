@@ -17,11 +17,14 @@ const connected = async (t: TestContext, baseUrl: string, mode: 'legacy' | 'auto
 const call = async (client: Client, name: string, args: object): Promise<any> =>
   client.callTool({ name, arguments: args as Record<string, unknown> })
 
+/** More look-ups at once than the other tests take. */
+const lookups = 30
+const settings = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: `${lookups}/1` }
 const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
 const listTools = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
 
 test('the tools over the Model Context Protocol', async (t) => {
-  const { baseUrl, farebox } = await testApp(t, { own: true })
+  const { baseUrl, farebox } = await testApp(t, { own: 'file', settings })
   await record(farebox.core.pool, [
     { ip: '8.8.8.8', port: 3128, protocols: ['http', 'https'] },
     { ip: '1.1.1.1', port: 1080, protocols: ['socks5'], anonymity: 'anonymous' },
@@ -170,14 +173,11 @@ test('the tools over the Model Context Protocol', async (t) => {
 })
 
 test('a tool has the limit of its HTTP operation, for every way of calling it', async (t) => {
-  const { baseUrl } = await testApp(t, {
-    own: true,
-    settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' },
-  })
+  const { baseUrl } = await testApp(t, { own: 'file', settings })
   const client = await connected(t, baseUrl, 'auto')
   assert.equal((await fetch(`${baseUrl}/api/ip-lookup?ip=8.8.8.8`)).status, 200)
   const answers = await Promise.all(
-    Array.from({ length: 12 }, () => call(client, 'ip_lookup', { ip: '8.8.8.8' })),
+    Array.from({ length: 2 * lookups }, () => call(client, 'ip_lookup', { ip: '8.8.8.8' })),
   )
   const refused = answers.filter(({ isError }) => isError)
   assert.ok(refused.length >= 1)

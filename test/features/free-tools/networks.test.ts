@@ -20,7 +20,8 @@ import { startChecker, startProber, startWorld } from '../free-list/world.ts'
 const dayMs = 86_400_000
 
 test('a network shows its live, former and never live endpoints', async (t) => {
-  const app = await testApp(t)
+  // It counts all endpoints of the service.
+  const app = await testApp(t, { own: 'file' })
   const { pool } = app.core
   const anybody = httpClient(app.baseUrl, app.document)
   const nowMs = Date.now()

@@ -9,16 +9,10 @@ import { deliveriesOf, hookTo, path } from './deliveries.ts'
 import { startReceiver, status } from './receiver.ts'
 
 const minute = 60_000
+const settings = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000' }
 
 test('pings are limited to five a minute per endpoint and ten per account, and refused ones leave no trace', async (t) => {
-  const app = await testApp(t, {
-    own: true,
-    settings: {
-      FAREBOX_RATE_LIMIT: 'on',
-      FAREBOX_RATE_KEY: '1000/1000',
-      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
-    },
-  })
+  const app = await testApp(t, { own: 'file', settings })
   const receiver = await startReceiver(t)
   const customer = await app.customer({ cents: 0 })
   const hook = await hookTo(app, receiver.url, ['ping'], customer)
@@ -55,14 +49,7 @@ test('pings are limited to five a minute per endpoint and ten per account, and r
 })
 
 test('redeliveries and registrations are limited too', async (t) => {
-  const app = await testApp(t, {
-    own: true,
-    settings: {
-      FAREBOX_RATE_LIMIT: 'on',
-      FAREBOX_RATE_KEY: '1000/1000',
-      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
-    },
-  })
+  const app = await testApp(t, { own: 'file', settings })
   const receiver = await startReceiver(t)
   receiver.answer(status(200))
   const hook = await hookTo(app, receiver.url)

@@ -29,7 +29,7 @@ const hour = 60 * minute
 const day = 24 * hour
 
 test('an outcome updates no index of the deliveries: its row stays in its page', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   startWorker(t, app)
@@ -49,13 +49,91 @@ test('an outcome updates no index of the deliveries: its row stays in its page',
   assert.equal(within, rows)
 })
 
+// The figures are of the whole service: what the tests below leave would count.
+test('metrics show pending and due deliveries, their age, attempts by outcome, and endpoints by status', async (t) => {
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
+  const { pool } = app.core
+  const registry = new Registry()
+  const { clock } = app.core
+  let elapsedMs = 0
+  const metrics = createWebhookMetrics(registry, { pool, monotonicMs: () => elapsedMs })
+  const work = createWorkMetrics(registry, { pool, clock })
+  const figures = async (): Promise<Map<string, number>> => {
+    elapsedMs += 10_000
+    const text = await registry.metrics()
+    return new Map(
+      [...text.matchAll(/^(farebox_(?:webhook|queue)\S+) (\S+)$/gm)].map(([, name, value]) => [
+        name!,
+        Number(value),
+      ]),
+    )
+  }
+  startReactor(t, app)
+  const receiver = await startReceiver(t)
+  const active = 'farebox_webhook_endpoints{status="active"}'
+  const activeBefore = (await figures()).get(active)!
+  const [good, bad, gone, off] = [
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
+    await hookTo(app, receiver.url),
+  ]
+  await done(app.client.call('PATCH', `${path}/${off.id}`, { key: off.key, json: { status: 'disabled' } }))
+  const ids = new Map<string, number>()
+  receiver.answer((response, { headers }) => {
+    response.statusCode = ids.get(headers['webhook-id'] as string) ?? 500
+    response.end()
+  })
+  ids.set(await ping(app, good), 200)
+  ids.set(await ping(app, bad), 500)
+  ids.set(await ping(app, gone), 410)
+  await caughtUp(app)
+  app.wait(5_000)
+  const before = await figures()
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="waiting"}'), 3)
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="due"}'), 3)
+  assert.ok(before.get('farebox_queue_oldest_due_seconds{queue="webhooks"}')! >= 5)
+  assert.equal(before.get('farebox_webhook_fan_out_targets'), 0)
+  assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
+
+  startWorker(t, app, { onAttempt: metrics.onAttempt, metrics: work })
+  await until(async () => {
+    const now = await figures()
+    return (
+      now.get('farebox_webhook_endpoints{status="gone"}') === 1 &&
+      now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
+    )
+  })
+  // Counters are read before the gauges that query the database, so the next scrape has both.
+  const after = await figures()
+  for (const [name, value] of [
+    ['attempts_total{outcome="acknowledged"}', 1],
+    ['attempts_total{outcome="retry"}', 1],
+    ['attempts_total{outcome="gone"}', 1],
+    ['attempts_total{outcome="exhausted"}', 0],
+    ['attempt_duration_seconds_count', 3],
+    ['endpoints{status="disabled"}', 1],
+  ] as const)
+    assert.equal(after.get(`farebox_webhook_${name}`), value, name)
+  assert.equal(after.get(active), activeBefore + 2)
+  for (const [name, value] of [
+    ['items{queue="webhooks",state="waiting"}', 1],
+    ['items{queue="webhooks",state="due"}', 0],
+    ['items{queue="webhooks",state="dead"}', 1],
+    ['oldest_due_seconds{queue="webhooks"}', 0],
+    ['in_flight{queue="webhooks"}', 0],
+    ['attempts_total{queue="webhooks",outcome="done"}', 1],
+    ['attempts_total{queue="webhooks",outcome="again"}', 1],
+    ['attempts_total{queue="webhooks",outcome="dead"}', 1],
+  ] as const)
+    assert.equal(after.get(`farebox_queue_${name}`), value, name)
+})
+
 test('deliveries and their attempts are stored for 30 days after the outcome; pending ones permanently', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   const { pool, log } = app.core
-  let aheadMs = 0
-  const clock = () => Date.now() + aheadMs
-  startReactor(t, app, { clock })
-  startWorker(t, app, { clock })
+  startReactor(t, app)
+  startWorker(t, app)
   const receiver = await startReceiver(t)
   const failing = await startReceiver(t)
   failing.answer(status(500))
@@ -68,7 +146,7 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
     (await untilDelivery(app, hook, old, (one) => one.status === 'succeeded')).finishedAt!,
   )
   await untilDelivery(app, stuck, pending, (one) => one.attempts.length === 1)
-  aheadMs = day
+  app.wait(day)
   const young = await ping(app, hook)
   await untilDelivery(app, hook, young, (one) => one.status === 'succeeded')
   // More of the old ones than one statement takes.
@@ -80,8 +158,13 @@ test('deliveries and their attempts are stored for 30 days after the outcome; pe
   )
   const remaining = async () => {
     const { rows } = await pool.query<{ deliveries: number; attempts: number }>(
-      `select (select count(*) from work.webhook_deliveries) as deliveries,
-              (select count(distinct delivery_id) from work.webhook_attempts) as attempts`,
+      `select (select count(*) from work.webhook_deliveries where endpoint_id = any ($1::text[])) as deliveries,
+              (select count(distinct delivery_id) from work.webhook_attempts
+                where delivery_id = any ($2::text[]) or starts_with(delivery_id, 'dlv_bulk')) as attempts`,
+      [
+        [hook.id, stuck.id],
+        [old, pending, young],
+      ],
     )
     return rows[0]
   }
@@ -120,7 +203,7 @@ const valuesOf = async (app: TestApp, endpointId: string): Promise<number> => {
 }
 
 test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the others still sign', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   const { pool } = app.core
   startReactor(t, app)
   startWorker(t, app)
@@ -129,7 +212,7 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
   const hook = await hookTo(app, nowhere)
   const { key, id } = hook
   const other = await hookTo(app, nowhere)
-  const startMs = Date.now()
+  const startMs = app.core.clock()
   const patch = (json: unknown) => done(client.call('PATCH', `${path}/${id}`, { key, json }))
   const rotate = async () => (await done(client.post(`${path}/${id}/rotate-secret`, undefined, { key }))).body
 
@@ -142,11 +225,11 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
 
   await eraseSuperseded(pool, startMs + 30 * minute)
   assert.equal(await valuesOf(app, id), 5)
-  await eraseSuperseded(pool, Date.now() + hour)
+  await eraseSuperseded(pool, app.core.clock() + hour)
   assert.equal(await valuesOf(app, id), 4, 'the former URL is gone')
   await eraseSuperseded(pool, startMs + day - minute)
   assert.equal(await valuesOf(app, id), 4)
-  await eraseSuperseded(pool, Date.now() + day)
+  await eraseSuperseded(pool, app.core.clock() + day)
   assert.equal(await valuesOf(app, id), 2, 'the URL and the secret that count')
   assert.equal(await valuesOf(app, other.id), 2)
 
@@ -157,82 +240,4 @@ test('a replaced URL is erased within the hour, a rotated secret when its overla
   const { headers } = receiver.received[0]!
   assert.equal(headers['x-service-signature-previous'], undefined)
   assert.ok(secret.startsWith('whsec_'))
-})
-
-test('metrics show pending and due deliveries, their age, attempts by outcome, and endpoints by status', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
-  const { pool } = app.core
-  const registry = new Registry()
-  let aheadMs = 0
-  const clock = () => Date.now() + aheadMs
-  let elapsedMs = 0
-  const metrics = createWebhookMetrics(registry, { pool, monotonicMs: () => elapsedMs })
-  const work = createWorkMetrics(registry, { pool, clock })
-  const figures = async (): Promise<Map<string, number>> => {
-    elapsedMs += 10_000
-    const text = await registry.metrics()
-    return new Map(
-      [...text.matchAll(/^(farebox_(?:webhook|queue)\S+) (\S+)$/gm)].map(([, name, value]) => [
-        name!,
-        Number(value),
-      ]),
-    )
-  }
-  startReactor(t, app, { clock })
-  const receiver = await startReceiver(t)
-  const [good, bad, gone, off] = [
-    await hookTo(app, receiver.url),
-    await hookTo(app, receiver.url),
-    await hookTo(app, receiver.url),
-    await hookTo(app, receiver.url),
-  ]
-  await done(app.client.call('PATCH', `${path}/${off.id}`, { key: off.key, json: { status: 'disabled' } }))
-  const ids = new Map<string, number>()
-  receiver.answer((response, { headers }) => {
-    response.statusCode = ids.get(headers['webhook-id'] as string) ?? 500
-    response.end()
-  })
-  ids.set(await ping(app, good), 200)
-  ids.set(await ping(app, bad), 500)
-  ids.set(await ping(app, gone), 410)
-  await caughtUp(app)
-  aheadMs = 5_000
-  const before = await figures()
-  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="waiting"}'), 3)
-  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="due"}'), 3)
-  assert.ok(before.get('farebox_queue_oldest_due_seconds{queue="webhooks"}')! >= 5)
-  assert.equal(before.get('farebox_webhook_fan_out_targets'), 0)
-  assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
-
-  startWorker(t, app, { clock, onAttempt: metrics.onAttempt, metrics: work })
-  await until(async () => {
-    const now = await figures()
-    return (
-      now.get('farebox_webhook_endpoints{status="gone"}') === 1 &&
-      now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
-    )
-  })
-  // Counters are read before the gauges that query the database, so the next scrape has both.
-  const after = await figures()
-  for (const [name, value] of [
-    ['attempts_total{outcome="acknowledged"}', 1],
-    ['attempts_total{outcome="retry"}', 1],
-    ['attempts_total{outcome="gone"}', 1],
-    ['attempts_total{outcome="exhausted"}', 0],
-    ['attempt_duration_seconds_count', 3],
-    ['endpoints{status="active"}', 2],
-    ['endpoints{status="disabled"}', 1],
-  ] as const)
-    assert.equal(after.get(`farebox_webhook_${name}`), value, name)
-  for (const [name, value] of [
-    ['items{queue="webhooks",state="waiting"}', 1],
-    ['items{queue="webhooks",state="due"}', 0],
-    ['items{queue="webhooks",state="dead"}', 1],
-    ['oldest_due_seconds{queue="webhooks"}', 0],
-    ['in_flight{queue="webhooks"}', 0],
-    ['attempts_total{queue="webhooks",outcome="done"}', 1],
-    ['attempts_total{queue="webhooks",outcome="again"}', 1],
-    ['attempts_total{queue="webhooks",outcome="dead"}', 1],
-  ] as const)
-    assert.equal(after.get(`farebox_queue_${name}`), value, name)
 })

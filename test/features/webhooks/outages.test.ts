@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { deliveryIdOf } from '../../../src/features/webhooks/enqueue.ts'
 import { appendEvents, type EventAppend } from '../../../src/features/webhooks/settle.ts'
@@ -13,12 +13,16 @@ import { until } from '../../support/until.ts'
 import { eventsOf, type Hook, hookTo, path, ping, publish, startReactor } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
 
-/** Has the log refuse events until the trigger `refuse` is dropped. */
-const refuseEvents = (pool: pg.Pool, condition: string, errcode: string) =>
-  pool.query(`
-    create function log.refuse() returns trigger language plpgsql as
+const acceptEvents = (pool: pg.Pool) => pool.query('drop trigger if exists refuse on log.events')
+
+/** Has the log refuse events until `acceptEvents`, or the end of the test. */
+const refuseEvents = (t: TestContext, pool: pg.Pool, condition: string, errcode: string) => {
+  t.after(() => acceptEvents(pool))
+  return pool.query(`
+    create or replace function log.refuse() returns trigger language plpgsql as
       $$ begin raise exception using errcode = '${errcode}', message = 'refused'; end $$;
     create trigger refuse before insert on log.events for each row when (${condition}) execute function log.refuse()`)
+}
 
 const announcementTo = ({ id, accountId }: Hook): EventAppend => {
   const event = 'announcement.published'
@@ -46,7 +50,7 @@ const pending = async (pool: pg.Pool): Promise<number> => {
 test('a backlog is delivered, each with one outcome, even if all connections to Postgres end meanwhile', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const { log, pool } = app.core
   const receiver = await startReceiver(t)
   const customer = await app.customer({ cents: 1_000_000 })
@@ -60,7 +64,7 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
   receiver.answer((response) => void held.promise.then(() => response.end('ok')))
   for (let n = 0; n < 39; n += 1) await buy()
   await until(() => receiver.received.length > 20)
-  await refuseEvents(pool, "new.type = 'DeliverySucceeded'", '53100')
+  await refuseEvents(t, pool, "new.type = 'DeliverySucceeded'", '53100')
   held.resolve()
   for (let n = 0; n < 3; n += 1) {
     await pool.query(
@@ -78,7 +82,7 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
       return rows.length === 1
     })
   }
-  await pool.query('drop trigger refuse on log.events')
+  await acceptEvents(pool)
   const ended = ['DeliverySucceeded', 'DeliveryAbandoned', 'DeliveryCanceled']
   const outcomes = await until(
     async () => {
@@ -96,7 +100,7 @@ test('a backlog is delivered, each with one outcome, even if all connections to 
 test('a delivery that cannot be enqueued for one endpoint is enqueued for the others at once, and for that one later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const { core } = app
   const { pool } = core
   const receiver = await startReceiver(t)
@@ -104,14 +108,21 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
   const events = ['announcement.published', 'order.fulfilled']
   const hooks = await Promise.all(customers.map((customer) => hookTo(app, receiver.url, events, customer)))
   const [bad] = hooks
-  await refuseEvents(pool, `new.type = 'WebhookEnqueued' and new.stream like 'delivery-${bad!.id}%'`, '22000')
+  await refuseEvents(
+    t,
+    pool,
+    `new.type = 'WebhookEnqueued' and new.stream like 'delivery-${bad!.id}%'`,
+    '22000',
+  )
   await publish(app, 'ALL')
   for (const { key } of customers)
     await done(app.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key }))
   await until(() => receiver.received.length === 4)
   const retries = await until(async () => {
     const { rows } = await pool.query(
-      "select endpoint_id, event, attempts from work.webhook_enqueue_retries where status = 'pending' order by event",
+      `select endpoint_id, event, attempts from work.webhook_enqueue_retries
+        where status = 'pending' and endpoint_id = $1 order by event`,
+      [bad!.id],
     )
     return rows.length === 2 ? rows : null
   })
@@ -125,7 +136,7 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
     const { rows } = await pool.query('select from work.webhook_enqueue_retries where attempts > 0')
     return rows.length === 2
   })
-  await pool.query('drop trigger refuse on log.events')
+  await acceptEvents(pool)
   await tryAgain()
   await until(() => receiver.received.length === 6)
   const ids = new Set(receiver.received.map(({ headers }) => headers['webhook-id']))
@@ -139,19 +150,19 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
 test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   const { log, pool } = app.core
   const hook = await hookTo(app, 'http://127.0.0.1:9')
   await done(app.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }))
   // Enqueued by a process that did not know of it yet.
   await appendEvents(log, [announcementTo(hook)])
-  await refuseEvents(pool, "new.type = 'DeliveryCanceled'", '22000')
+  await refuseEvents(t, pool, "new.type = 'DeliveryCanceled'", '22000')
   let behindMs = 61_000
   const lines: string[] = []
   const logger = createLogger('error', { write: (line) => void lines.push(line) })
   startReactor(t, app, { logger, log, clock: () => Date.now() - behindMs })
   await until(() => lines.some((line) => line.includes('cannot be canceled and is tried again later')))
-  await pool.query('drop trigger refuse on log.events')
+  await acceptEvents(pool)
   behindMs = 0
   await until(async () => (await eventsOf(log, 'delivery-')).at(-1)?.type === 'DeliveryCanceled')
 })
@@ -159,11 +170,12 @@ test('a delivery to a disabled endpoint whose cancellation failed is canceled a 
 test('a delivery whose result the log refuses delays no other, of its endpoint or of another account', {
   skip: skipWithoutPostgresLog,
 }, async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const { pool } = app.core
   const receiver = await startReceiver(t)
   const [bad, good] = await Promise.all([hookTo(app, receiver.url), hookTo(app, receiver.url)])
   await refuseEvents(
+    t,
     pool,
     `new.type = 'DeliverySucceeded' and new.stream like 'delivery-${bad.id}%'`,
     '22000',

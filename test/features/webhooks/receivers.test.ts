@@ -43,7 +43,7 @@ const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
 }
 
 test('misbehaving receivers cost one attempt and nothing else', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   startReactor(t, app)
   startWorker(t, app, { sender: { timeoutMs: 700 } })
 
@@ -201,7 +201,7 @@ test('a name that resolves after the time-out costs its attempt, and nothing is 
 })
 
 test('hanging receivers delay no others', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   startReactor(t, app)
   let hanging = 0
   const stuck = await rawReceiver(t, () => {
@@ -228,7 +228,7 @@ test('hanging receivers delay no others', async (t) => {
 })
 
 test('an endpoint with a damaged stored value delays no other, and is sent to once the value is repaired', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   startReactor(t, app)
   const receiver = await startReceiver(t)
   const damaged = await hookTo(app, receiver.url)
@@ -242,13 +242,12 @@ test('an endpoint with a damaged stored value delays no other, and is sent to on
   await flip()
   const waiting = await ping(app, damaged)
   const sent = await Promise.all(others.map((hook) => ping(app, hook)))
-  let aheadMs = 0
-  startWorker(t, app, { clock: () => Date.now() + aheadMs })
+  startWorker(t, app)
   for (const [n, hook] of others.entries())
     await untilDelivery(app, hook, sent[n]!, ({ status }) => status === 'succeeded')
   const [left] = await deliveriesOf(app, damaged)
   assert.deepEqual([left?.status, left?.attempts], ['pending', []])
   await flip()
-  aheadMs = 61_000
+  app.wait(61_000)
   await untilDelivery(app, damaged, waiting, ({ status }) => status === 'succeeded')
 })

@@ -22,7 +22,7 @@ const all = [
 ]
 
 test('webhook endpoints over HTTP', async (t) => {
-  const app = await testApp(t, { own: true, settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on' } })
+  const app = await testApp(t)
   const { client } = app
   const receiver = await startReceiver(t)
 

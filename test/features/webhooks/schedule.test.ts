@@ -55,10 +55,10 @@ test('Retry-After is read as seconds or as a date, and nothing else', () => {
 })
 
 test('a delivery that always fails is tried ten times on schedule, signed each time, and then abandoned', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
   const { log } = app.core
   // This clock does not advance between its steps, and is ahead of the service's, which times the deliveries.
-  let nowMs = Date.now() + hour
+  let nowMs = app.core.clock() + hour
   const clock = () => nowMs
   const random = () => 0.9
   startReactor(t, app, { clock })
@@ -123,7 +123,7 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
     failing.answer((response) => response.end('back'))
     const { key, id } = hook
     // Nothing is written after an event of the future: the service has reached the time of the worker.
-    app.ahead(nowMs - Date.now())
+    app.waitUntil(new Date(nowMs).toISOString())
     await app.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
     nowMs += hour
     const again = await untilDelivery(app, hook, deliveryId, (one) => one.status === 'succeeded')
@@ -133,18 +133,20 @@ test('a delivery that always fails is tried ten times on schedule, signed each t
 })
 
 test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint and cancels waiting deliveries', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
-  const aheadMs = 0
-  const clock = () => Date.now() + aheadMs
-  startReactor(t, app, { clock })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
+  startReactor(t, app)
   const receiver = await startReceiver(t)
   const hook = await hookTo(app, receiver.url)
-  const worker = startWorker(t, app, { clock })
+  const worker = startWorker(t, app)
 
+  let pauseMs = 1_000
   const waitsFor = async (headers: Record<string, string>) => {
     receiver.answer(status(503, headers))
     const id = await ping(app, hook)
     const { attempts, nextAttemptAt } = await untilDelivery(app, hook, id, (one) => one.attempts.length === 1)
+    // A URL that never answered 2xx is left alone after each failure, for twice as long each time.
+    app.wait(pauseMs)
+    pauseMs *= 2
     return Date.parse(nextAttemptAt!) - Date.parse(attempts[0]!.at)
   }
   const about = (actual: number, expected: number) =>
@@ -168,20 +170,21 @@ test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint an
 })
 
 test('removing an endpoint cancels waiting deliveries, and nothing more is sent to it', async (t) => {
-  const app = await testApp(t, { own: true, roles: ['http', 'projections'] })
-  let aheadMs = 0
-  const clock = () => Date.now() + aheadMs
-  startReactor(t, app, { clock })
-  startWorker(t, app, { clock })
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
+  startReactor(t, app)
+  startWorker(t, app)
   const receiver = await startReceiver(t)
   receiver.answer(status(500))
   const canary = await startReceiver(t)
   const hook = await hookTo(app, receiver.url)
   const ids = [await ping(app, hook), await ping(app, hook), await ping(app, hook)]
-  for (const id of ids) await untilDelivery(app, hook, id, (one) => one.attempts.length === 1)
+  for (const [at, id] of ids.entries()) {
+    await untilDelivery(app, hook, id, (one) => one.attempts.length === 1)
+    app.wait(1_000 * 2 ** at)
+  }
   const removed = await app.client.call('DELETE', `${path}/${hook.id}`, { key: hook.key })
   assert.equal(removed.status, 204)
-  aheadMs += hour
+  app.wait(hour)
   const watch = await hookTo(app, canary.url)
   const seen = await ping(app, watch)
   await untilDelivery(app, watch, seen, (one) => one.status === 'succeeded')

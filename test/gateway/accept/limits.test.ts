@@ -111,7 +111,7 @@ describe('a side that does not read', () => {
 })
 
 test('a worker in its own process', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t)
   const { planId } = (
     await app.buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 })
   ).body

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
+import type { GatewayWorker } from '../../../src/app/gateway-process.ts'
 import { dropOldRecords } from '../../../src/features/plans/traffic-records.ts'
 import { createMeteringHour, endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import { createRequestRecords, recordedHost } from '../../../src/gateway/admit/record-requests.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
-import { until } from '../../support/until.ts'
+import { until as untilTrue } from '../../support/until.ts'
 import { carry } from '../support/carry.ts'
 import { basic, socksTo, talkTo } from '../support/clients.ts'
 import { startCountingTarget } from '../support/counting-target.ts'
@@ -14,9 +15,14 @@ import { startRealWorker } from '../support/real-worker.ts'
 import { echoTarget, httpTarget, tcpTarget } from '../support/targets.ts'
 import { startWorkerProcess } from '../support/worker-process.ts'
 
-const loopback = { settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' } }
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+
+/** A worker reports each second: more reads than these would only cost time. */
+const until = <Value>(
+  check: () => Promise<Value>,
+  options: { readonly timeoutMs?: number; readonly what?: string } = {},
+) => untilTrue(check, { ...options, everyMs: 100 })
 
 type Plan = { readonly planId: string; readonly username: string; readonly password: string }
 
@@ -79,10 +85,86 @@ const connectTo = async (port: number, plan: Plan, target: string) => {
   return { talk, head, requestId: /^X-Proxy-Request-Id: (\S+)/m.exec(head)?.[1] }
 }
 
-test('HTTP, CONNECT, SOCKS5 and UDP leave one record each, with their bytes, target and request id', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+const recordsOf = (app: TestApp, over: { readonly recordsADay?: number; readonly queued?: number } = {}) => {
+  const { pool, clock } = app.core
+  const meteringHour = createMeteringHour(clock)
+  const records = createRequestRecords({
+    pool,
+    clock,
+    worker: crypto.randomUUID(),
+    hosts: 'full',
+    meteringHour,
+    ...over,
+  })
+  return {
+    records,
+    add: (planId: string, hour = meteringHour.current()): void => {
+      if (records.merge(planId, hour, 1, 2, null)) return
+      records.add({
+        planId,
+        hour,
+        requestId: crypto.randomUUID(),
+        protocol: 'connect',
+        line: 'user',
+        host: 'Example.com',
+        port: 443,
+        country: 'us',
+        up: 1,
+        down: 2,
+        durationMs: 3.4,
+        reason: null,
+      })
+    },
+    flush: async () => {
+      meteringHour.batchTaken()
+      meteringHour.batchReported()
+      await records.flush()
+    },
+  }
+}
+
+// The first one: it counts the days of the whole service, and drops them.
+test('old records are dropped by day, and none are retained with 0 days', async (t) => {
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
-  const { port } = await startRealWorker(t, app)
+  const { pool, clock } = app.core
+  const { add, flush } = recordsOf(app)
+  const hours = [0, 1, 7, 8, 9].map(
+    (days) => `${new Date(clock() - days * dayMs).toISOString().slice(0, 13)}:00:00.000Z`,
+  )
+  for (const hour of hours) add(plan.planId, hour)
+  await flush()
+  const partitions = async (): Promise<number> => {
+    const { rows } = await pool.query(
+      "select count(*)::int as count from pg_inherits where inhparent = 'traffic.requests'::regclass",
+    )
+    return rows[0].count
+  }
+  assert.equal(await partitions(), 5)
+  await dropOldRecords(pool, clock(), 7)
+  assert.equal(await partitions(), 3)
+  assert.equal((await requestsOf(app, plan)).length, 3)
+  await dropOldRecords(pool, clock(), 0)
+  assert.equal(await partitions(), 0)
+  assert.deepEqual(await requestsOf(app, plan), [])
+})
+
+const ends: (() => unknown)[] = []
+after(async () => {
+  for (const end of ends) await end()
+})
+let usual: Promise<GatewayWorker> | undefined
+
+/** The gateway of all tests that need the usual settings. */
+const usualWorker = (app: TestApp): Promise<GatewayWorker> => {
+  usual ??= startRealWorker({ after: (end: () => unknown) => void ends.push(end) } as TestContext, app)
+  return usual
+}
+
+test('HTTP, CONNECT, SOCKS5 and UDP leave one record each, with their bytes, target and request id', async (t) => {
+  const app = await testApp(t, { own: 'file' })
+  const plan = await buyPlan(app)
+  const { port } = await usualWorker(app)
   const { username, password } = plan
 
   const web = await httpTarget(t, (_, response) => response.end('answer'))
@@ -168,7 +250,7 @@ test('HTTP, CONNECT, SOCKS5 and UDP leave one record each, with their bytes, tar
 })
 
 test('the sums equal the metered bytes exactly with 24 parallel tunnels, and after a killed gateway', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   const target = await startCountingTarget(t)
   const worker = await startWorkerProcess(t, app)
@@ -209,7 +291,7 @@ test('the sums equal the metered bytes exactly with 24 parallel tunnels, and aft
 })
 
 test('a tunnel across an hour leaves the bytes of each hour in that hour', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   let offsetMs = 0
   const { port } = await startRealWorker(t, app, {}, { clock: () => Date.now() + offsetMs })
@@ -260,7 +342,7 @@ test('a tunnel across an hour leaves the bytes of each hour in that hour', async
 })
 
 test('while Postgres does not answer, traffic passes, the queue stays bounded, and no byte is lost from the sums', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   const postgres = await tcpProxy(t, app.env.DATABASE_URL ?? '')
   const { port } = await startRealWorker(t, app, { DATABASE_URL: postgres.url })
@@ -288,46 +370,8 @@ test('while Postgres does not answer, traffic passes, the queue stays bounded, a
   assert.equal(traffic.groups[0].requests, 21)
 })
 
-const recordsOf = (app: TestApp, over: { readonly recordsADay?: number; readonly queued?: number } = {}) => {
-  const { pool, clock } = app.core
-  const meteringHour = createMeteringHour(clock)
-  const records = createRequestRecords({
-    pool,
-    clock,
-    worker: crypto.randomUUID(),
-    hosts: 'full',
-    meteringHour,
-    ...over,
-  })
-  return {
-    records,
-    add: (planId: string, hour = meteringHour.current()): void => {
-      if (records.merge(planId, hour, 1, 2, null)) return
-      records.add({
-        planId,
-        hour,
-        requestId: crypto.randomUUID(),
-        protocol: 'connect',
-        line: 'user',
-        host: 'Example.com',
-        port: 443,
-        country: 'us',
-        up: 1,
-        down: 2,
-        durationMs: 3.4,
-        reason: null,
-      })
-    },
-    flush: async () => {
-      meteringHour.batchTaken()
-      meteringHour.batchReported()
-      await records.flush()
-    },
-  }
-}
-
 test('records beyond the limit of a day, or of the queue, are merged by hour and lose no byte', async (t: TestContext) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   const first = recordsOf(app, { recordsADay: 3 })
   for (let count = 0; count < 5; count += 1) first.add(plan.planId)
@@ -350,31 +394,6 @@ test('records beyond the limit of a day, or of the queue, are merged by hour and
   assert.deepEqual(rows, [{ detailed: 10, merged: 990 }])
 })
 
-test('old records are dropped by day, and none are retained with 0 days', async (t) => {
-  const app = await testApp(t)
-  const plan = await buyPlan(app)
-  const { pool, clock } = app.core
-  const { add, flush } = recordsOf(app)
-  const hours = [0, 1, 7, 8, 9].map(
-    (days) => `${new Date(clock() - days * dayMs).toISOString().slice(0, 13)}:00:00.000Z`,
-  )
-  for (const hour of hours) add(plan.planId, hour)
-  await flush()
-  const partitions = async (): Promise<number> => {
-    const { rows } = await pool.query(
-      "select count(*)::int as count from pg_inherits where inhparent = 'traffic.requests'::regclass",
-    )
-    return rows[0].count
-  }
-  assert.equal(await partitions(), 5)
-  await dropOldRecords(pool, clock(), 7)
-  assert.equal(await partitions(), 3)
-  assert.equal((await requestsOf(app, plan)).length, 3)
-  await dropOldRecords(pool, clock(), 0)
-  assert.equal(await partitions(), 0)
-  assert.deepEqual(await requestsOf(app, plan), [])
-})
-
 test('hosts are recorded whole, as their registered domain, or not at all', () => {
   assert.equal(recordedHost('WWW.Example.co.uk', 'full'), 'www.example.co.uk')
   assert.equal(recordedHost('WWW.Example.co.uk', 'domain'), 'example.co.uk')
@@ -383,9 +402,9 @@ test('hosts are recorded whole, as their registered domain, or not at all', () =
 })
 
 test('an owner who turns hosts off removes them from existing and later records', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
-  const { port } = await startRealWorker(t, app)
+  const { port } = await usualWorker(app)
   const echo = await echoTarget(t)
   const request = async (): Promise<void> => {
     const { talk } = await connectTo(port, plan, `127.0.0.1:${echo}`)
@@ -407,7 +426,7 @@ test('an owner who turns hosts off removes them from existing and later records'
 })
 
 test('nothing is recorded with 0 days, and the metered bytes are not recorded', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   const { port } = await startRealWorker(t, app, { FAREBOX_TRAFFIC_RECORDS_DAYS: '0' })
   const echo = await echoTarget(t)
@@ -425,11 +444,12 @@ test('nothing is recorded with 0 days, and the metered bytes are not recorded', 
 })
 
 test('a gateway records whole hosts, registered domains, or neither hosts nor ports', async (t) => {
-  const app = await testApp(t, { own: true, ...loopback })
+  const app = await testApp(t, { own: 'file' })
   const plan = await buyPlan(app)
   const recorded = new Map<string, readonly (string | number | null)[]>()
   for (const hosts of ['full', 'domain', 'none']) {
-    const { port } = await startRealWorker(t, app, { FAREBOX_TRAFFIC_RECORDS_HOSTS: hosts })
+    const settings = { FAREBOX_TRAFFIC_RECORDS_HOSTS: hosts }
+    const { port } = await (hosts === 'full' ? usualWorker(app) : startRealWorker(t, app, settings))
     const talk = await talkTo(port)
     const authorization = `Proxy-Authorization: ${basic(plan.username, plan.password)}`
     talk.write(`GET http://whoami.sandbox/ HTTP/1.1\r\nHost: whoami.sandbox\r\n${authorization}\r\n\r\n`)

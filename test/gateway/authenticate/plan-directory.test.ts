@@ -11,9 +11,9 @@ import { openPlanOf } from '../../features/plans/open-plan.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
-/** A service, and the plan directory of a gateway on its database that counts its reads of the log. */
+/** The service of the file, and the plan directory of a gateway on its database that counts its reads of the log. */
 const directoryOf = async (t: TestContext) => {
-  const { farebox } = await testApp(t, { own: true })
+  const { farebox } = await testApp(t, { own: 'file' })
   const { pool, log, keys, logger, runner } = farebox.core
   const { rows } = await pool.query('select account_id from read.accounts limit 1')
   const [{ account_id: accountId }] = rows
