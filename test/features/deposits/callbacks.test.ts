@@ -218,7 +218,7 @@ test('a payment callback', async (t) => {
     },
   )
 
-  // The last one: the clock leaps.
+  // The last ones: the clock leaps.
   await t.test('that never arrives is replaced by polling the provider', async () => {
     const earlier = await begin()
     await app.switches({ lost: 1 })
@@ -240,5 +240,17 @@ test('a payment callback', async (t) => {
     for (const [id, deposit] of wanted) await app.untilDeposit(key, id, deposit)
     assert.deepEqual(await inbox(app, earlier), [])
     assert.equal(await app.balance(key), 1700)
+  })
+
+  await t.test('that never arrives for a closed invoice: the key of its deposit does not return it again', async () => {
+    await begin()
+    const { key } = await app.customer({ cents: 0 })
+    const made = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
+    await app.switches({ lost: 1 })
+    await app.act(made.deposit_id, 'expire')
+    await app.switches({ lost: 0 })
+    app.wait(25 * 60 * 60 * 1000)
+    const next = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
+    assert.notEqual(next.deposit_id, made.deposit_id)
   })
 })
