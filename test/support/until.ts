@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { machineMs } from './machine-time.ts'
 
 /**
- * Waits until `check` gives something truthy and returns it; a throw of `check` counts as "not yet".
+ * Waits until `check` gives something truthy and returns it; a throw of `check` counts as "not yet". Without `everyMs`
+ * the pauses between the checks grow with the wait, from 10 to 100 ms: a check costs a request.
  * @throws when `timeoutMs` (default 30,000) pass first on a machine that has time, with the last error of `check` as its
  * cause; a loaded machine is slow, not wrong, and has as much longer as it is loaded
  */
@@ -28,6 +29,6 @@ export const until = async <Value>(
         { cause: lastError },
       )
     }
-    await sleep(options.everyMs ?? 10)
+    await sleep(options.everyMs ?? Math.min(100, 10 + (performance.now() - startMs) / 20))
   }
 }

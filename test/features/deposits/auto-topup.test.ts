@@ -17,6 +17,7 @@ import {
   read,
   turnOn,
   typesOf,
+  untilRetried,
   untilType,
 } from './topup-actions.ts'
 
@@ -46,13 +47,13 @@ const chargesOf = async (app: TestApp, { accountId }: Customer): Promise<number>
 
 const start = (t: TestContext) => testApp(t, { own: true })
 
-test('automatic top-up over HTTP', async (t) => {
+test('automatic top-up over HTTP', { concurrency: true }, async (t) => {
   const app = await start(t)
   const { client } = app
 
-  await t.test(
-    '100 debits at once below the threshold cause one payment, which is credited once',
-    async () => {
+  // Each has customers of its own, and most of its time is a worker's pause.
+  await Promise.all([
+    t.test('100 debits at once below the threshold cause one payment, which is credited once', async () => {
       const elsewhere = await secondClient(t, app)
       const customer = await app.customer({ cents: 200_000 })
       const other = await app.customer({ cents: 100 })
@@ -100,43 +101,99 @@ test('automatic top-up over HTTP', async (t) => {
       assert.deepEqual([monthCents, pending, failure], [500_000, false, null])
       assert.deepEqual([await depositsOf(app, other), await typesOf(app, other)], [[], []])
       assert.equal((await read(app, other)).card, null)
-    },
-  )
-
-  await t.test('a target balance is reached, and the monthly maximum is never exceeded', async () => {
-    const customer = await app.customer({ cents: 500 })
-    await saveCard(app, customer, 'good')
-    await untilCard(app, customer, '4242')
-    await turnOn(app, customer, { thresholdCents: 1_000, targetBalanceCents: 3_000, monthlyMaxCents: 4_000 })
-    await untilType(app, customer, 'TopupPaid')
-    assert.equal(await app.balance(customer.key), 3_000)
-    await app.run(
-      'wallet',
-      'adjust',
-      '--account',
-      customer.accountId,
-      '--cents',
-      '-2900',
-      '--reference',
-      'used',
-    )
-    await untilType(app, customer, 'TopupPaid', 2)
-    assert.equal(await app.balance(customer.key), 1_600)
-    await app.run(
-      'wallet',
-      'adjust',
-      '--account',
-      customer.accountId,
-      '--cents',
-      '-1600',
-      '--reference',
-      'used 2',
-    )
-    assert.equal((await read(app, customer)).monthCents, 4_000)
-    const live = { runner: app.core.runner, gateways: fakeGateways } as never
-    assert.equal(await requestTopup(live, customer.accountId), 'not_needed')
-    assert.equal(await chargesOf(app, customer), 2)
-  })
+    }),
+    t.test('a target balance is reached, and the monthly maximum is never exceeded', async () => {
+      const customer = await app.customer({ cents: 500 })
+      await saveCard(app, customer, 'good')
+      await untilCard(app, customer, '4242')
+      await turnOn(app, customer, {
+        thresholdCents: 1_000,
+        targetBalanceCents: 3_000,
+        monthlyMaxCents: 4_000,
+      })
+      await untilType(app, customer, 'TopupPaid')
+      assert.equal(await app.balance(customer.key), 3_000)
+      await app.run(
+        'wallet',
+        'adjust',
+        '--account',
+        customer.accountId,
+        '--cents',
+        '-2900',
+        '--reference',
+        'used',
+      )
+      await untilType(app, customer, 'TopupPaid', 2)
+      assert.equal(await app.balance(customer.key), 1_600)
+      await app.run(
+        'wallet',
+        'adjust',
+        '--account',
+        customer.accountId,
+        '--cents',
+        '-1600',
+        '--reference',
+        'used 2',
+      )
+      assert.equal((await read(app, customer)).monthCents, 4_000)
+      const live = { runner: app.core.runner, gateways: fakeGateways } as never
+      assert.equal(await requestTopup(live, customer.accountId), 'not_needed')
+      assert.equal(await chargesOf(app, customer), 2)
+    }),
+    t.test('a bank that requires the payer, and an expired card, are reported as such', async () => {
+      const expected = { authentication: 'authentication_required', expired: 'expired_card' }
+      for (const [card, reason] of Object.entries(expected)) {
+        const customer = await app.customer({ cents: 100 })
+        await saveCard(app, customer, card)
+        await until(async () => (await read(app, customer)).card)
+        await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 })
+        await untilType(app, customer, 'TopupFailed')
+        assert.equal((await read(app, customer)).failure.reason, reason)
+        const [deposit] = await depositsOf(app, customer)
+        assert.deepEqual([deposit.status, deposit.credited_cents], ['failed', 0])
+      }
+    }),
+    t.test('invalid settings are refused', async () => {
+      const { key } = await app.customer({ cents: 100 })
+      const valid = { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 }
+      for (const change of [
+        { amountCents: 999 },
+        { amountCents: 500_001 },
+        { targetBalanceCents: 5_000 },
+        { amountCents: null },
+        { amountCents: null, targetBalanceCents: 1_999 },
+        { monthlyMaxCents: 1_999 },
+        { monthlyMaxCents: 10_000_001 },
+        { thresholdCents: 0 },
+      ]) {
+        const { status, body } = await client.call('PUT', path, { key, json: { ...valid, ...change } })
+        assert.deepEqual([status, body.code], [400, 'invalid_body'], JSON.stringify(change))
+      }
+    }),
+    t.test('a payment by a saved card is refunded and disputed as any other', async () => {
+      const customer = await app.customer({ cents: 100 })
+      await saveCard(app, customer, 'good')
+      await untilCard(app, customer, '4242')
+      await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 2_000 })
+      await untilType(app, customer, 'TopupPaid')
+      const [{ deposit_id: id }] = await depositsOf(app, customer)
+      const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })
+      const refund = await alice(
+        'deposits',
+        'refund',
+        '--deposit',
+        id,
+        '--cents',
+        '500',
+        '--reason',
+        'ticket',
+      )
+      assert.equal(refund.code, 0, refund.err)
+      await app.untilBalance(customer.key, 1_600)
+      await app.act(id, 'refund', 300)
+      await app.untilBalance(customer.key, 1_300)
+    }),
+  ])
 
   await t.test('100 requests at once append one', async () => {
     const customer = await app.customer({ cents: 100 })
@@ -169,8 +226,9 @@ test('automatic top-up over HTTP', async (t) => {
       await untilCard(app, customer, '4242')
       await app.switches({ apiCut: 'after', apiCutShare: 0.5, lost: 1 })
       await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_500, monthlyMaxCents: 9_000 })
-      await untilType(app, customer, 'TopupPaid')
-      await app.switches({ apiCut: 'never', apiCutShare: 1, lost: 0 })
+      await untilType(app, customer, 'TopupPaid').finally(() =>
+        app.switches({ apiCut: 'never', apiCutShare: 1, lost: 0 }),
+      )
       assert.equal(await app.balance(customer.key), 2_600)
       assert.equal(await chargesOf(app, customer), 1)
     },
@@ -201,10 +259,14 @@ test('automatic top-up over HTTP', async (t) => {
     await untilCard(app, customer, '0341')
     await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 })
     const untilLetters = (count: number) =>
-      until(async () => {
-        const own = await lettersOf(app, customer, 'Automatic')
-        return own.length === count ? own : null
-      })
+      untilRetried(
+        app,
+        async () => {
+          const own = await lettersOf(app, customer, 'Automatic')
+          return own.length === count ? own : null
+        },
+        { what: `${count} e-mails` },
+      )
     await untilType(app, customer, 'TopupFailed')
     await untilLetters(1)
     const first = await read(app, customer)
@@ -244,20 +306,6 @@ test('automatic top-up over HTTP', async (t) => {
     await untilType(app, customer, 'TopupPaid')
     assert.equal((await read(app, customer)).failure, null)
     assert.equal(await app.balance(customer.key), 2_100)
-  })
-
-  await t.test('a bank that requires the payer, and an expired card, are reported as such', async () => {
-    const expected = { authentication: 'authentication_required', expired: 'expired_card' }
-    for (const [card, reason] of Object.entries(expected)) {
-      const customer = await app.customer({ cents: 100 })
-      await saveCard(app, customer, card)
-      await until(async () => (await read(app, customer)).card)
-      await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 })
-      await untilType(app, customer, 'TopupFailed')
-      assert.equal((await read(app, customer)).failure.reason, reason)
-      const [deposit] = await depositsOf(app, customer)
-      assert.deepEqual([deposit.status, deposit.credited_cents], ['failed', 0])
-    }
   })
 
   await t.test('a removed card is not charged, and its callback does not save it again', async () => {
@@ -322,39 +370,6 @@ test('automatic top-up over HTTP', async (t) => {
     assert.deepEqual(calls, ['remove', 'pay'])
     await app.switches({ down: false })
     assert.equal((await read(app, customer)).failure.reason, 'card_removed')
-  })
-
-  await t.test('invalid settings are refused', async () => {
-    const { key } = await app.customer({ cents: 100 })
-    const valid = { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 5_000 }
-    for (const change of [
-      { amountCents: 999 },
-      { amountCents: 500_001 },
-      { targetBalanceCents: 5_000 },
-      { amountCents: null },
-      { amountCents: null, targetBalanceCents: 1_999 },
-      { monthlyMaxCents: 1_999 },
-      { monthlyMaxCents: 10_000_001 },
-      { thresholdCents: 0 },
-    ]) {
-      const { status, body } = await client.call('PUT', path, { key, json: { ...valid, ...change } })
-      assert.deepEqual([status, body.code], [400, 'invalid_body'], JSON.stringify(change))
-    }
-  })
-
-  await t.test('a payment by a saved card is refunded and disputed as any other', async () => {
-    const customer = await app.customer({ cents: 100 })
-    await saveCard(app, customer, 'good')
-    await untilCard(app, customer, '4242')
-    await turnOn(app, customer, { thresholdCents: 1_000, amountCents: 2_000, monthlyMaxCents: 2_000 })
-    await untilType(app, customer, 'TopupPaid')
-    const [{ deposit_id: id }] = await depositsOf(app, customer)
-    const alice = commandLineOf(app.farebox, { kind: 'operator', name: 'alice' })
-    const refund = await alice('deposits', 'refund', '--deposit', id, '--cents', '500', '--reason', 'ticket')
-    assert.equal(refund.code, 0, refund.err)
-    await app.untilBalance(customer.key, 1_600)
-    await app.act(id, 'refund', 300)
-    await app.untilBalance(customer.key, 1_300)
   })
 
   await t.test('a card whose callback is lost is saved when its owner returns to the console', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { asCustomer } from '../../support/app-actions.ts'
-import { operate } from '../../support/operator.ts'
+import { operate, operator } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -98,4 +98,42 @@ test('a refund at the provider takes back the credit, and a refund that fails re
       assert.equal(ran.code, 0, `${ran.out}${ran.err}`)
     }
   })
+
+  // The last one: the clock leaps, which a command does not know.
+  await t.test(
+    'a callback of a dispute that never arrives is replaced by polling, and one that arrived moves nothing again',
+    async () => {
+      const reseller = await app.resellerWithGateways('Acme', 'btcpay')
+      const own = await app.customer({ cents: 0 })
+      const disputed = await app.customer({ cents: 0 })
+      const paidBy = async (key: string, headers = {}) => {
+        const { deposit_id } = await app.openDeposit(key, { amount_cents: 1000 }, headers)
+        await app.act(deposit_id, 'pay', 1000)
+        await app.untilDeposit(key, deposit_id, { status: 'paid' })
+        return deposit_id
+      }
+      const ids = [await paidBy(own.key), await paidBy(reseller.key, asCustomer('ann', 'ann'))]
+      const heard = await paidBy(disputed.key)
+      await app.act(heard, 'dispute')
+      await app.untilBalance(disputed.key, 0)
+      await app.switches({ lost: 1 })
+      for (const id of ids) await app.act(id, 'dispute')
+      app.wait(61 * 60_000)
+      await app.untilBalance(own.key, 0)
+      await until(async () => (await app.customerCredit(reseller.accountId, 'ann')) === 0)
+      // Each gateway is polled again, and the reported dispute is found with the other two.
+      app.wait(61 * 60_000)
+      await until(async () => {
+        const { rows } = await app.core.pool.query<{ done: boolean }>(
+          "select finished_at is not null as done from work.gateway_inbox where event_id like 'found dp_%'",
+        )
+        return rows.length === 3 && rows.every(({ done }) => done)
+      })
+      for (const { accountId } of [own, disputed]) {
+        const { availableMicros, receivableMicros } = await app.wallets.read(accountId, operator)
+        assert.deepEqual([availableMicros, receivableMicros], [0, 0])
+      }
+      assert.equal((await app.customerWallet(reseller.accountId, 'ann')).receivableMicros, 0)
+    },
+  )
 })

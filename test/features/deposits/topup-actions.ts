@@ -2,7 +2,7 @@ import type { TopupEvent, TopupSettings } from '../../../src/domain/deposits/top
 import { topupStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
 import { done } from '../../support/app-actions.ts'
-import type { TestApp } from '../../support/test-app.ts'
+import type { OwnApp, TestApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 export const path = '/api/v1/wallet/auto-topup'
@@ -24,11 +24,29 @@ const eventsOf = async (app: TestApp, { accountId }: Customer): Promise<readonly
 export const typesOf = async (app: TestApp, customer: Customer) =>
   (await eventsOf(app, customer)).map(({ type }) => type)
 
-export const untilType = (app: TestApp, customer: Customer, type: TopupEvent['type'], count = 1) =>
-  until(async () => (await typesOf(app, customer)).filter((one) => one === type).length === count, {
-    timeoutMs: 40_000,
-    what: `${count} ${type}`,
-  })
+/**
+ * Waits while the clock leaps: a leap ends the pause of the workers. Without one, they try again what a provider did not
+ * answer after twenty quiet seconds, since nothing of it is in the log. The workers' rounds are two seconds apart.
+ */
+export const untilRetried = async <Value>(
+  app: Pick<OwnApp, 'wait'>,
+  check: () => Promise<Value>,
+  options: { readonly timeoutMs?: number; readonly what: string },
+): Promise<NonNullable<Value>> => {
+  const leaps = setInterval(() => app.wait(10_000), 1_000)
+  try {
+    return await until(check, { everyMs: 150, ...options })
+  } finally {
+    clearInterval(leaps)
+  }
+}
+
+export const untilType = (app: OwnApp, customer: Customer, type: TopupEvent['type'], count = 1) =>
+  untilRetried(
+    app,
+    async () => (await typesOf(app, customer)).filter((one) => one === type).length === count,
+    { timeoutMs: 40_000, what: `${count} ${type}` },
+  )
 
 export const depositsOf = async (app: TestApp, { key }: Customer) =>
   (await done(app.client.get('/api/v1/deposits', { key }))).body.deposits

@@ -223,7 +223,7 @@ describe('a deposit into the own wallet', () => {
   })
 
   test('a key names one open invoice, never a closed one and never two', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t)
     const { openDeposit, act, untilDeposit, client } = app
     const invoices = async () => {
       const response = await fetch(`${app.sandbox}/_sandbox/invoices`)
@@ -288,18 +288,6 @@ describe('a deposit into the own wallet', () => {
         await untilDeposit(key, made.deposit_id, { status })
       }
       assert.equal(await app.balance(key), 1500)
-    })
-
-    await t.test('an invoice that the provider closed without a callback is not returned again', async () => {
-      const { key } = await app.customer({ cents: 0 })
-      const made = await openDeposit(key, { amount_cents: 1500 }, named('lost'))
-      await app.switches({ lost: 1 })
-      await act(made.deposit_id, 'expire')
-      await app.switches({ lost: 0 })
-      app.ahead(25 * 60 * 60 * 1000)
-      const next = await openDeposit(key, { amount_cents: 1500 }, named('lost'))
-      app.ahead(0)
-      assert.notEqual(next.deposit_id, made.deposit_id)
     })
 
     await t.test(
