@@ -50,7 +50,10 @@ test("orders list pages through an account's orders, newest first, with their cu
     return (await app.client.post('/api/v1/orders', body, { key, headers })).body.orderId
   }
   const totals = async () => {
-    const [all, completed] = [await cli('orders', 'list'), await cli('orders', 'list', '--status', 'completed')]
+    const [all, completed] = [
+      await cli('orders', 'list'),
+      await cli('orders', 'list', '--status', 'completed'),
+    ]
     return [all.json.total, completed.json.total]
   }
   const before = await totals()
