@@ -12,11 +12,14 @@ import {
   consoleOrigin,
   hiddenField,
   letterTo,
+  type Page,
   signedIn,
   staffBrowser,
 } from '../../support/console.ts'
 import { operator } from '../../support/operator.ts'
 import { testApp } from '../../support/test-app.ts'
+
+type Opened = { readonly page: ConsolePage; readonly who: string; readonly answer: Page }
 
 /** Whether a role may see a page, by the page's declaration. */
 const expected = (page: ConsolePage, who: string): boolean => {
@@ -40,20 +43,31 @@ test('pages and their roles', async (t) => {
     operator: await staffBrowser(app, ['operator']),
   }
   const pathOf = ({ path }: ConsolePage): string => path.replace(/\{\w+\}/g, `ord_${'0'.repeat(32)}`)
+  let opened: Promise<readonly Opened[]> | null = null
+  /** Each page as each visitor gets it. They are opened once for all tests. */
+  const everyPage = (): Promise<readonly Opened[]> => {
+    opened ??= (async () => {
+      const found: Opened[] = []
+      for (const page of pages.filter(({ show }) => show))
+        for (const [who, browser] of Object.entries(visitors))
+          found.push({ page, who, answer: await browser.get(pathOf(page)) })
+      return found
+    })()
+    return opened
+  }
 
   await t.test('every page is shown to its roles only', async () => {
     assert.ok(pages.length > 20, `${pages.length} pages`)
-    for (const page of pages.filter(({ show }) => show))
-      for (const [who, browser] of Object.entries(visitors)) {
-        const { status, to } = await browser.get(pathOf(page))
-        const place = `${page.path} as ${who}: ${status} ${to ?? ''}`
-        if (expected(page, who)) {
-          assert.notEqual(status, 403, place)
-          assert.ok(status < 500, place)
-          assert.ok(to === null || !to.startsWith('/console/sign-in?'), place)
-        } else if (who === 'guest') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
-        else assert.equal(status, 403, place)
-      }
+    for (const { page, who, answer } of await everyPage()) {
+      const { status, to } = answer
+      const place = `${page.path} as ${who}: ${status} ${to ?? ''}`
+      if (expected(page, who)) {
+        assert.notEqual(status, 403, place)
+        assert.ok(status < 500, place)
+        assert.ok(to === null || !to.startsWith('/console/sign-in?'), place)
+      } else if (who === 'guest') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
+      else assert.equal(status, 403, place)
+    }
   })
 
   await t.test('every form is accepted from its roles only', async () => {
@@ -89,32 +103,31 @@ test('pages and their roles', async (t) => {
   await t.test(
     'every page forbids frames, foreign scripts and caches, and its cookies are bound to this host',
     async () => {
-      for (const page of pages.filter(({ show }) => show))
-        for (const [who, browser] of Object.entries(visitors)) {
-          const { headers } = await browser.get(pathOf(page))
-          const place = `${page.path} as ${who}`
-          const policy = String(headers['content-security-policy'])
-          for (const part of [
-            "default-src 'none'",
-            "frame-ancestors 'none'",
-            "script-src 'self'",
-            "base-uri 'none'",
-            "form-action 'self'",
-            "require-trusted-types-for 'script'",
-          ])
-            assert.ok(policy.includes(part), `${place}: ${policy}`)
-          assert.doesNotMatch(policy, /unsafe|\*/, place)
-          assert.equal(headers['x-frame-options'], 'DENY', place)
-          assert.equal(headers['referrer-policy'], 'same-origin', place)
-          assert.equal(headers['x-content-type-options'], 'nosniff', place)
-          assert.equal(headers['cache-control'], 'no-store', place)
-          for (const line of [headers['set-cookie'] ?? []].flat())
-            assert.match(
-              line,
-              /^__Host-farebox_\w+=[^;]*; Path=\/; Secure; HttpOnly; SameSite=(Lax|Strict)/,
-              place,
-            )
-        }
+      for (const { page, who, answer } of await everyPage()) {
+        const { headers } = answer
+        const place = `${page.path} as ${who}`
+        const policy = String(headers['content-security-policy'])
+        for (const part of [
+          "default-src 'none'",
+          "frame-ancestors 'none'",
+          "script-src 'self'",
+          "base-uri 'none'",
+          "form-action 'self'",
+          "require-trusted-types-for 'script'",
+        ])
+          assert.ok(policy.includes(part), `${place}: ${policy}`)
+        assert.doesNotMatch(policy, /unsafe|\*/, place)
+        assert.equal(headers['x-frame-options'], 'DENY', place)
+        assert.equal(headers['referrer-policy'], 'same-origin', place)
+        assert.equal(headers['x-content-type-options'], 'nosniff', place)
+        assert.equal(headers['cache-control'], 'no-store', place)
+        for (const line of [headers['set-cookie'] ?? []].flat())
+          assert.match(
+            line,
+            /^__Host-farebox_\w+=[^;]*; Path=\/; Secure; HttpOnly; SameSite=(Lax|Strict)/,
+            place,
+          )
+      }
     },
   )
 

@@ -242,15 +242,18 @@ test('a payment callback', async (t) => {
     assert.equal(await app.balance(key), 1700)
   })
 
-  await t.test('that never arrives for a closed invoice: the key of its deposit does not return it again', async () => {
-    await begin()
-    const { key } = await app.customer({ cents: 0 })
-    const made = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
-    await app.switches({ lost: 1 })
-    await app.act(made.deposit_id, 'expire')
-    await app.switches({ lost: 0 })
-    app.wait(25 * 60 * 60 * 1000)
-    const next = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
-    assert.notEqual(next.deposit_id, made.deposit_id)
-  })
+  await t.test(
+    'that never arrives for a closed invoice: the key of its deposit does not return it again',
+    async () => {
+      await begin()
+      const { key } = await app.customer({ cents: 0 })
+      const made = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
+      await app.switches({ lost: 1 })
+      await app.act(made.deposit_id, 'expire')
+      await app.switches({ lost: 0 })
+      app.wait(25 * 60 * 60 * 1000)
+      const next = await app.openDeposit(key, { amount_cents: 1500 }, { 'Idempotency-Key': 'lost' })
+      assert.notEqual(next.deposit_id, made.deposit_id)
+    },
+  )
 })

@@ -27,7 +27,7 @@ const untilChanges = async (app: TestApp, depositId: string, wanted: readonly st
 }
 
 test('a provider change that is not booked is an open item, and moves no wallet', async (t) => {
-  const app = await testApp(t, { own: true, settings: { FAREBOX_DEPOSIT_LOOK_MS: '500' } })
+  const app = await testApp(t)
   const paid = async (method: string, cents = 2_500) => {
     const account = await app.customer({ cents: 0 })
     const deposit = await app.openDeposit(account.key, { amount_cents: 2_500, method })

@@ -36,16 +36,19 @@ test('an account that opened a hundred deposits waits a minute for each', async 
     await app.openDeposit(other.key, deposit, named(0))
   })
 
-  await t.test('an order on a payment page counts as a deposit of its account, and is refused before anything is stored', async () => {
-    const { key } = greedy
-    const head = await log.head()
-    const order = { product_id: 'isp-static', quantity: 4, method: 'crypto' }
-    const meta = { fulfillment_meta: { country: 'USA', period_days: 30 } }
-    const { status, text } = await app.client.post('/api/v1/orders', { ...order, ...meta }, { key })
-    assert.equal(status, 429, text)
-    assert.equal(await log.head(), head)
-    assert.equal((await app.client.get('/api/v1/orders', { key })).body.orders.length, 0)
-  })
+  await t.test(
+    'an order on a payment page counts as a deposit of its account, and is refused before anything is stored',
+    async () => {
+      const { key } = greedy
+      const head = await log.head()
+      const order = { product_id: 'isp-static', quantity: 4, method: 'crypto' }
+      const meta = { fulfillment_meta: { country: 'USA', period_days: 30 } }
+      const { status, text } = await app.client.post('/api/v1/orders', { ...order, ...meta }, { key })
+      assert.equal(status, 429, text)
+      assert.equal(await log.head(), head)
+      assert.equal((await app.client.get('/api/v1/orders', { key })).body.orders.length, 0)
+    },
+  )
 })
 
 test("deposits of a reseller's customers are counted separately: five hundred, then ten a second", () => {

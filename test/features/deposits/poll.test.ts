@@ -27,9 +27,8 @@ const openMany = async (
   count: number,
   method: 'card' | 'crypto' = 'card',
 ): Promise<readonly DepositId[]> => {
-  const ids: DepositId[] = []
-  for (let n = 0; n < count; n += 1)
-    ids.push((await app.openDeposit(key, { amount_cents: 500, method })).deposit_id)
+  const made = Array.from({ length: count }, () => app.openDeposit(key, { amount_cents: 500, method }))
+  const ids: DepositId[] = (await Promise.all(made)).map(({ deposit_id }) => deposit_id)
   await until(
     async () => {
       const { rows } = await app.core.pool.query(
@@ -50,6 +49,29 @@ const watchEnd = async (app: TestApp, depositId: DepositId): Promise<number> => 
     [depositId],
   )
   return Date.parse(rows[0]?.watch_until ?? '')
+}
+
+const startOf = async (t: TestContext) => {
+  const app = await testApp(t, { own: 'file' })
+  const { key } = await app.customer({ cents: 0 })
+  // Deposits of earlier tests are neither due nor found again.
+  const { pool } = app.core
+  await pool.query("update work.deposit_looks set status = 'done', finished_at = 'infinity'")
+  return { app, key, pool }
+}
+
+let opened: Promise<readonly DepositId[]> | null = null
+
+/** More deposits than one page of the queue, as if they had just been opened. */
+const many = async (app: TestApp): Promise<readonly DepositId[]> => {
+  opened ??= app.customer({ cents: 0 }).then(({ key }) => openMany(app, key, open))
+  const ids = await opened
+  await app.core.pool.query(
+    `update work.deposit_looks set status = 'pending', finished_at = null, attempts = 0, result = null, due_at = $2::timestamptz
+      where deposit_id = any($1::text[])`,
+    [ids, new Date().toISOString()],
+  )
+  return ids
 }
 
 /** A process with its own clock that polls deposits of the shop; its providers report nothing. */
@@ -90,10 +112,8 @@ const openLooks = (
 }
 
 test('due deposits are polled in one round, first those that are late by the largest share of their pause', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
-  const { pool } = app.core
-  const ids = await openMany(app, key, open)
+  const { app, pool } = await startOf(t)
+  const ids = await many(app)
   // All but the last were polled for days, once an hour, and are ten minutes late; the last is late by one of
   // its two minutes.
   // None is due yet by the clock of the shop, which polls, too.
@@ -115,9 +135,8 @@ test('due deposits are polled in one round, first those that are late by the lar
 })
 
 test('one of several processes polls a deposit', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
-  const ids = await openMany(app, key, open)
+  const { app } = await startOf(t)
+  const ids = await many(app)
   const clock = { nowMs: Date.now() + 3 * minuteMs }
   const all = [1, 2, 3].map(() => openLooks(t, app, clock))
   await Promise.all(all.map(({ round }) => round()))
@@ -125,9 +144,8 @@ test('one of several processes polls a deposit', async (t) => {
 })
 
 test('deposits that cannot be resumed delay no others, however many they are', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
-  const ids = await openMany(app, key, open)
+  const { app } = await startOf(t)
+  const ids = await many(app)
   let failures = 0
   const { looked, round } = openLooks(t, app, { nowMs: Date.now() + 3 * minuteMs }, () => {
     // More than are polled concurrently.
@@ -138,9 +156,8 @@ test('deposits that cannot be resumed delay no others, however many they are', a
 })
 
 test('a hanging gateway does not delay deposits of others, however many of its own are due', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
-  const hanging = await openMany(app, key, open)
+  const { app, key } = await startOf(t)
+  const hanging = await many(app)
   const [other] = await openMany(app, key, 1, 'crypto')
   const nowMs = Date.now() + 3 * minuteMs
   const answered = Promise.withResolvers<void>()
@@ -156,10 +173,8 @@ test('a hanging gateway does not delay deposits of others, however many of its o
 })
 
 test('polls of an unpaid deposit are not failures of its queue, and unanswered polls are', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
+  const { app, key, pool } = await startOf(t)
   await openMany(app, key, 2)
-  const { pool } = app.core
   const clock = { nowMs: Date.now() }
   let answers = true
   const { round } = openLooks(t, app, clock, () => {
@@ -179,8 +194,7 @@ test('polls of an unpaid deposit are not failures of its queue, and unanswered p
 })
 
 test('the first answered poll at or after the end of the polling period is the last one', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
+  const { app, key } = await startOf(t)
   const [depositId] = await openMany(app, key, 1)
   assert.ok(depositId)
   const endMs = await watchEnd(app, depositId)
@@ -199,8 +213,7 @@ test('the first answered poll at or after the end of the polling period is the l
 })
 
 test('a deposit whose provider never answers is polled without end, at most once an hour', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
+  const { app, key } = await startOf(t)
   await openMany(app, key, 1)
   const startMs = Date.now()
   const clock = { nowMs: startMs }
@@ -221,8 +234,7 @@ test('a deposit whose provider never answers is polled without end, at most once
 })
 
 test('a deposit that a crash left out of the rounds is found', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
+  const { app, key } = await startOf(t)
   const ids = await openMany(app, key, 3)
   await app.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
   const clock = { nowMs: Date.now() + 3 * minuteMs }
@@ -233,9 +245,7 @@ test('a deposit that a crash left out of the rounds is found', async (t) => {
 })
 
 test('after an upgrade, deposits past their polling period are polled once more if they are open, and not if they are closed', async (t) => {
-  const app = await testApp(t, { own: true })
-  const { key } = await app.customer({ cents: 0 })
-  const { pool } = app.core
+  const { app, key, pool } = await startOf(t)
   const [closed, looked, never, watched] = await openMany(app, key, 4)
   assert.ok(closed && looked && never && watched)
   await app.act(closed, 'expire')
@@ -245,8 +255,8 @@ test('after an upgrade, deposits past their polling period are polled once more 
   // The rows of older versions after the migrations (test/platform/work/upgrade.test.ts).
   // By the clock of the shop, which polls, too, they are not due after they are found again.
   await pool.query(
-    "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz",
-    [new Date(Date.now() + daysMs - hourMs).toISOString()],
+    "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz where deposit_id = any($2::text[])",
+    [new Date(Date.now() + daysMs - hourMs).toISOString(), [closed, looked, never, watched]],
   )
   await pool.query('update read.deposits set watch_until = $2::timestamptz where deposit_id = $1::text', [
     watched,

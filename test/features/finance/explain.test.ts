@@ -6,7 +6,7 @@ import { testApp } from '../../support/test-app.ts'
 import { ledgerWorld } from './cli-world.ts'
 
 test('an order is explained from its payment to its refund, with actors and terms', async (t) => {
-  const { client, cli, run, demo } = await testApp(t, { own: true })
+  const { client, cli, run, demo } = await testApp(t)
   const { key } = demo.buyer
   const headers = { 'X-Request-Id': 'explain-me' }
   const json = {

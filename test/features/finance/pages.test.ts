@@ -32,7 +32,7 @@ const microsOf = (text: string): bigint => {
 }
 
 test('the pages of finance', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const account = await app.customer({ email: 'fay@example.com', cents: 20_000 })
   const finance = await staffBrowser(app, ['finance'])
   const { log } = app.core
@@ -332,7 +332,7 @@ test('the pages of finance', async (t) => {
 })
 
 test('a month is closed from its page as by the command, once, after a preview of what it moves', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   await app.customer({ email: 'gil@example.com', cents: 12_345 })
   const { clock, log } = app.core
   const period = utcCalendar.periodOf(clock())

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 const finance = '/finance/v1'
 
 test('after a chargeback', async (t) => {
-  const app = await testApp(t, { own: true, with: ['financeToken'] })
+  const app = await testApp(t, { own: 'file', with: ['financeToken'] })
   const { client, financeToken: key } = app
   // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
   const ask = async (path: string): Promise<any> => {
@@ -157,7 +157,12 @@ test('after a chargeback', async (t) => {
 })
 
 test('an account is found, and a book refused, as on the command line', async (t) => {
-  const { client, financeToken: key, cli, customer } = await testApp(t, { own: true, with: ['financeToken'] })
+  const {
+    client,
+    financeToken: key,
+    cli,
+    customer,
+  } = await testApp(t, { own: 'file', with: ['financeToken'] })
   const get = (path: string) => client.get(`${finance}/${path}`, { key })
   const { accountId } = await customer({ cents: 1234 })
   const wallet = `liabilities:wallet:${accountId}`

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import type { HttpClient } from '../../support/http.ts'
 import { operate } from '../../support/operator.ts'
@@ -31,7 +32,7 @@ const gigabytes = { product_id: 'residential-premium', quantity: 2, method: 'car
 
 /** An account that this process has never written to, as the command line makes it. */
 const customerByCli = async ({ operate, client }: Watched) => {
-  const { accountId } = await operate('accounts', 'create', '--email', 'ann@example.com')
+  const { accountId } = await operate('accounts', 'create', '--email', `${randomUUID()}@example.com`)
   const { key } = await operate('keys', 'create', '--account', accountId, '--scopes', 'buy')
   await until(async () => (await client.get('/api/v1/wallet', { key })).status === 200)
   return { accountId, key } as { accountId: string; key: string }

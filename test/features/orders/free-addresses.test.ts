@@ -9,7 +9,7 @@ for (const { product, country, meta } of [
   { product: 'mobile-dedicated', country: 'GBR', meta: {} },
 ])
   test(`the free addresses of ${product} in the options and in a refusal are correct, and one order gets all of them`, async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t)
     const { key } = await app.customer({ cents: 100_000_000 })
     const { body: options } = await app.client.get(`/api/v1/products/${product}/options`, { key })
     const place = options.countries.find(({ alpha3 }: { alpha3: string }) => alpha3 === country)

@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts'
 type Message = { readonly chat_id: number; readonly text: string }
 
 test('a customer gets one message when its payment placed the order, and a bot that is down delays nothing', async (t) => {
-  const app = await testApp(t, { with: ['cardReseller'] })
+  const app = await testApp(t, { own: 'file', with: ['cardReseller'] })
   const { accountId, key } = app.seller
   const { sandbox } = app
   const messages = async (): Promise<readonly Message[]> =>

@@ -318,6 +318,7 @@ test("resellers with customers of the same names never see, charge or credit eac
     for (const line of statement.body.lines) assert.ok(own.has(line.orderId))
   }
 
+  const histories = runs(20, 300)
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(action, action, action), { minLength: 4, maxLength: 12 }),
@@ -342,10 +343,10 @@ test("resellers with customers of the same names never see, charge or credit eac
             )
       },
     ),
-    { numRuns: runs(20, 300) },
+    { numRuns: histories },
   )
   for (const me of parties) {
-    assert.ok(me.sold.length > 5, `${me.sold.length} sales`)
+    assert.ok(me.sold.length > histories / 4, `${me.sold.length} sales`)
     assert.equal(me.ids.size, names.length)
     for (const kind of ['ord', 'cus', 'dep'])
       assert.ok(

@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 const premium = '/api/v1/products/residential-premium/price?quantity=10'
 
 test('a reseller sets its markup and its prices within the limits of the service', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t)
   const shop = await app.newReseller(500_000)
   const { client, accountId } = shop
   const markup = (value: unknown) =>

@@ -28,13 +28,14 @@ const periodsPaid = ({ eventsOf }: ReturnType<typeof subscriptionsOf>, id: strin
 
 describe('a subscription of addresses, without any read table', () => {
   test('that missed two periods rents addresses for the first and keeps them for the second', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 3 * price })
     const { subscriptionId } = await subs.start(who, isp)
     await app.caughtUp()
     const { projecting } = app.farebox
     await projecting.pause()
+    t.after(() => projecting.resume())
     // The addresses ended forty days ago; the second and the third period have begun.
     app.wait(70 * dayMs)
     const [first, second, third] = await periodsPaid(subs, subscriptionId, 3)
@@ -60,12 +61,14 @@ describe('a subscription of addresses, without any read table', () => {
   })
 
   test('keeps addresses that its customer extended a moment before', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 3 * price })
     const { subscriptionId, proxyIds } = await subs.start(who, isp)
     await app.caughtUp()
-    await app.farebox.projecting.pause()
+    const { projecting } = app.farebox
+    await projecting.pause()
+    t.after(() => projecting.resume())
     app.wait(28 * dayMs)
     const keep = { proxy_ids: proxyIds, period_days: 30 }
     const extension = await done(app.client.post('/api/v1/proxies/extend', keep, { key: who.key }))

@@ -85,7 +85,7 @@ describe('a subscription', () => {
   })
 
   test('renews once a month from the wallet for a year, on its plan', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 13 * price })
     const { subscriptionId, planId, startedAt } = await subs.start(who, premium)
@@ -128,7 +128,7 @@ describe('a subscription', () => {
   })
 
   test('is past due while the wallet is short, renews after a credit, and expires after three days', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: price })
     const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
@@ -176,7 +176,7 @@ describe('a subscription', () => {
   })
 
   test('is canceled at the end of the paid period', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 9 * price })
     const { subscriptionId, currentPeriodEnd } = await subs.start(who, premium)
@@ -201,7 +201,7 @@ describe('a subscription', () => {
   })
 
   test('of addresses keeps them if paid a day before they end; later it rents others', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 560 * 2 })
     const one = await subs.start(who, isp)
@@ -209,8 +209,7 @@ describe('a subscription', () => {
     const proxies = async () =>
       (await app.client.get('/api/v1/proxies?status=active', { key: who.key })).body.proxies
     const before = await proxies()
-    app.waitUntil(one.currentPeriodEnd)
-    app.wait(-dayMs)
+    app.waitUntil(new Date(Date.parse(one.currentPeriodEnd) - dayMs).toISOString())
     const two = await subs.becomes(
       who,
       one.subscriptionId,
@@ -249,7 +248,7 @@ describe('a subscription', () => {
   })
 
   test('of a plan sold by time opens a new plan for each period', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const who = await app.customer({ cents: 200_000 })
     const one = await subs.start(who, { product_id: 'residential-unlimited', quantity: 1, interval: 'month' })
@@ -265,34 +264,8 @@ describe('a subscription', () => {
     assert.equal(plan.status, 'active')
   })
 
-  test("costs the product's price at its renewal", async (t) => {
-    const app = await testApp(t, { own: true })
-    const subs = subscriptionsOf(app)
-    const { readFileSync } = await import('node:fs')
-    const { createCatalogService } = await import('../../../src/features/catalog/import-catalog.ts')
-    const who = await app.customer({ cents: 9 * price })
-    const one = await subs.start(who, premium)
-    const file = JSON.parse(
-      readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
-    )
-    const product = file.products.find(({ id }: { id: string }) => id === 'residential-premium')
-    for (const tier of product.tiers) tier.unitPriceMicros *= 2
-    const imported = await createCatalogService(app.core.runner).import(JSON.stringify(file), operator)
-    assert.ok(imported.outcome === 'done' && imported.changed)
-    await app.caughtUp()
-    app.waitUntil(one.currentPeriodEnd)
-    const two = await subs.becomes(
-      who,
-      one.subscriptionId,
-      ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
-      'a renewal',
-    )
-    assert.equal(two.amountCents, 2 * price)
-    assert.equal(await app.balance(who.key), 9 * price - 3 * price)
-  })
-
   test("of a reseller costs the reseller's price, by the terms of that day", async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const { run } = app
     const who = { ...app.demo.reseller, email: '' } as Customer
@@ -381,5 +354,32 @@ describe('a subscription', () => {
     )
     const reseller = await app.client.post(path, premium, { key: app.demo.reseller.key })
     assert.equal(reseller.body.code, 'idempotency_key_required')
+  })
+
+  // The last one on the service of the file: the price stays.
+  test("costs the product's price at its renewal", async (t) => {
+    const app = await testApp(t, { own: 'file' })
+    const subs = subscriptionsOf(app)
+    const { readFileSync } = await import('node:fs')
+    const { createCatalogService } = await import('../../../src/features/catalog/import-catalog.ts')
+    const who = await app.customer({ cents: 9 * price })
+    const one = await subs.start(who, premium)
+    const file = JSON.parse(
+      readFileSync(new URL('../../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
+    )
+    const product = file.products.find(({ id }: { id: string }) => id === 'residential-premium')
+    for (const tier of product.tiers) tier.unitPriceMicros *= 2
+    const imported = await createCatalogService(app.core.runner).import(JSON.stringify(file), operator)
+    assert.ok(imported.outcome === 'done' && imported.changed)
+    await app.caughtUp()
+    app.waitUntil(one.currentPeriodEnd)
+    const two = await subs.becomes(
+      who,
+      one.subscriptionId,
+      ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
+      'a renewal',
+    )
+    assert.equal(two.amountCents, 2 * price)
+    assert.equal(await app.balance(who.key), 9 * price - 3 * price)
   })
 })

@@ -18,7 +18,7 @@ const idsOf = (list: readonly Order[]): string[] => list.map(({ orderId }) => or
 
 describe('the orders of a subscription', () => {
   test('name it, from the first to each renewal, and no other order does', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const subs = subscriptionsOf(app)
     const { client } = app
     // Months of four lengths follow.

@@ -21,12 +21,20 @@ const isp = {
 const ispPrice = 560
 const retryMs = 15 * 60_000
 
-/** The service, and what refuses renewals. */
+/** The service, whose products are for sale, and what refuses renewals. */
 const openApp = async (t: TestContext) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const { core } = app
   const subs = subscriptionsOf(app)
   const catalog = createCatalogService(core.runner)
+  // An earlier test parked or retired it.
+  const sold = { productId: premium.product_id, state: 'active', successorId: null } as const
+  const active = await catalog.setState(sold, operator)
+  assert.equal(active.outcome, 'done')
+  await until(
+    async () =>
+      (await app.buyer.get(`/api/v1/products/${premium.product_id}/price?quantity=2`)).status === 200,
+  )
   const sub = (who: Customer, id: string) => ({
     read: () => subs.read(who, id),
     is: (status: string) => subs.becomes(who, id, (one) => one.status === status, `to be ${status}`),
@@ -209,6 +217,7 @@ describe('a renewal', () => {
     assert.equal(await app.balance(who.key), 5 * price)
   })
 
+  // The last one: the catalogue stays.
   test('continues for a product closed to new subscriptions, as long as it is sold', async (t) => {
     const app = await openApp(t)
     const [who, poor] = [await app.customer({ cents: 100_000 }), await app.customer({ cents: 0 })]

@@ -27,7 +27,7 @@ const lettersTo = (app: TestApp, { email }: Customer, count: number): Promise<re
   )
 
 test('an account gets one e-mail at 80 and one at 100 % of a traffic budget, also after a rebuild', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const { client, core } = app
   const customer = await app.customer({ cents: 100_000 })
   const { planId } = await buyPlan(app, customer)
@@ -71,7 +71,7 @@ test('an account gets one e-mail at 80 and one at 100 % of a traffic budget, als
 })
 
 test('a row that no event causes sends no e-mail', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const customer = await app.customer({ cents: 0 })
   const { pool } = app.core
   await pool.query(
@@ -81,7 +81,11 @@ test('a row that no event causes sends no e-mail', async (t) => {
   )
   const { result } = await until(
     async () =>
-      (await pool.query("select result from work.traffic_budget_mails where status = 'done'")).rows[0],
+      (
+        await pool.query(
+          "select result from work.traffic_budget_mails where reached_id = 'tbg_1.1' and status = 'done'",
+        )
+      ).rows[0],
     { timeoutMs: 30_000, what: 'the row' },
   )
   assert.equal(result, 'no event causes it')

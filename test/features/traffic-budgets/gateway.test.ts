@@ -14,7 +14,7 @@ const path = '/api/v1/traffic-budgets'
 const megabyte = 1_000_000
 
 test('the gateway stops the traffic of what a budget limits, and of nothing else', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t)
   const { client } = app
   const { port } = await startRealWorker(t, app)
   const target = await startCountingTarget(t)
