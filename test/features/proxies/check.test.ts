@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { checkRental } from '../../../src/features/proxies/check-proxy.ts'
 import { atEnd } from '../../support/cleanup.ts'
-import type { HttpClient } from '../../support/http.ts'
-import { secondClient, testApp } from '../../support/test-app.ts'
+import { testApp } from '../../support/test-app.ts'
 
 const rental = (port: number, rotates = false) => ({
   ip: '127.0.0.1',
@@ -80,26 +79,22 @@ describe('the check of a rented address', () => {
   })
 
   test('is refused without a target, for an ended rental, for another account, and for the sixth check in a minute', async (t) => {
-    const app = await testApp(t)
-    const { buyer, demo } = app
+    const { buyer, reseller, ahead } = await testApp(t, {
+      own: true,
+      settings: { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' },
+    })
     const order = await buyer.post('/api/v1/orders', {
       product_id: 'isp-static',
       quantity: 1,
       fulfillment_meta: { country: 'USA', period_days: 30 },
     })
     const path = `/api/v1/proxies/${order.body.proxyIds[0]}/check`
-    const settings = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' }
-    const clients = [
-      await secondClient(t, app, settings),
-      await secondClient(t, app, { ...settings, FAREBOX_CLOCK_OFFSET_MS: String(31 * 86_400_000) }),
-    ] as const
-    const refusal = async (client: HttpClient, { key }: { readonly key: string } = demo.buyer) =>
-      (await client.get(path, { key })).body.code
-    assert.equal(await refusal(clients[0]), 'check_not_available')
-    assert.equal(await refusal(clients[0], demo.reseller), 'not_found')
-    const [, later] = clients
-    for (let nth = 1; nth <= 5; nth += 1) assert.equal(await refusal(later), 'rental_ended')
-    const last = await later.get(path, { key: demo.buyer.key })
+    const refusal = async (client: typeof buyer) => (await client.get(path)).body.code
+    assert.equal(await refusal(buyer), 'check_not_available')
+    assert.equal(await refusal(reseller), 'not_found')
+    ahead(31 * 86_400_000)
+    for (let nth = 2; nth <= 5; nth += 1) assert.equal(await refusal(buyer), 'rental_ended')
+    const last = await buyer.get(path)
     assert.equal(last.status, 429)
     assert.ok(Number(last.headers.get('retry-after')) <= 12)
   })
