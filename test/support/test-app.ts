@@ -208,13 +208,18 @@ export const testApp: {
   return app as OwnApp<Part>
 }
 
-/** A client of one more server on the database of an app, inside this process. */
+/**
+ * A client of one more server on the database of an app, inside this process. It uses the sandbox of the app: one of its
+ * own would take over the exits, and end with it.
+ */
 export const secondClient = async (
   t: TestContext,
-  { env, document }: Pick<TestApp, 'env' | 'document'>,
+  { env, document, demo }: Pick<TestApp, 'env' | 'document' | 'demo'>,
   settings: Settings = {},
 ): Promise<HttpClient> => {
-  const farebox = await open(readConfig({ ...env, ...settings }), { own: true, roles: ['http'] })
+  const sandbox = demo.sandbox === null ? {} : { FAREBOX_SANDBOX_URL: demo.sandbox }
+  const config = readConfig({ ...env, ...sandbox, ...settings })
+  const farebox = await open(config, { own: true, roles: ['http'] })
   t.after(() => farebox.close())
   return httpClient(farebox.baseUrl ?? '', document)
 }

@@ -43,55 +43,8 @@ const scratch = async (t: TestContext) => {
   }
 }
 
-test('a catalogue is checked, imported and changed while a server runs, and takes effect at once', async (t) => {
-  const app = await testApp(t, { own: true })
-  const farebox = command(app)
-  const file = await scratch(t)
-  const price = async () => {
-    const { body } = await app.buyer.get('/api/v1/products/residential-premium/price?quantity=1')
-    return body.amountCents
-  }
-  assert.equal(await price(), 550)
-
-  const dearer = demoJson()
-  dearer.products[0].tiers[0].unitPriceMicros = 6_000_000
-  const path = await file('dearer.json', dearer)
-  const checked = await farebox('catalog', 'check', path)
-  assert.deepEqual([checked.code, checked.json.status, checked.json.imported], [0, 'valid', false])
-  assert.equal(await price(), 550)
-  const imported = await farebox('catalog', 'import', path)
-  assert.deepEqual([imported.code, imported.json.status, imported.json.products], [0, 'imported', 11])
-  assert.equal(imported.json.digest, checked.json.digest)
-  await until(async () => (await price()) === 600, { everyMs: 25 })
-  assert.equal((await farebox('catalog', 'import', path)).json.status, 'unchanged')
-
-  const broken = demoJson()
-  broken.products[0].tiers[0].unitPriceMicros = 1.5
-  broken.products.pop()
-  const refused = await farebox('catalog', 'import', await file('broken.json', broken))
-  assert.deepEqual([refused.code, refused.json.code], [2, 'invalid_catalog'])
-  assert.match(refused.json.error, /products\[0\]\.tiers\[0\]\.unitPriceMicros: found 1\.5/)
-  assert.deepEqual(refused.json.problems[0].path, 'products[0].tiers[0].unitPriceMicros')
-
-  const parked = await farebox('catalog', 'set-state', 'isp-static', 'parked')
-  assert.deepEqual([parked.json.status, parked.json.state], ['changed', 'parked'])
-  const order = {
-    product_id: 'isp-static',
-    quantity: 1,
-    fulfillment_meta: { country: 'USA', period_days: 30 },
-  }
-  await until(async () => {
-    const { body } = await app.buyer.get('/api/v1/products/isp-static')
-    return body.state === 'parked'
-  })
-  const answer = await app.buyer.post('/api/v1/orders', order)
-  assert.deepEqual([answer.status, answer.body.code], [409, 'product_unavailable'])
-  const options = await app.buyer.get('/api/v1/products/isp-static/options')
-  assert.deepEqual(options.body.countries, [])
-})
-
 test('stock is added while a server runs and can be sold at once', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const farebox = command(app)
   const file = await scratch(t)
   const path = await file('addresses.txt', '# rack 7\n198.19.250.1\n198.19.250.2\n')
@@ -142,7 +95,7 @@ test('stock is added while a server runs and can be sold at once', async (t) => 
 })
 
 test('a sold-out country leaves the options and the price list at once', async (t) => {
-  const { buyer } = await testApp(t, { own: true })
+  const { buyer } = await testApp(t, { own: 'file' })
   const ordered = await buyer.post('/api/v1/orders', {
     product_id: 'isp-static',
     quantity: 60,
@@ -153,4 +106,52 @@ test('a sold-out country leaves the options and the price list at once', async (
   assert.ok(!options.body.countries.some((country: { alpha3: string }) => country.alpha3 === 'SGP'))
   const list = await buyer.get('/api/v1/products/isp-static/price-list?country=SGP')
   assert.ok(list.body.lines.every((line: { available: boolean }) => !line.available))
+})
+
+// The last one: it parks a product of the others.
+test('a catalogue is checked, imported and changed while a server runs, and takes effect at once', async (t) => {
+  const app = await testApp(t, { own: 'file' })
+  const farebox = command(app)
+  const file = await scratch(t)
+  const price = async () => {
+    const { body } = await app.buyer.get('/api/v1/products/residential-premium/price?quantity=1')
+    return body.amountCents
+  }
+  assert.equal(await price(), 550)
+
+  const dearer = demoJson()
+  dearer.products[0].tiers[0].unitPriceMicros = 6_000_000
+  const path = await file('dearer.json', dearer)
+  const checked = await farebox('catalog', 'check', path)
+  assert.deepEqual([checked.code, checked.json.status, checked.json.imported], [0, 'valid', false])
+  assert.equal(await price(), 550)
+  const imported = await farebox('catalog', 'import', path)
+  assert.deepEqual([imported.code, imported.json.status, imported.json.products], [0, 'imported', 11])
+  assert.equal(imported.json.digest, checked.json.digest)
+  await until(async () => (await price()) === 600, { everyMs: 25 })
+  assert.equal((await farebox('catalog', 'import', path)).json.status, 'unchanged')
+
+  const broken = demoJson()
+  broken.products[0].tiers[0].unitPriceMicros = 1.5
+  broken.products.pop()
+  const refused = await farebox('catalog', 'import', await file('broken.json', broken))
+  assert.deepEqual([refused.code, refused.json.code], [2, 'invalid_catalog'])
+  assert.match(refused.json.error, /products\[0\]\.tiers\[0\]\.unitPriceMicros: found 1\.5/)
+  assert.deepEqual(refused.json.problems[0].path, 'products[0].tiers[0].unitPriceMicros')
+
+  const parked = await farebox('catalog', 'set-state', 'isp-static', 'parked')
+  assert.deepEqual([parked.json.status, parked.json.state], ['changed', 'parked'])
+  const order = {
+    product_id: 'isp-static',
+    quantity: 1,
+    fulfillment_meta: { country: 'USA', period_days: 30 },
+  }
+  await until(async () => {
+    const { body } = await app.buyer.get('/api/v1/products/isp-static')
+    return body.state === 'parked'
+  })
+  const answer = await app.buyer.post('/api/v1/orders', order)
+  assert.deepEqual([answer.status, answer.body.code], [409, 'product_unavailable'])
+  const options = await app.buyer.get('/api/v1/products/isp-static/options')
+  assert.deepEqual(options.body.countries, [])
 })

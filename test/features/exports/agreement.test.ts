@@ -72,7 +72,7 @@ const topUp = async (app: TestApp): Promise<{ readonly accountId: string; readon
 }
 
 test('verification, the service, its second reader, hledger and the HTTP interface give the same balances', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   await doBusiness(t, app)
   const topup = await topUp(app)
   const directory = await scratch(t)
@@ -108,7 +108,7 @@ test('verification, the service, its second reader, hledger and the HTTP interfa
 })
 
 test('an import gives the same projections, row by row, and only customers need new keys', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   await doBusiness(t, app)
   const path = join(await scratch(t), 'log.jsonl')
   const exported = await operate(['ledger', 'export', '--format', 'jsonl', '--out', path], app.env)
@@ -141,7 +141,7 @@ test('an import gives the same projections, row by row, and only customers need 
 })
 
 test('wrong input exits with 2, says what is wrong, and leaves no file', async (t) => {
-  const { farebox: app, demo } = await testApp(t, { own: true })
+  const { farebox: app, demo } = await testApp(t, { own: 'file' })
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
     const context = { ...app.core, config: app.config, actor: operator, correlationId: 'test' }
@@ -192,7 +192,7 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
 })
 
 test('standard output contains only the export, and a file is replaced completely', async (t) => {
-  const { env } = await testApp(t, { own: true })
+  const { env } = await testApp(t, { own: 'file' })
   const path = join(await scratch(t), 'postings.csv')
   await writeFile(path, 'old')
   const piped = await farebox(t, ['ledger', 'export', '--format', 'csv'], env)

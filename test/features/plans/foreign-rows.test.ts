@@ -5,7 +5,7 @@ import { signedIn } from '../../support/console.ts'
 import { testApp } from '../../support/test-app.ts'
 
 test('credentials of plans and rentals are returned to their owners only, whatever the read tables contain', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t)
   const { client } = app
   const { pool } = app.core
   const victim = await app.customer({ cents: 100_00 })
@@ -26,12 +26,28 @@ test('credentials of plans and rentals are returned to their owners only, whatev
   const proxy = (await done(client.get(`/api/v1/proxies/${proxyId}`, { key: victim.key }))).body
   const secrets = [plan.connection.username, plan.connection.password, proxy.username, proxy.password]
 
-  await pool.query('update read.plans set account_id = $1 where plan_id = $2', [thief.accountId, planId])
-  await pool.query('update read.proxies set account_id = $1, order_id = $3 where proxy_id = $2', [
-    thief.accountId,
-    proxyId,
-    own.orderId,
-  ])
+  // Other tests use the same tables: they become as they were.
+  const changed: (() => Promise<unknown>)[] = []
+  t.after(() => Promise.all(changed.map((restore) => restore())))
+  /** Changes a row of a read table with SQL. */
+  const change = async (
+    table: string,
+    idName: string,
+    id: string,
+    values: Readonly<Record<string, unknown>>,
+  ) => {
+    const names = Object.keys(values)
+    const { rows } = await pool.query(`select ${names.join()} from ${table} where ${idName} = $1`, [id])
+    const set = (to: Readonly<Record<string, unknown>>) =>
+      pool.query(
+        `update ${table} set ${names.map((name, at) => `${name} = $${at + 2}`).join()} where ${idName} = $1`,
+        [id, ...names.map((name) => to[name])],
+      )
+    changed.push(() => set(rows[0]))
+    assert.equal((await set(values)).rowCount, 1)
+  }
+  await change('read.plans', 'plan_id', planId, { account_id: thief.accountId })
+  await change('read.proxies', 'proxy_id', proxyId, { account_id: thief.accountId, order_id: own.orderId })
   const { key } = thief
   const answers = [
     await client.get('/api/v1/plans', { key }),
@@ -64,12 +80,8 @@ test('credentials of plans and rentals are returned to their owners only, whatev
   const premium = await buy({ product_id: 'residential-premium', quantity: 1 }, key)
   // Once it is read, the read tables have it: nothing overwrites the change.
   await done(client.get(`/api/v1/plans/${premium.planId}`, { key }))
-  await pool.query(`update read.plans set product_id = 'residential-basic' where plan_id = $1`, [
-    premium.planId,
-  ])
-  await pool.query(`update read.proxies set product_id = 'ipv4-datacenter' where proxy_id = $1`, [
-    own.proxyIds[0],
-  ])
+  await change('read.plans', 'plan_id', premium.planId, { product_id: 'residential-basic' })
+  await change('read.proxies', 'proxy_id', own.proxyIds[0], { product_id: 'ipv4-datacenter' })
   const before = await app.balance(key)
   const cheaper = [
     await client.post(`/api/v1/plans/${premium.planId}/topup`, { quantity: 1 }, { key }),

@@ -25,7 +25,7 @@ const atOnce = async <Item>(items: readonly Item[], work: (item: Item) => Promis
 
 describe('the HTTP interface of the scrapers', () => {
   test('every scraper works over HTTP as described, is charged its price, and is called once', async (t) => {
-    const app = await testApp(t, { own: true })
+    const app = await testApp(t, { own: 'file' })
     const { baseUrl, demo } = app
     const { accountId, key } = demo.scraper
     const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document
@@ -97,7 +97,7 @@ describe('the HTTP interface of the scrapers', () => {
   })
 
   test('a batch reports an input that is not an object by its position, counted from 1 as for other inputs', async (t) => {
-    const { baseUrl, demo } = await testApp(t, { own: true })
+    const { baseUrl, demo } = await testApp(t, { own: 'file' })
     const refusal = async (...inputs: readonly unknown[]): Promise<string> => {
       const answer = await fetch(`${baseUrl}/v1/scrape/batch`, {
         method: 'POST',

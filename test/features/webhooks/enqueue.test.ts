@@ -1,17 +1,42 @@
 import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { groups } from '../../../projections/groups.ts'
 import { refundIdOf, refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
-import type { OrderId } from '../../../src/kernel/ids.ts'
+import { deliveryIdOf } from '../../../src/features/webhooks/enqueue.ts'
+import { appendEvents, type EventAppend } from '../../../src/features/webhooks/settle.ts'
+import { newId, type OrderId } from '../../../src/kernel/ids.ts'
+import { deliveryStream } from '../../../src/kernel/streams.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
 import { rebuild } from '../../../src/platform/projections/rebuild.ts'
 import { done } from '../../support/app-actions.ts'
 import { operator } from '../../support/operator.ts'
+import { skipWithoutPostgresLog } from '../../support/service-env.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import { buyPlan, caughtUp, enqueued, gb, meter, nowhere as url } from './causes.ts'
-import { eventsOf, hookTo, path, startReactor, startWorker } from './deliveries.ts'
+import { eventsOf, type Hook, hookTo, path, startReactor, startWorker } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
+import { acceptEvents, refuseEvents } from './refused-events.ts'
+
+const announcementTo = ({ id, accountId }: Hook): EventAppend => {
+  const event = 'announcement.published'
+  const resource = newId<string>('ntc')
+  const deliveryId = deliveryIdOf(id, event, resource)
+  const data = { deliveryId, endpointId: id, accountId, event, resource, data: {} }
+  return {
+    stream: deliveryStream(id, event, resource),
+    expected: 'noStream',
+    events: [{ type: 'WebhookEnqueued', data }],
+    correlationId: 'test',
+    causationId: null,
+    nowMs: Date.now(),
+    afterMs: 0,
+  }
+}
 
 test('an event goes to the endpoints that were subscribed at its log position, however late the reactor is', async (t) => {
   const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
@@ -160,6 +185,56 @@ test('a low plan is sent once per endpoint: a top-up neither repeats nor cancels
   const other = await app.customer({ cents: 0 })
   const foreign = await hookTo(app, receiver.url, ['plan.low_traffic'], other)
   assert.equal(await low(foreign.id), 0)
+})
+
+test('when the enqueuing process hangs, another one continues, and the first stops when it runs again', async (t) => {
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
+  const customer = await app.customer({ cents: 100_000 })
+  const hook = await hookTo(app, url, ['order.fulfilled'], customer)
+  const { postgresUrl } = app.core
+  const stopped: ChildProcess = fork(join(import.meta.dirname, 'reactor-process.ts'), [postgresUrl, '2000'])
+  t.after(async () => {
+    stopped.kill('SIGKILL')
+    await once(stopped, 'exit')
+  })
+  const said: unknown[] = []
+  stopped.on('message', (word) => said.push(word))
+  const bought = [await buyPlan(app, customer)]
+  await until(() => said.includes('enqueued'), { what: 'the enqueuer of another process' })
+
+  startReactor(t, app)
+  stopped.kill('SIGSTOP')
+  bought.push(await buyPlan(app, customer))
+  await caughtUp(app)
+  said.length = 0
+  stopped.kill('SIGCONT')
+  await until(() => said.includes('failed'), { what: 'that its session is gone' })
+  bought.push(await buyPlan(app, customer))
+  await caughtUp(app)
+  const ofHook = (await enqueued(app)).filter(({ endpointId }) => endpointId === hook.id)
+  const resources = ofHook.map(({ resource }) => resource)
+  assert.deepEqual(resources.sort(), bought.map(({ orderId }) => orderId).sort())
+  assert.ok(!said.includes('enqueued'), 'it enqueued nothing more')
+})
+
+test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
+  const { log, pool } = app.core
+  const hook = await hookTo(app, 'http://127.0.0.1:9')
+  await done(app.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }))
+  // Enqueued by a process that did not know of it yet.
+  await appendEvents(log, [announcementTo(hook)])
+  await refuseEvents(t, pool, "new.type = 'DeliveryCanceled'", '22000')
+  let behindMs = 61_000
+  const lines: string[] = []
+  const logger = createLogger('error', { write: (line) => void lines.push(line) })
+  startReactor(t, app, { logger, log, clock: () => Date.now() - behindMs })
+  await until(() => lines.some((line) => line.includes('cannot be canceled and is tried again later')))
+  await acceptEvents(pool)
+  behindMs = 0
+  await until(async () => (await eventsOf(log, `delivery-${hook.id}`)).at(-1)?.type === 'DeliveryCanceled')
 })
 
 test('a reactor that crashes after it enqueued repeats it without effect', async (t) => {

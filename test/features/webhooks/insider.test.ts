@@ -167,7 +167,9 @@ test('a webhook sends what an event of the log says about its account, whatever 
   await until(async () => (await pool.query('select from work.webhook_cancellations')).rowCount === 0)
   const last = await buyPlan(app, victim)
   await until(async () => (await enqueued(app)).some(({ resource }) => resource === last.orderId))
-  const all = (await eventsOf(log, 'delivery-')).slice(deliveriesBefore).map(({ data }) => data as Record<string, unknown>)
+  const all = (await eventsOf(log, 'delivery-'))
+    .slice(deliveriesBefore)
+    .map(({ data }) => data as Record<string, unknown>)
   assert.deepEqual(
     all.map(({ endpointId, event, resource }) => [endpointId, event, resource]),
     [orderId, last.orderId].map((resource) => [hook.id, 'order.fulfilled', resource]),

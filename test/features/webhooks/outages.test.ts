@@ -1,44 +1,13 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import type pg from 'pg'
-import { deliveryIdOf } from '../../../src/features/webhooks/enqueue.ts'
-import { appendEvents, type EventAppend } from '../../../src/features/webhooks/settle.ts'
-import { newId } from '../../../src/kernel/ids.ts'
-import { deliveryStream } from '../../../src/kernel/streams.ts'
-import { createLogger } from '../../../src/platform/http/logging.ts'
 import { done } from '../../support/app-actions.ts'
 import { skipWithoutPostgresLog } from '../../support/service-env.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
-import { eventsOf, type Hook, hookTo, path, ping, publish, startReactor } from './deliveries.ts'
+import { eventsOf, hookTo, ping, publish } from './deliveries.ts'
 import { startReceiver } from './receiver.ts'
-
-const acceptEvents = (pool: pg.Pool) => pool.query('drop trigger if exists refuse on log.events')
-
-/** Has the log refuse events until `acceptEvents`, or the end of the test. */
-const refuseEvents = (t: TestContext, pool: pg.Pool, condition: string, errcode: string) => {
-  t.after(() => acceptEvents(pool))
-  return pool.query(`
-    create or replace function log.refuse() returns trigger language plpgsql as
-      $$ begin raise exception using errcode = '${errcode}', message = 'refused'; end $$;
-    create trigger refuse before insert on log.events for each row when (${condition}) execute function log.refuse()`)
-}
-
-const announcementTo = ({ id, accountId }: Hook): EventAppend => {
-  const event = 'announcement.published'
-  const resource = newId<string>('ntc')
-  const deliveryId = deliveryIdOf(id, event, resource)
-  const data = { deliveryId, endpointId: id, accountId, event, resource, data: {} }
-  return {
-    stream: deliveryStream(id, event, resource),
-    expected: 'noStream',
-    events: [{ type: 'WebhookEnqueued', data }],
-    correlationId: 'test',
-    causationId: null,
-    nowMs: Date.now(),
-    afterMs: 0,
-  }
-}
+import { acceptEvents, refuseEvents } from './refused-events.ts'
 
 const pending = async (pool: pg.Pool): Promise<number> => {
   const { rows } = await pool.query(
@@ -145,26 +114,6 @@ test('a delivery that cannot be enqueued for one endpoint is enqueued for the ot
     const { rows } = await pool.query("select from work.webhook_enqueue_retries where result <> 'enqueued'")
     return rows.length === 0
   })
-})
-
-test('a delivery to a disabled endpoint whose cancellation failed is canceled a minute later', {
-  skip: skipWithoutPostgresLog,
-}, async (t) => {
-  const app = await testApp(t, { own: 'file', roles: ['http', 'projections'] })
-  const { log, pool } = app.core
-  const hook = await hookTo(app, 'http://127.0.0.1:9')
-  await done(app.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }))
-  // Enqueued by a process that did not know of it yet.
-  await appendEvents(log, [announcementTo(hook)])
-  await refuseEvents(t, pool, "new.type = 'DeliveryCanceled'", '22000')
-  let behindMs = 61_000
-  const lines: string[] = []
-  const logger = createLogger('error', { write: (line) => void lines.push(line) })
-  startReactor(t, app, { logger, log, clock: () => Date.now() - behindMs })
-  await until(() => lines.some((line) => line.includes('cannot be canceled and is tried again later')))
-  await acceptEvents(pool)
-  behindMs = 0
-  await until(async () => (await eventsOf(log, 'delivery-')).at(-1)?.type === 'DeliveryCanceled')
 })
 
 test('a delivery whose result the log refuses delays no other, of its endpoint or of another account', {

@@ -14,7 +14,7 @@ const atOnce = 5
 const perAccount = 10
 
 test('a plan that becomes low while endpoints register in another process is sent to each exactly once', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const elsewhere = await startFarebox(t, { ...app.env, ...settings })
   const pairs: { endpointId: string; planId: string }[] = []
   let tookMs = 20
@@ -62,7 +62,7 @@ test('a plan that becomes low while endpoints register in another process is sen
 })
 
 test('at most ten endpoints are active, even if two processes race to register and enable them', async (t) => {
-  const app = await testApp(t, { own: true })
+  const app = await testApp(t, { own: 'file' })
   const elsewhere = await startFarebox(t, { ...app.env, ...settings }, ['http'])
   const { key } = await app.customer({ cents: 0 })
   const bases = [app.baseUrl, elsewhere.baseUrl]

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createSender } from '../../../src/features/webhooks/webhook-sender.ts'
 import { checkTarget, isAllowedAddress, TargetRefused } from '../../../src/platform/outgoing/target.ts'
 import { privateListener } from '../../support/private-listener.ts'
-import { secondClient, testApp } from '../../support/test-app.ts'
+import { testApp } from '../../support/test-app.ts'
 import { path } from './deliveries.ts'
 
 const strict = { allowLoopback: false }
@@ -187,8 +187,8 @@ test('one rule covers every range that is not public', () => {
 })
 
 test('over HTTP a private target is refused with invalid_url, at registration and at a change', async (t) => {
-  const app = await testApp(t)
-  const client = await secondClient(t, app, { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' })
+  const app = await testApp(t, { own: true, settings: { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' } })
+  const { client } = app
   const { key } = await app.customer({ cents: 0 })
   const listener = await privateListener(t)
   // A host that does not resolve is taken, and checked when it is dialled.
