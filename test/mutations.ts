@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { parseSync } from '@swc/core'
 import fc from 'fast-check'
 import { affectedTests } from '../tools/dev/affected-tests.ts'
-import { type FileRun, runPool } from './pool.ts'
+import { type FileRun, runPool, type TestEvent } from './pool.ts'
 import { slowness } from './slow.ts'
 import { startRun, startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
@@ -76,10 +76,12 @@ process.env.NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/farebox-tests')
 // The properties have the runs of `npm test`.
 process.env.FAREBOX_TEST_SET = 'fast'
 
+type Failure = Pick<FileRun, 'file' | 'events' | 'problems'>
+
 const isOfDomain = (test: string): boolean => test.startsWith('test/domain/')
 let runs = 0
 /** Runs the files in the copy, with the mutation or without one, until a file fails. */
-const failureOf = async (files: readonly string[], mutation?: Mutation): Promise<FileRun | undefined> => {
+const failureOf = async (files: readonly string[], mutation?: Mutation): Promise<Failure | undefined> => {
   const path = mutation && join(copy, mutation.file)
   const original = path && readFileSync(path, 'latin1')
   if (mutation)
@@ -94,15 +96,21 @@ const failureOf = async (files: readonly string[], mutation?: Mutation): Promise
   process.env.FAREBOX_TEST_RUN = run
   const endRun = await startRun(server.url, run)
   const stopping = new AbortController()
-  let failed: FileRun | undefined
-  const onEnded = (ended: FileRun): void => {
-    if (ended.problems.length === 0 && ended.events.every(({ type }) => type !== 'test:fail')) return
-    failed ??= ended
+  let failed: Failure | undefined
+  const fail = (run: Failure): void => {
+    failed ??= run
     stopping.abort()
+  }
+  // At the first failed test: the others of its file may wait long for what a mutation prevents.
+  const onEvent = (file: string, event: TestEvent): void => {
+    if (event.type === 'test:fail') fail({ file, events: [event], problems: [] })
+  }
+  const onEnded = (ended: FileRun): void => {
+    if (ended.problems.length > 0) fail(ended)
   }
   const limits = { testTimeoutMs: 180_000, testNamePatterns: [], isAlone: () => false }
   const filesAtOnce = files.every(isOfDomain) ? 1 : 2
-  await runPool({ root: copy, files, filesAtOnce, signal: stopping.signal, onEnded, ...limits })
+  await runPool({ root: copy, files, filesAtOnce, signal: stopping.signal, onEvent, onEnded, ...limits })
   await endRun()
   await rm(await usedFolderOf(run), { recursive: true, force: true })
   if (path) writeFileSync(path, original!, 'latin1')
@@ -113,7 +121,7 @@ const failureOf = async (files: readonly string[], mutation?: Mutation): Promise
 const [passing, unreliable] = [new Set<string>(), new Set<string>()]
 
 /** The first failed file. Outside test/domain it must fail twice with the mutation, and pass without it. */
-const findingFile = async (mutation: Mutation, files: readonly string[]): Promise<FileRun | undefined> => {
+const findingFile = async (mutation: Mutation, files: readonly string[]): Promise<Failure | undefined> => {
   const failed = await failureOf(
     files.filter((file) => !unreliable.has(file)),
     mutation,
@@ -126,7 +134,7 @@ const findingFile = async (mutation: Mutation, files: readonly string[]): Promis
   return findingFile(mutation, files)
 }
 
-const nameOf = ({ file, events, problems }: FileRun): string => {
+const nameOf = ({ file, events, problems }: Failure): string => {
   const test = events.find(({ type, data }) => type === 'test:fail' && data.details?.type !== 'suite')
   return `${file}: ${test?.data.name?.replace(join(copy, file), 'cannot be loaded') ?? problems[0]}`
 }
