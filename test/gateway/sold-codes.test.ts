@@ -30,8 +30,11 @@ describe('a bought line answers', () => {
 
   before(async () => {
     t = { name: 'codes', after: (end: () => unknown) => void ends.unshift(end) } as unknown as TestContext
-    app = await testApp(t)
-    ;({ port } = await startRealWorker(t, app, { FAREBOX_GATEWAY_CONNECTIONS: String(maxTunnels) }))
+    app = await testApp(t, {
+      own: true,
+      settings: { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CONNECTIONS: String(maxTunnels) },
+    })
+    ;({ port } = await startRealWorker(t, app))
     customer = await app.customer({ cents: 100_000 })
     const { body } = await done(
       app.client.post(
