@@ -30,7 +30,7 @@ const structured = ({ html }: Page) =>
   JSON.parse(/<script type="application\/ld\+json">([^<]*)<\/script>/.exec(html)?.[1] ?? 'null')
 
 test('public pages', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   await record(app.core.pool, world)
   const anybody = consoleBrowser(app)
   const origin = consoleOrigin(app)

@@ -6,7 +6,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('a whitelisted address connects without credentials and exits where its entry says', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const { buyer } = app
   const { port } = await startRealWorker(t, app)
   const bought = async (productId: string) => {
