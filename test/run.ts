@@ -71,7 +71,7 @@ if (unknown.length > 0)
 const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
 
 /** Files at once: many wait for something, such as a lease that ends. More of them would only slow each other down. */
-const filesAtOnce = soak ? soakedAtOnce : 1 + Math.min(2, availableParallelism())
+const filesAtOnce = soak ? soakedAtOnce : 2 + Math.min(2, availableParallelism())
 /** A hanging test fails by its name; it never blocks the run. */
 const testTimeoutMs = (soak ? 60 : 20) * 60_000
 

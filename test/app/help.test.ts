@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -73,42 +73,38 @@ test('the help of commands that take a queue or a read model lists all of them',
 test('every example in the help works when it is pasted', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-help-'))
   t.after(() => rm(directory, { recursive: true }))
-  // A program in place of npx records its arguments.
+  const examples = (await helpsFrom([]))
+    .map(({ path, help }) => ({ path: path.join(' '), script: examplesOf(help) }))
+    .filter(({ script }) => script !== '')
+  // A shell function in place of npx records its arguments.
   const noted = join(directory, 'noted')
-  await writeFile(
-    join(directory, 'npx'),
-    `#!/bin/sh\nprintf '%s\\0' "$@" >> '${noted}'\nprintf '\\n' >> '${noted}'\n`,
-    {
-      mode: 0o755,
-    },
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+  const scripts = examples.map(
+    ({ path, script }) => `echo ${quoted(path)} >&2; printf '\\1' >> noted; (eval ${quoted(script)})`,
   )
-  const helps = await helpsFrom([])
-  let examples = 0
-  for (const { path, help } of helps) {
-    const script = examplesOf(help)
-    if (script === '') continue
-    const where = `${path.join(' ')}:\n${script}`
+  // Other programs of a line may be missing here; that it can be read is what counts.
+  const { stderr } = spawnSync(
+    'bash',
+    ['-c', [`npx() { { printf '%s\\0' "$@"; echo; } >> '${noted}'; }`, ...scripts].join('\n')],
+    { cwd: directory, encoding: 'utf8', env: { PATH: process.env.PATH }, input: '' },
+  )
+  assert.doesNotMatch(stderr, /syntax error|unexpected/)
+  const callsOf = (await readFile(noted, 'utf8')).split('\x01').slice(1)
+  let calls = 0
+  for (const [at, { path, script }] of examples.entries()) {
+    const where = `${path}:\n${script}`
     assert.doesNotMatch(script, /…/, where)
-    await writeFile(noted, '')
-    // Other programs of a line may be missing here; that it can be read is what counts.
-    const { stderr } = spawnSync('bash', ['-c', script], {
-      cwd: directory,
-      encoding: 'utf8',
-      env: { PATH: `${directory}:${process.env.PATH}` },
-      input: '',
-    })
-    assert.doesNotMatch(stderr, /syntax error|unexpected/, where)
-    const lines = (await readFile(noted, 'utf8')).split('\n').filter((line) => line !== '')
+    const lines = (callsOf[at] ?? '').split('\n').filter((line) => line !== '')
     assert.equal(lines.length, script.match(/\bfarebox (?!-)/g)?.length ?? 0, `all begin with npx: ${where}`)
     for (const line of lines) {
       const [program, ...args] = line.split('\0').slice(0, -1)
       assert.equal(program, 'farebox', where)
       const { err } = await run(args)
       assert.match(err, /^error: (opened$|.*cannot be read)/m, `${where}\n${err}`)
-      examples++
+      calls++
     }
   }
-  assert.ok(examples > 30, `${examples} examples`)
+  assert.ok(calls > 30, `${calls} examples`)
 })
 
 test('the help marks required options in the usage and in the list', async () => {

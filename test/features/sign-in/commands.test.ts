@@ -12,7 +12,7 @@ import { until } from '../../support/until.ts'
 const pathOf = (url: string): string => new URL(url).pathname + new URL(url).search
 
 test('accounts sign-in-link prints a link to this server, valid once', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const { accountId, email } = await app.customer({ email: 'vera@example.com', cents: 10_000 })
   for (const who of [accountId, email]) {
     const { out, code } = await operate(['accounts', 'sign-in-link', who, '--json'], app.env)

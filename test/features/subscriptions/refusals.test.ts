@@ -31,10 +31,8 @@ const openApp = async (t: TestContext) => {
   const sold = { productId: premium.product_id, state: 'active', successorId: null } as const
   const active = await catalog.setState(sold, operator)
   assert.equal(active.outcome, 'done')
-  await until(
-    async () =>
-      (await app.buyer.get(`/api/v1/products/${premium.product_id}/price?quantity=2`)).status === 200,
-  )
+  const order = { product_id: premium.product_id, quantity: 1 }
+  await until(async () => (await app.buyer.post('/api/v1/orders', order)).status === 201)
   const sub = (who: Customer, id: string) => ({
     read: () => subs.read(who, id),
     is: (status: string) => subs.becomes(who, id, (one) => one.status === status, `to be ${status}`),
