@@ -92,7 +92,7 @@ const startWorker = (): ChildProcess =>
   })
 
 /** A worker with more memory is replaced: the modules of all its files stay in memory, and garbage collection slows down. */
-const maxMemoryBytes = 700_000_000
+const maxMemoryBytes = 1_200_000_000
 
 /** The longest time of a worker without any event, in time limits of a test. */
 const silentLimits = 1.1

@@ -247,7 +247,13 @@ test('24 parallel tunnels of two gateway workers pass a budget to the last byte 
   await change(app, target, (state) =>
     decideBudget(state, buyerId, target, { timeZone: 'Asia/Kathmandu', limitBytes }),
   )
-  await until(async () => (await app.core.pool.query('select from read.traffic_budgets')).rowCount === 1)
+  const budgetId = trafficBudgetIdOf(buyerId, target)
+  const untilBudgets = (count: number) =>
+    until(async () => {
+      const found = 'select from read.traffic_budgets where budget_id = $1'
+      return (await app.core.pool.query(found, [budgetId])).rowCount === count
+    })
+  await untilBudgets(1)
   const { username, password } = (await app.buyer.get(`/api/v1/plans/${planId}`)).body.connection
   const workers = [await startRealWorker(t, app), await startRealWorker(t, app)]
   const counting = await startCountingTarget(t)
@@ -266,7 +272,6 @@ test('24 parallel tunnels of two gateway workers pass a budget to the last byte 
   )
   assert.ok(carried.every((each) => each !== null))
   const passed = carried.reduce((sum, each) => sum + each!.down + each!.up(), 0)
-  const budgetId = trafficBudgetIdOf(buyerId, target)
   await until(async () => (await usesOf(app, budgetId)).join() === `${limitBytes}`, { what: 'the last byte' })
   assert.ok(passed <= limitBytes, `${passed} of ${limitBytes}`)
   const ask = async (): Promise<string> => {
@@ -285,5 +290,5 @@ test('24 parallel tunnels of two gateway workers pass a budget to the last byte 
   await change(app, target, decideBudgetReset)
   await until(async () => (await ask()).startsWith('HTTP/1.1 200 '), { what: 'a tunnel after the reset' })
   await change(app, target, decideBudgetRemoval)
-  await until(async () => (await app.core.pool.query('select from read.traffic_budgets')).rowCount === 0)
+  await untilBudgets(0)
 })
