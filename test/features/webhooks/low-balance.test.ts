@@ -42,7 +42,7 @@ const lettersTo = async (app: TestApp, { email }: Customer): Promise<readonly Le
 }
 
 test('the threshold is set over the API, in the console and at the command line', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const { client } = app
   const customer = await app.customer({ cents: 1_000 })
   const { key, accountId } = customer
@@ -84,7 +84,7 @@ test('the threshold is set over the API, in the console and at the command line'
 })
 
 test('a row that SQL added to the queue sends no e-mail', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const customer = await app.customer({ cents: 1_000 })
   assert.equal(await app.balance(customer.key), 1_000)
   const { rows } = await app.core.pool.query(
