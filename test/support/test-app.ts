@@ -174,8 +174,11 @@ const sharedApp = async (options: FileOptions | SharedOptions<PartName>): Promis
   const name = JSON.stringify({ ...options, with: [] })
   const { context } = 'own' in options ? fileResources : workerResources
   if (!shared.has(name)) {
-    shared.set(name, start(context, { ...options, own: true }))
-    context.after(() => shared.delete(name))
+    const forget = () => void shared.delete(name)
+    const starting = start(context, { ...options, own: true })
+    starting.catch(forget)
+    shared.set(name, starting)
+    context.after(forget)
   }
   const started = await shared.get(name)!
   // Another test may have failed with faults of the sandbox switched on.
