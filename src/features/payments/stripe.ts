@@ -160,13 +160,15 @@ const reportOfSetup = (session: Stripe.Checkout.Session): SetupReport => {
   }
 }
 
-/** The number of decimal places of a currency. */
-const digitsOf = (currency: string): number =>
-  new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+/** The currencies whose amounts at Stripe have other than two decimals: https://docs.stripe.com/currencies. */
+const otherDecimals: ReadonlyMap<string, number> = new Map([
+  ...'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' ').map((one) => [one, 0] as const),
+  ...'bhd jod kwd omr tnd'.split(' ').map((one) => [one, 3] as const),
+])
 
 /** A balance transaction. Its amounts are in the smallest unit of the currency that Stripe settled. */
 const movementOf = ({ id, amount, currency, fee, created }: Stripe.BalanceTransaction): BalanceMovement => {
-  const unitMicros = 10 ** (6 - digitsOf(currency))
+  const unitMicros = 10 ** (6 - (otherDecimals.get(currency) ?? 2))
   return {
     transactionId: id,
     currency,

@@ -256,8 +256,21 @@ test('movements of a dispute are in the order of time and in the settled currenc
       ['txn_5', 'usd', -15_000_000],
     ],
   )
-  const [yen] = await readDispute({ balance_transactions: [transaction('txn_1', -1500, 'jpy')] })
-  assert.equal(yen?.amountMicros, -1_500_000_000, 'a currency without decimals')
+})
+
+test('amounts have the decimals of Stripe, also for a currency that has no code of ISO 4217', async () => {
+  for (const [currency, units] of [
+    ['jpy', 1_500],
+    ['mga', 1_500],
+    ['isk', 15],
+    ['huf', 15],
+    ['ugx', 15],
+    ['usdc', 15],
+    ['kwd', 1.5],
+  ] as const) {
+    const [moved] = await readDispute({ balance_transactions: [transaction('txn_1', -1500, currency)] })
+    assert.equal(moved?.amountMicros, -1_000_000 * units, currency)
+  }
 })
 
 test('a dispute is looked up with its charge and the session of its payment', async () => {
