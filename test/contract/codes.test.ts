@@ -98,7 +98,7 @@ test('every response that the interface description declares is returned', async
     }),
   })
   const second = (settings: Readonly<Record<string, string | undefined>>) =>
-    secondClient(t, app, { LOG_LEVEL: 'fatal', ...settings })
+    secondClient(t, app, { LOG_LEVEL: 'fatal', FAREBOX_SANDBOX_URL: undefined, ...settings })
   const { client, farebox, demo } = app
   const key = demo.buyer.key
   const played = new Set<string>()

@@ -118,7 +118,8 @@ export const startTestServer = async (): Promise<{ url: string; stop(): Promise<
   const server = await startEmbeddedPostgres({
     dataDir,
     role: 'test run',
-    settings: { max_wal_size: '1GB', min_wal_size: '80MB' },
+    // A test of a test run starts the workers of that run, too.
+    settings: { max_wal_size: '1GB', min_wal_size: '80MB', max_connections: '600' },
   })
   return {
     url: server.ownerUrl,

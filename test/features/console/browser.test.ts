@@ -303,7 +303,7 @@ const looks: readonly { readonly name: string; readonly options: BrowserContextO
 ]
 
 test('the console in a browser', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: true })
   const browser: Browser = await launchBrowser(t)
   const account = await filledAccount(app)
   const staff = await staffBrowser(app, ['finance', 'operator'])

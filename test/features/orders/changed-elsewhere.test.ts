@@ -120,7 +120,7 @@ test('a chargeback blocks its account again if the operator unblocked it after a
 test('an order is placed by the payment of an invoice that another process opened for it', async (t) => {
   const app = await testApp(t, { with: ['cardReseller'] })
   const { key } = app.seller
-  const other = await secondClient(t, app, { FAREBOX_SANDBOX_URL: app.sandbox })
+  const other = await secondClient(t, app)
   const ask = (client: HttpClient) =>
     client.post('/api/v1/orders', app.four, {
       key,
