@@ -28,6 +28,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/gateway/browser': 'test/gateway/accept/modes',
   'test/app/start': 'test/app/greeting, test/app/where, test/app/config',
   'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
+  'test/app/future-streams': 'test/audit/checks/future-events, test/app/clock',
   'test/app/hangup': 'test/platform/http/shutdown',
   'test/app/absent-log': 'test/platform/eventstore/eventstoredb-offline',
   'test/upgrade/': 'test/golden, test/platform/postgres/migrate',
