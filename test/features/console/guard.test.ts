@@ -34,7 +34,7 @@ test('pages and their roles', async (t) => {
   const pages = consolePages(app.farebox.features)
 
   const customer = await app.customer({ email: 'olga@example.com', cents: 10_000 })
-  const shop = await app.customer({ email: 'shop@example.com', cents: 10_000, reseller: true })
+  const shop = await app.customer({ email: 'shop@guard.example', cents: 10_000, reseller: true })
   const visitors: Readonly<Record<string, Browser>> = {
     guest: consoleBrowser(app),
     customer: await signedIn(app, customer.accountId),
@@ -216,7 +216,7 @@ test('pages and their roles', async (t) => {
   await t.test(
     'an action that needs confirmation is refused without it; a recent sign-in is enough',
     async () => {
-      const account = await app.customer({ email: 'pia@example.com', cents: 10_000, reseller: true })
+      const account = await app.customer({ email: 'pia@guard.example', cents: 10_000, reseller: true })
       const browser = await signedIn(app, account.accountId)
       const staff = await staffBrowser(app, ['finance', 'operator'])
       const confirmed = pages.filter((page) => page.confirmed)

@@ -89,6 +89,7 @@ const bodies = fc.oneof(
 
 describe('Arbitrary input', () => {
   test('gets a declared answer, and never a 500', async (t) => {
+    const requests = runs(1_200, 30_000)
     const { client } = await sampleServer(t)
     await fc.assert(
       fc.asyncProperty(
@@ -107,9 +108,9 @@ describe('Arbitrary input', () => {
           })
         },
       ),
-      { numRuns: runs(1_200, 30_000) },
+      { numRuns: requests },
     )
-    assert.ok(client.seen.size >= 15, [...client.seen].join('\n'))
+    assert.ok(client.seen.size >= Math.min(15, requests / 50), [...client.seen].join('\n'))
   })
 
   test('as bytes on the socket leaves the server working', async (t) => {
