@@ -5,7 +5,7 @@ import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 test('an operator lists scrapers, shows one, and tests one at the provider without charging a wallet', async (t) => {
-  const app = await testApp(t)
+  const app = await testApp(t, { own: 'file' })
   const { demo } = app
   assert.ok(demo.sandbox)
   const env = { ...app.env, FAREBOX_SANDBOX_URL: demo.sandbox }
