@@ -97,8 +97,8 @@ const failureOf = async (files: readonly string[], mutation?: Mutation): Promise
   const endRun = await startRun(server.url, run)
   const stopping = new AbortController()
   let failed: Failure | undefined
-  const fail = (run: Failure): void => {
-    failed ??= run
+  const fail = (failure: Failure): void => {
+    failed ??= failure
     stopping.abort()
   }
   // At the first failed test: the others of its file may wait long for what a mutation prevents.

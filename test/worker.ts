@@ -60,7 +60,7 @@ let running: Order | null = null
 
 /**
  * `node:test` watches every promise by a hook, which takes a quarter of a test's processor time. It needs the hook while
- * a file defines its tests, and for the errors that `endUnhandled` reports.
+ * a file defines its tests, and to find the test of an unhandled error, which `endUnhandled` reports instead.
  */
 const hooks: AsyncHook[] = []
 const hookPrototype: AsyncHook = Object.getPrototypeOf(createHook({}))

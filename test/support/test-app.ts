@@ -55,7 +55,7 @@ const usualSettings = {
   FAREBOX_DEPOSIT_LOOK_MS: '3600000',
 }
 
-/** By settings: a service makes its document in more time than all the rest of its start takes. */
+/** By settings: the processor time of a document is nearly that of a start. */
 const documents = new Map<string, Promise<Document>>()
 
 const documentFor = (settings: Settings, baseUrl: string): Promise<Document> => {

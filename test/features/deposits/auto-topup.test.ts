@@ -11,6 +11,7 @@ import { hookTo } from '../webhooks/deliveries.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import {
   type Customer,
+  debit,
   depositsOf,
   lettersOf,
   path,
@@ -113,28 +114,10 @@ test('automatic top-up over HTTP', { concurrency: true }, async (t) => {
       })
       await untilType(app, customer, 'TopupPaid')
       assert.equal(await app.balance(customer.key), 3_000)
-      await app.run(
-        'wallet',
-        'adjust',
-        '--account',
-        customer.accountId,
-        '--cents',
-        '-2900',
-        '--reference',
-        'used',
-      )
+      await debit(app, customer, 2900, 'used')
       await untilType(app, customer, 'TopupPaid', 2)
       assert.equal(await app.balance(customer.key), 1_600)
-      await app.run(
-        'wallet',
-        'adjust',
-        '--account',
-        customer.accountId,
-        '--cents',
-        '-1600',
-        '--reference',
-        'used 2',
-      )
+      await debit(app, customer, 1600, 'used 2')
       assert.equal((await read(app, customer)).monthCents, 4_000)
       const live = { runner: app.core.runner, gateways: fakeGateways } as never
       assert.equal(await requestTopup(live, customer.accountId), 'not_needed')

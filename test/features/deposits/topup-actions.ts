@@ -15,6 +15,10 @@ export const read = async (app: TestApp, { key }: Customer) =>
 export const turnOn = (app: TestApp, { key }: Customer, settings: Partial<TopupSettings>) =>
   done(app.client.call('PUT', path, { key, json: settings }))
 
+/** The customer uses up money. */
+export const debit = (app: TestApp, { accountId }: Customer, cents: number, reference: string) =>
+  app.run('wallet', 'adjust', '--account', accountId, '--cents', `-${cents}`, '--reference', reference)
+
 const eventsOf = async (app: TestApp, { accountId }: Customer): Promise<readonly TopupEvent[]> => {
   const stream = topupStream(accountId)
   const events = (await app.core.log.readStreams([{ stream, from: 0 }])).get(stream) ?? []

@@ -11,6 +11,7 @@ import { hookTo } from '../webhooks/deliveries.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import {
   type Customer,
+  debit,
   depositsOf,
   lettersOf,
   path,
@@ -137,23 +138,12 @@ test('automatic top-up by invoices, over HTTP', { concurrency: true }, async (t)
       assert.equal(first.amount_cents, 2_500)
       await app.act(first.deposit_id, 'pay')
       await untilType(app, customer, 'TopupPaid')
-      const use = (cents: number, reference: string) =>
-        app.run(
-          'wallet',
-          'adjust',
-          '--account',
-          customer.accountId,
-          '--cents',
-          `-${cents}`,
-          '--reference',
-          reference,
-        )
-      await use(2_900, 'used')
+      await debit(app, customer, 2_900, 'used')
       const [second] = await untilInvoices(app, customer, 2)
       assert.equal(second.amount_cents, 1_500)
       await app.act(second.deposit_id, 'pay')
       await untilType(app, customer, 'TopupPaid', 2)
-      await use(1_600, 'used 2')
+      await debit(app, customer, 1_600, 'used 2')
       assert.equal((await read(app, customer)).monthCents, 4_000)
       assert.equal(await requestTopup(runs, customer.accountId), 'not_needed')
       assert.equal((await depositsOf(app, customer)).length, 2)

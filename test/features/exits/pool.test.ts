@@ -530,8 +530,9 @@ test('the pool of exits', async (whole) => {
 
   await it('get their logins at their own hosts only, whatever the read table contains', async ({
     app,
-  }, t) => {
-    const { pool, runner, keys, clock, logger } = app.core
+    open,
+  }) => {
+    const { pool, runner, keys } = app.core
     const vault = createVault(keys.master)
     const logins = createExitLogins({ pool, vault })
     const parsed = parseExits(
@@ -556,19 +557,7 @@ test('the pool of exits', async (whole) => {
     await pool.query(
       `update read.exits set terms = jsonb_set(terms, '{via,host}', '"thief.example"') where exit_id = 'one'`,
     )
-    const opened = await openExits({
-      scheduler: testScheduler({ pool }),
-      pool,
-      vault,
-      sandbox: false,
-      allowLoopback: false,
-      workers: 1,
-      clock,
-      random: Math.random,
-      logger,
-      probe: async () => ({ ok: true, latencyMs: 1, problem: null }),
-    })
-    atEnd(t, opened.stop)
+    const opened = await open({ probe: async () => ({ ok: true, latencyMs: 1, problem: null }) })
     const serving = opened.live.index().serving
     assert.deepEqual(serving.map(({ exitId, login: found }) => [exitId, found]).toSorted(), [
       ['old', login],

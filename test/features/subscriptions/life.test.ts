@@ -282,12 +282,7 @@ describe('a subscription', () => {
     assert.deepEqual([one.amountCents, await app.balance(who.key)], [990, before - 990])
     await discount('20', 880)
     app.waitUntil(one.currentPeriodEnd)
-    const two = await subs.becomes(
-      who,
-      one.subscriptionId,
-      ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
-      'a renewal',
-    )
+    const two = await subs.renewed(who, one)
     assert.deepEqual([two.amountCents, await app.balance(who.key)], [880, before - 990 - 880])
   })
 
@@ -373,12 +368,7 @@ describe('a subscription', () => {
     assert.ok(imported.outcome === 'done' && imported.changed)
     await app.caughtUp()
     app.waitUntil(one.currentPeriodEnd)
-    const two = await subs.becomes(
-      who,
-      one.subscriptionId,
-      ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
-      'a renewal',
-    )
+    const two = await subs.renewed(who, one)
     assert.equal(two.amountCents, 2 * price)
     assert.equal(await app.balance(who.key), 9 * price - 3 * price)
   })

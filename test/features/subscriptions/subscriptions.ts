@@ -14,6 +14,20 @@ export const subscriptionsOf = ({ client, core }: TestApp) => {
   let keys = 0
   const get = async (who: Customer, at: string) => (await done(client.get(at, { key: who.key }))).body
   const read = (who: Customer, id: string) => get(who, `${path}/${id}`)
+  /** Reads the subscription once it is as it should become. */
+  const becomes = (
+    who: Customer,
+    id: string,
+    fits: (record: Record<string, unknown>) => boolean,
+    what: string,
+  ) =>
+    until(
+      async () => {
+        const record = await read(who, id)
+        return fits(record) ? record : null
+      },
+      { timeoutMs: 20_000, what },
+    )
   return {
     start: async (who: Customer, body: object, key?: string) => {
       keys += 1
@@ -22,14 +36,20 @@ export const subscriptionsOf = ({ client, core }: TestApp) => {
     },
     read,
     list: (who: Customer, query: string) => get(who, `${path}${query}`),
-    /** Reads the subscription once it is as it should become. */
-    becomes: (who: Customer, id: string, fits: (record: Record<string, unknown>) => boolean, what: string) =>
-      until(
-        async () => {
-          const record = await read(who, id)
-          return fits(record) ? record : null
-        },
-        { timeoutMs: 20_000, what },
+    becomes,
+    /** Reads the subscription once its next period has begun. */
+    renewed: (
+      who: Customer,
+      {
+        subscriptionId,
+        currentPeriodEnd,
+      }: { readonly subscriptionId: string; readonly currentPeriodEnd: string },
+    ) =>
+      becomes(
+        who,
+        subscriptionId,
+        ({ currentPeriodStart }) => currentPeriodStart === currentPeriodEnd,
+        'a renewal',
       ),
     eventsOf: async (id: string): Promise<readonly SubscriptionEvent[]> => {
       const events: SubscriptionEvent[] = []
