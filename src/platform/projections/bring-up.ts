@@ -89,7 +89,8 @@ export const catchUp = async (
     let isReported = false
     while (!(await runner.progress.reached(group.name, head, pollMs))) {
       const nowMs = performance.now()
-      if (runner.progress.position(group.name) !== at) {
+      const isOwn = runner.health().some(({ state }) => state === 'owner')
+      if (isOwn || runner.progress.position(group.name) !== at) {
         at = runner.progress.position(group.name)
         movedMs = nowMs
       } else if (nowMs - movedMs > (isReported ? silentMs.end : silentMs.say)) {

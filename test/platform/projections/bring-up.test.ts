@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createProgressBar } from '../../../src/platform/cli/progress-bar.ts'
+import { describeHolder } from '../../../src/platform/postgres/locks.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { catchUp } from '../../../src/platform/projections/bring-up.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { decode, silent } from './engine.ts'
 import { appendMany, both } from './tally.ts'
@@ -36,5 +38,6 @@ test('a wait for a session that does not fold ends and names the session', async
   )
   assert.match(printed.join(''), /^the tallies waits at position \d+ of \d+ for .*another.*\n$/)
   holder.release(true)
+  await until(async () => (await describeHolder(pool, `projection ${both.name}`)) === null)
   assert.equal(await bringUp(), head + 1)
 })

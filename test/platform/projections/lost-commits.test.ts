@@ -18,8 +18,8 @@ import { appendToLedger, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
 
-/** A separate Postgres that writes a commit to disk only if a session waits for it. */
-const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
+/** A separate Postgres. `stopWriter` stops the process that writes commits to disk for which no session waits. */
+const forgetfulPostgres = async (t: TestContext) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-lost-commits-'))
   atEnd(t, () => rm(dataDir, { recursive: true, force: true }))
   const server = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off', wal_writer_delay: '10s' } })
@@ -27,14 +27,22 @@ const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
   const pool = createPool({ url: server.ownerUrl, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
   await migrate(pool, allMigrations)
-  return pool
+  const stopWriter = async (): Promise<{ resume(): void }> => {
+    const { rows } = await pool.query<{ pid: number }>(
+      `select pid from pg_stat_activity where backend_type = 'walwriter'`,
+    )
+    const { pid } = rows[0]!
+    process.kill(pid, 'SIGSTOP')
+    return { resume: () => void process.kill(pid, 'SIGCONT') }
+  }
+  return { pool, stopWriter }
 }
 
 /**
  * Ends a backend as the system does when memory runs out: Postgres ends all others, and restarts from the
  * disk.
  */
-const crash = async (pool: pg.Pool): Promise<void> => {
+const crash = async (pool: pg.Pool, writer: { resume(): void }): Promise<void> => {
   const clients = [await pool.connect(), await pool.connect()]
   const ended = clients.map((client) => {
     client.on('error', () => undefined)
@@ -43,6 +51,8 @@ const crash = async (pool: pg.Pool): Promise<void> => {
   const { rows } = await clients[0]!.query<{ pid: number }>('select pg_backend_pid() as pid')
   process.kill(rows[0]!.pid, 'SIGKILL')
   await Promise.all(ended)
+  // A stopped process could not end.
+  writer.resume()
   for (const client of clients) client.release(true)
   const answers = (): Promise<boolean> =>
     pool.query('select 1').then(
@@ -58,7 +68,7 @@ const sumOf = async (pool: pg.Pool): Promise<unknown> => {
 }
 
 test('rows that a crash of Postgres lost are not read as stored', async (t) => {
-  const pool = await forgetfulPostgres(t)
+  const { pool, stopWriter } = await forgetfulPostgres(t)
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
   await until(() => engines.some((engine) => stateOf(engine, 'both') === 'owner'), { what: 'an owner' })
@@ -71,11 +81,12 @@ test('rows that a crash of Postgres lost are not read as stored', async (t) => {
   await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
   await pool.query('create table on_disk ()')
+  const writer = await stopWriter()
   await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
   assert.equal(await sumOf(pool), 2)
   for (const engine of engines) await engine.pause()
-  await crash(pool)
+  await crash(pool, writer)
   assert.equal(await sumOf(pool), 1, 'the second commit is lost')
   for (const reader of readers) {
     const impatient = createReads({ progress: reader.progress, log, group: 'both', timeoutMs: 100 })
