@@ -51,6 +51,8 @@ const accountTouches: Migrations = {
  * `definitions` has the model versions that filled the tables of schema `read`. The engine creates those tables, not
  * migrations.
  *
+ * `stopped` has the models that could not apply an event (src/platform/projections/checkpoint.ts).
+ *
  * `last_event` is the id of the event at `position`, or null: if a program moves the position without setting it, a
  * trigger clears it. `lineage` changes when the tables are rebuilt because the log is not the one they were folded
  * from: positions that a client stored before are then meaningless.
@@ -89,6 +91,7 @@ const checkpoints: Migrations = {
       end if;
     end
     $$;`,
+  '1880_stopped_models': `alter table engine.checkpoints add column stopped jsonb not null default '{}'`,
 }
 
 export const migrations: Migrations = { ...checkpoints, ...accountTouches }

@@ -27,6 +27,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/gateway/admit/speed': 'test/gateway/admit/shared-speed',
   'test/gateway/browser': 'test/gateway/accept/modes',
   'test/app/start': 'test/app/greeting, test/app/where, test/app/config',
+  'test/app/stopped-models': 'test/app/stopped-model-alarms, test/platform/projections/runner',
   'test/app/shared-database': 'test/app/two-roles, test/app/refusing-postgres',
   'test/app/future-streams': 'test/audit/checks/future-events, test/app/clock',
   'test/app/hangup': 'test/platform/http/shutdown',

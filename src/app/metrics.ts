@@ -4,6 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { RunnerMetrics } from '../platform/commands/command.ts'
 import type { RunnerHealth } from '../platform/commands/command-runner.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
+import { readStoppedModels } from '../platform/projections/checkpoint.ts'
 import type { GroupLag, ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import { type Depth, depthOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { WorkMetrics } from '../platform/work/queue-table.ts'
@@ -59,10 +60,11 @@ export const registerGauges = (
   parts: {
     readonly runner: RunnerHealth
     readonly pool: pg.Pool
+    readonly probing: { readonly pool: pg.Pool }
     readonly projections: Pick<ProjectionRunner, 'lag'>
   },
 ): void => {
-  const { runner, pool, projections } = parts
+  const { runner, pool, probing, projections } = parts
   const gauges = [
     ['farebox_commands_waiting', 'Commands that wait to be decided.', runner.queueLength],
     ['farebox_commands_frozen', 'Appends whose outcome is not known yet.', runner.unknownOutcomes],
@@ -73,6 +75,7 @@ export const registerGauges = (
   ] as const
   for (const [name, help, read] of gauges) registerGauge(registry, { name, help, read })
   const lags = sharedPerScrape(projections.lag)
+  const stoppedModels = sharedPerScrape(() => readStoppedModels(probing.pool))
   const lagGauge = (name: string, help: string, read: (lag: GroupLag) => number): void => {
     new Gauge({
       name,
@@ -85,6 +88,16 @@ export const registerGauges = (
       },
     })
   }
+  new Gauge({
+    name: 'farebox_read_model_stopped',
+    help: '1 for each read model that cannot apply an event: requests that need it are answered 503.',
+    labelNames: ['group', 'model'] as const,
+    registers: [registry],
+    async collect() {
+      this.reset()
+      for (const { group, model } of (await stoppedModels()) ?? []) this.set({ group, model }, 1)
+    },
+  })
   lagGauge(
     'farebox_projection_lag_positions',
     'How far a group of read models is behind the head of the log, in positions.',

@@ -48,6 +48,7 @@ const follow = async (
     for (const group of groups) {
       const checkpoint = await readCheckpoint(core.pool, group.name)
       const modelStatus = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
+      if (modelStatus) runner.progress.setStopped(group.name, modelStatus.stopped)
       const isUsable =
         modelStatus !== null &&
         modelStatus.outdated.length + modelStatus.missing.length + modelStatus.newer.length === 0

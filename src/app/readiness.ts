@@ -3,6 +3,8 @@ import { readFutureTime } from '../features/finance/index.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import type { Probe } from '../platform/http/health.ts'
+import { unlessStopped } from '../platform/postgres/errors.ts'
+import { readStoppedModels, stoppedText } from '../platform/projections/checkpoint.ts'
 import { delayText } from '../platform/work/queue-operations.ts'
 import { readDelays } from './queues.ts'
 
@@ -19,7 +21,7 @@ export const readinessProbes = (
 ): readonly Probe[] => [
   { name: 'start', check: async () => starting() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
-  { name: 'time', note: true, check: () => readFutureTime(core.db, core.clock()) },
+  { name: 'time', note: true, check: () => readFutureTime(core.probing.db, core.clock()) },
   {
     name: 'log',
     check: async () => {
@@ -33,7 +35,7 @@ export const readinessProbes = (
     check: async () => {
       // Only the `hot` group counts. Books that lag or stop raise an alarm, but orders continue.
       if (await core.projecting.progress.reached(hot.name, await core.log.head(), caughtUpWithinMs)) {
-        await prices.refresh()
+        await unlessStopped(prices.refresh())
         return null
       }
       const failedGroups = core.projecting.health().filter(({ error }) => error !== null)
@@ -43,10 +45,18 @@ export const readinessProbes = (
     },
   },
   {
+    name: 'read models',
+    note: true,
+    check: async () => {
+      const stopped = await readStoppedModels(core.probing.pool)
+      return stopped.length === 0 ? null : stopped.map(stoppedText).join('; ')
+    },
+  },
+  {
     name: 'queues',
     note: true,
     check: async () => {
-      const overdue = (await readDelays(core.pool)).flatMap((delay) => delayText(delay) ?? [])
+      const overdue = (await readDelays(core.probing.pool)).flatMap((delay) => delayText(delay) ?? [])
       return overdue.length === 0 ? null : overdue.join('; ')
     },
   },

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
-import { hot } from '../../projections/groups.ts'
+import { groups, hot } from '../../projections/groups.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import { localOperatorAccess, operatorTokenAccess } from '../platform/http/auth.ts'
@@ -8,6 +8,7 @@ import { createHttpMetrics } from '../platform/http/gauges.ts'
 import { healthRoutes } from '../platform/http/health.ts'
 import { createRateLimiter } from '../platform/http/rate-limiter.ts'
 import { createHttpServer } from '../platform/http/server.ts'
+import { unlessStopped } from '../platform/postgres/errors.ts'
 import { createDatabaseWait } from '../platform/postgres/wait-for-database.ts'
 import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
@@ -29,6 +30,12 @@ export type Api = {
 }
 
 const catchUpMs = 10_000
+
+const modelByTable: ReadonlyMap<string, string> = new Map(
+  groups.flatMap(({ models }) =>
+    models.flatMap(({ name, tables }) => tables.map((table) => [table.name, name])),
+  ),
+)
 
 const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
   rates === null
@@ -68,6 +75,7 @@ export const createApi = (
     metrics: createHttpMetrics(registry),
     limits: limitsOf(config, monotonicMs),
     connections: config.connections,
+    modelOf: (table) => modelByTable.get(table),
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
     pages: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
   })
@@ -101,8 +109,8 @@ export const createApi = (
     insideServer,
     caughtUp: async () => {
       if (!(await progress.reached(hot.name, await log.head(), catchUpMs))) return
-      await prices.refresh()
-      await exits.refresh()
+      await unlessStopped(prices.refresh())
+      await unlessStopped(exits.refresh())
     },
     stop: async () => {
       stopping.abort()

@@ -8,7 +8,10 @@ import { createWorkMetrics } from './metrics.ts'
 /** Starts the workers of every feature when the read tables exist. Payment callbacks are processed at once. */
 export const startWorkers = (core: ServerCore, features: Features): Running => {
   const stopping = new AbortController()
-  const workers = createWorkers({ ...core, metrics: createWorkMetrics(core.registry, core) })
+  const workers = createWorkers({
+    ...core,
+    metrics: createWorkMetrics(core.registry, { ...core, ...core.probing }),
+  })
   const callbacks = features.deposits.takeCallbacks({ workers })
   const starts: readonly StartWorker[] = Object.values(features).flatMap(
     ({ workers: featureWorkers = [] }: { readonly workers?: readonly StartWorker[] }) => featureWorkers,

@@ -271,12 +271,13 @@ export const open = (
     return (await runVerification(dependencies, { ...request, publicKey, exported: null })).run
   })
   core.closing.add(verifications.stop)
-  const checked = createCheckedEvents({ ...core, master: keys.master })
-  registerAuditGauges(core, { checkInvariants, sealTarget }, checked)
+  const probing = { ...core, ...core.probing }
+  const checked = createCheckedEvents({ ...probing, master: keys.master })
+  registerAuditGauges(probing, { checkInvariants, sealTarget }, checked)
   const probes = [
-    ...(checkInvariants ? [violationProbe(core, checked), guardProbe(core)] : []),
-    sealProbe(core, seal.seconds),
-    ...sealTargetProbes(core, sealTarget),
+    ...(checkInvariants ? [violationProbe(probing, checked), guardProbe(probing)] : []),
+    sealProbe(probing, seal.seconds),
+    ...sealTargetProbes(probing, sealTarget),
   ]
   return {
     routes: auditRoutes(core),

@@ -16,7 +16,7 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
-import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
+import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, delayText } from '../../platform/work/queue-operations.ts'
 import { readWorkerRuns } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
@@ -77,13 +77,20 @@ const checkGroup = async (
   }
 }
 
-const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
-  Promise.all(
-    followers.map(async ({ name }) => ({
-      check: `read models (${name})`,
-      ...(await checkGroup(context, name, serverRuns)),
-    })),
-  )
+const checkReadModels = async (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> => {
+  const stopped = (await readStoppedModels(context.pool)).map((each) => ({
+    check: `read models (${each.group})`,
+    ...wrong(
+      stoppedText(each),
+      'upgrade to a version that can apply the event: its server fills the tables again',
+    ),
+  }))
+  const groups = followers.map(async ({ name }) => ({
+    check: `read models (${name})`,
+    ...(await checkGroup(context, name, serverRuns)),
+  }))
+  return [...stopped, ...(await Promise.all(groups))]
+}
 
 const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
   const { runner, keys, config } = context

@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 import { transact } from '../../platform/postgres/transaction.ts'
-import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
+import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { createTableSql, definitionOf, qualified } from '../../platform/projections/definition.ts'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
 import type { ReadModel, ReadModelGroup } from '../../platform/projections/read-model.ts'
@@ -157,7 +157,12 @@ export const createRederivation = async (options: {
   }
 
   const compareAll = async (liveTables: ReadonlySet<string>, onTable: () => void): Promise<number> => {
-    for (const table of group.models.flatMap(({ tables }) => tables)) {
+    const stopped = (await readStoppedModels(client)).filter((each) => each.group === group.name)
+    for (const each of stopped) report(stoppedText(each))
+    const tables = group.models.flatMap((model) =>
+      stopped.some((each) => each.model === model.name) ? [] : model.tables,
+    )
+    for (const table of tables) {
       scratch.signal.throwIfAborted()
       onTable()
       if (!liveTables.has(table.name)) {
@@ -188,7 +193,7 @@ export const createRederivation = async (options: {
       })
     }
     let rows = 0
-    for (const table of group.models.flatMap(({ tables }) => tables)) {
+    for (const table of tables) {
       const countResult = await client.query<{ rows: number }>(
         `select count(*) as rows from ${qualified(scratch.schema, table)}`,
       )

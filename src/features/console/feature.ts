@@ -4,6 +4,7 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Probe } from '../../platform/http/health.ts'
+import { readStoppedModels } from '../../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import { rebuild } from '../../platform/projections/rebuild.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
@@ -55,7 +56,7 @@ export type ConsoleNeeds = {
 }
 
 export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
-  const { pool, db, log, clock, reads, codec, projecting, caughtUp } = core
+  const { pool, db, log, clock, reads, codec, projecting, caughtUp, probing } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
   const modelsOf = (group: string): readonly string[] =>
     needs.groups.find((each) => each.name === group)?.models.map((model) => model.name) ?? []
@@ -65,7 +66,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   })
   core.closing.add(rebuilds.stop)
   const ownGateways = createOwnGateways({ gateways: needs.gateways, db, pool, floats: needs.floats })
-  const parts = serviceParts({ pool, clock, ...needs })
+  const parts = serviceParts({ pool: probing.pool, clock, ...needs })
   return {
     pages: [
       ...overviewPages({ db, pool, reads, catalog }),
@@ -90,7 +91,12 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
         people,
         retryWork: (queue, items, cause) => retryWork(core, queue, items, cause),
       }),
-      ...projectionPages({ projections: projecting, modelsOf, rebuilds }),
+      ...projectionPages({
+        projections: projecting,
+        stoppedModels: () => readStoppedModels(pool),
+        modelsOf,
+        rebuilds,
+      }),
       ...systemPages({ settings: needs.settings }),
     ],
   }

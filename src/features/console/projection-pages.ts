@@ -1,5 +1,6 @@
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { type readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import type { GroupHealth, GroupLag } from '../../platform/projections/projection-runner.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
 import { differenceText } from '../../platform/projections/rebuild-tables.ts'
@@ -37,14 +38,23 @@ const states: Readonly<Record<GroupHealth['state'], readonly [string, BadgeTone]
   unreachable: ['database unreachable', 'bad'],
 }
 
-const stateOf = (health: GroupHealth | null): Html => stateText(...states[health?.state ?? 'starting'])
+type GroupRow = GroupLag & { readonly health: GroupHealth | null; readonly stopped: readonly string[] }
 
-/** The error that stops a group. Its event links to the resource. */
-const errorOf = (health: GroupHealth | null, { visitor }: PersonVisit): Html =>
+const stateOf = ({ health, stopped }: GroupRow): Html =>
+  stopped.length === 0
+    ? stateText(...states[health?.state ?? 'starting'])
+    : stateText(countText(stopped.length, 'stopped read model'), 'bad')
+
+/** The errors that stop a group or its models. */
+const errorsOf = ({ health, stopped }: GroupRow): readonly string[] => [
+  ...stopped,
+  ...(health?.error ? [health.error] : []),
+]
+
+/** An error. Its event links to the resource. */
+const errorHtml = (error: string, { visitor }: PersonVisit): Html =>
   linkedText(
-    (health?.error ?? '').replace(/\bposition (\d{1,15})\b/, (_, position: string) =>
-      positionToken(Number(position)),
-    ),
+    error.replaceAll(/\bposition (\d{1,15})\b/g, (_, position: string) => positionToken(Number(position))),
     visitor.roles,
   )
 
@@ -87,19 +97,23 @@ ${runsTable({
 /** The groups of read tables: how far they are behind, their errors, and their rebuilds. */
 export const projectionPages = ({
   projections,
+  stoppedModels,
   modelsOf,
   rebuilds,
 }: {
   readonly projections: { lag(): Promise<readonly GroupLag[]>; health(): readonly GroupHealth[] }
+  readonly stoppedModels: () => ReturnType<typeof readStoppedModels>
   /** The read models of a group, by name. */
   readonly modelsOf: (group: string) => readonly string[]
   readonly rebuilds: Pick<RebuildRuns, 'list' | 'start'>
 }): readonly ConsolePage[] => {
-  const groupRows = async () => {
+  const groupRows = async (): Promise<readonly GroupRow[]> => {
     const healthByGroup = new Map(projections.health().map((each) => [each.group, each]))
-    return (await projections.lag()).map((each) => ({
+    const [lags, stopped] = await Promise.all([projections.lag(), stoppedModels()])
+    return lags.map((each) => ({
       ...each,
       health: healthByGroup.get(each.group) ?? null,
+      stopped: stopped.filter(({ group }) => group === each.group).map(stoppedText),
     }))
   }
 
@@ -145,13 +159,13 @@ ${tableOf({
   rows: await groupRows(),
   columns: [
     { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
-    { title: 'State', cell: ({ health }) => stateOf(health) },
+    { title: 'State', cell: stateOf },
     { title: 'Events behind', number: true, cell: ({ positions }) => positions },
     { title: 'Seconds behind', number: true, cell: ({ seconds }) => seconds.toFixed(1) },
-    { title: 'Error', cell: ({ health }) => errorOf(health, visit) },
+    { title: 'Error', cell: (row) => html`${errorsOf(row).map((error) => errorHtml(error, visit))}` },
   ],
 })}
-<p class="soft">A group stops before an event that it cannot process. It continues when a version that can process the event runs.</p>
+<p class="soft">A read model that cannot process an event is stopped, and the others of its group continue. Requests that need it are answered 503. A version that can process the event rebuilds it when it starts.</p>
 ${rebuildsTable(rebuilds.list(), path)}`,
         cliEquivalents: [
           'curl $INSIDE/metrics | grep farebox_projection',
@@ -167,22 +181,19 @@ ${rebuildsTable(rebuilds.list(), path)}`,
       summary: 'One group of read tables, rebuilt from the log and compared',
       confirmed: true,
       show: async (visit) => {
-        const { group, health, positions, seconds } = await groupOf(visit)
+        const row = await groupOf(visit)
+        const { group, health, positions, seconds } = row
         const models = modelsOf(group)
         const stopped = health?.state === 'poisoned'
         return {
           title: `Read tables of ${group}`,
           body: html`${detailsOf([
-            ['State', stateOf(health)],
+            ['State', stateOf(row)],
             ['Behind', `${countText(positions, 'event')}, ${seconds.toFixed(1)} s`],
             ['Read models', models.join(', ') || 'none'],
           ])}
-${
-  health?.error
-    ? html`<p class="message bad" role="alert">${errorOf(health, visit)}</p>
-${stopped ? html`<p>The group has stopped before this event; its tables contain no later events. It continues when a version that can process the event runs. A rebuild with this version stops at the same event.</p>` : nothing}`
-    : nothing
-}
+${errorsOf(row).map((error) => html`<p class="message bad" role="alert">${errorHtml(error, visit)}</p>`)}
+${stopped ? html`<p>The group has stopped before this event; its tables contain no later events. It continues when a version that can process the event runs. A rebuild with this version stops at the same event.</p>` : nothing}
 ${models.length === 0 ? html`<p>Cannot be rebuilt: it also stores state that is not in the log.</p>` : rebuildForm(visit, group)}
 ${rebuildsTable(
   rebuilds.list().filter((run) => run.group === group),

@@ -3,7 +3,9 @@ import { failingEndpoints } from '../../../projections/webhooks.ts'
 import { isoTime, secondOf } from '../../kernel/clock.ts'
 import { type Probe, probeOutcome } from '../../platform/http/health.ts'
 import { createSharedRead } from '../../platform/postgres/batch-loader.ts'
+import { missingReadTable } from '../../platform/postgres/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
+import { readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, personPage } from '../../platform/ui/page.ts'
 import { nameColumn, stateColumn, tableOf } from '../../platform/ui/table.ts'
@@ -129,69 +131,81 @@ export const staffPages = ({
     return { tasks, verified: isTask ? nothing : html`<p><a href="${verificationsPath}">${text}</a></p>` }
   })
 
-  /** Tasks of operators. */
+  const workTasks = async (nowMs: number): Promise<readonly (AttentionItem | false)[]> => {
+    const failedFrom = isoTime(nowMs - failedDays * dayMs)
+    const [stuck, failed, proposals, endpoints, changes, unmatched, silent, pools, deadExits, depths] =
+      await Promise.all([
+        countOrders('processing', isoTime(0), isoTime(nowMs - stuckMs)),
+        countOrders('failed', failedFrom, isoTime(nowMs)),
+        proposalsAfter(db, { waiting: true, after: null, limit: maxProposals, nowMs }),
+        failingEndpoints(db, null, maxEndpoints),
+        openChanges(),
+        openUnmatched(),
+        ownGateways.silent(nowMs),
+        poolsAfter({ pool, clock: () => nowMs }, { after: null, limit: maxPools }),
+        countDeadExits(db),
+        Promise.all(queues.map((queue) => depthOf(pool, queue, nowMs))),
+      ])
+    const lowPools = pools.filter(({ available, total }) => available * 10 < total)
+    return [
+      stuck > 0 && {
+        text: `${countText(stuck, 'order')} in progress for more than 10 minutes`,
+        href: '/console/operator/orders?status=processing',
+      },
+      failed > 0 && {
+        text: `${countText(failed, 'order')} failed in the last ${failedDays} days`,
+        href: `/console/operator/orders?status=failed&from=${failedFrom.slice(0, 10)}`,
+      },
+      proposals.length > 0 && {
+        text: `${countText(proposals.length, 'proposal')} waiting for approval`,
+        href: '/console/operator/proposals',
+      },
+      endpoints.length > 0 && {
+        text: `${countText(endpoints.length, 'webhook endpoint')} failing or disabled`,
+        href: '/console/operator/webhooks',
+      },
+      changes > 0 && {
+        text: `${countText(changes, 'report')} of payment providers without a review`,
+        href: '/console/operator/gateway-changes',
+      },
+      unmatched > 0 && {
+        text: `${countText(unmatched, 'refund or dispute', 'refunds or disputes')} without a known deposit`,
+        href: '/console/operator/unmatched',
+      },
+      ...silent.map((gateway) => ({
+        text: `${gateway} sends no callbacks: its last payment was found without one`,
+        href: `/console/operator/gateways/${gateway}`,
+      })),
+      lowPools.length > 0 && {
+        text: `${countText(lowPools.length, 'pool')} of addresses with less than 10 % free`,
+        href: '/console/operator/stock',
+      },
+      deadExits > 0 && {
+        text: `${countText(deadExits, 'exit')} of the gateway not working`,
+        href: '/console/operator/exits',
+      },
+      ...depths.map(
+        ({ queue, dead }) =>
+          dead > 0 && {
+            text: `${countText(dead, 'failed item')} in the queue ${queue}`,
+            href: `/console/operator/queues/${queue}`,
+          },
+      ),
+    ]
+  }
+
+  /** Tasks of operators. While a read model is stopped, the others may be unknown. */
   const operatorTasks = createSharedRead(
     async (nowMs: number): Promise<readonly (AttentionItem | false)[]> => {
-      const failedFrom = isoTime(nowMs - failedDays * dayMs)
-      const [stuck, failed, proposals, endpoints, changes, unmatched, silent, pools, deadExits, depths] =
-        await Promise.all([
-          countOrders('processing', isoTime(0), isoTime(nowMs - stuckMs)),
-          countOrders('failed', failedFrom, isoTime(nowMs)),
-          proposalsAfter(db, { waiting: true, after: null, limit: maxProposals, nowMs }),
-          failingEndpoints(db, null, maxEndpoints),
-          openChanges(),
-          openUnmatched(),
-          ownGateways.silent(nowMs),
-          poolsAfter({ pool, clock: () => nowMs }, { after: null, limit: maxPools }),
-          countDeadExits(db),
-          Promise.all(queues.map((queue) => depthOf(pool, queue, nowMs))),
-        ])
-      const lowPools = pools.filter(({ available, total }) => available * 10 < total)
-      return [
-        stuck > 0 && {
-          text: `${countText(stuck, 'order')} in progress for more than 10 minutes`,
-          href: '/console/operator/orders?status=processing',
-        },
-        failed > 0 && {
-          text: `${countText(failed, 'order')} failed in the last ${failedDays} days`,
-          href: `/console/operator/orders?status=failed&from=${failedFrom.slice(0, 10)}`,
-        },
-        proposals.length > 0 && {
-          text: `${countText(proposals.length, 'proposal')} waiting for approval`,
-          href: '/console/operator/proposals',
-        },
-        endpoints.length > 0 && {
-          text: `${countText(endpoints.length, 'webhook endpoint')} failing or disabled`,
-          href: '/console/operator/webhooks',
-        },
-        changes > 0 && {
-          text: `${countText(changes, 'report')} of payment providers without a review`,
-          href: '/console/operator/gateway-changes',
-        },
-        unmatched > 0 && {
-          text: `${countText(unmatched, 'refund or dispute', 'refunds or disputes')} without a known deposit`,
-          href: '/console/operator/unmatched',
-        },
-        ...silent.map((gateway) => ({
-          text: `${gateway} sends no callbacks: its last payment was found without one`,
-          href: `/console/operator/gateways/${gateway}`,
-        })),
-        lowPools.length > 0 && {
-          text: `${countText(lowPools.length, 'pool')} of addresses with less than 10 % free`,
-          href: '/console/operator/stock',
-        },
-        deadExits > 0 && {
-          text: `${countText(deadExits, 'exit')} of the gateway not working`,
-          href: '/console/operator/exits',
-        },
-        ...depths.map(
-          ({ queue, dead }) =>
-            dead > 0 && {
-              text: `${countText(dead, 'failed item')} in the queue ${queue}`,
-              href: `/console/operator/queues/${queue}`,
-            },
-        ),
-      ]
+      const stopped = (await readStoppedModels(pool)).map((each) => ({
+        text: stoppedText(each),
+        href: `/console/operator/projections/${each.group}`,
+      }))
+      const others = await workTasks(nowMs).catch((error) => {
+        if (missingReadTable(error) === null) throw error
+        return [{ text: 'The other tasks cannot be shown until then', href: '/console/operator/projections' }]
+      })
+      return [...stopped, ...others]
     },
   )
 

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { withTimeout } from '../../kernel/every.ts'
 import { type Probe, probeOutcome } from '../../platform/http/health.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type ConsolePage, fileOf, openPage } from '../../platform/ui/page.ts'
@@ -93,17 +94,11 @@ type Checked = { readonly atMs: number; readonly parts: readonly CheckedPart[] }
 
 const stateOf = async (part: ServicePart): Promise<CheckedPart> => {
   const { name, about } = part
-  let timer: NodeJS.Timeout | undefined
-  const lateState = new Promise<PartState>((resolve) => {
-    timer = setTimeout(() => resolve('down'), answerMs)
-  })
   try {
-    return { name, about, state: await Promise.race([part.state(), lateState]) }
+    return { name, about, state: await withTimeout(part.state(), answerMs, () => new Error('no answer')) }
   } catch {
     // Only operators see the cause, in /readyz and in the log.
     return { name, about, state: 'down' }
-  } finally {
-    clearTimeout(timer)
   }
 }
 

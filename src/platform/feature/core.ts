@@ -94,6 +94,8 @@ export type ServerCore = Core & {
   readonly bookReads: Reads
   readonly monotonicMs: MonotonicClock
   readonly registry: Registry
+  /** For probes and metrics: few connections of their own, so that a locked table takes none from the requests. */
+  readonly probing: Pick<Core, 'pool' | 'db'>
   readonly hooks: CrashHooks
   /** Resolves when the read models include the current log, or after a time limit. */
   readonly caughtUp: CaughtUp

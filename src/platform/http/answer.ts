@@ -8,7 +8,7 @@ import { addressSubject } from '../../kernel/ip-address.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { CommandOverload } from '../commands/command.ts'
 import { isLogOutage, isOutage } from '../eventstore/errors.ts'
-import { isOfOtherVersion } from '../postgres/errors.ts'
+import { isOfOtherVersion, missingReadTable } from '../postgres/errors.ts'
 import {
   type Connections,
   clientAddress,
@@ -137,7 +137,12 @@ export const sendRefusalPage = (
  * Maps an error to a refusal: an `ApiError` to itself, an outage to 503, and a bug to 500 `internal_error`. A retry may
  * outlast an outage. A bug is logged with its stack and the request id. The client receives only the request id.
  */
-export const refusalOf = (error: unknown, logger: Logger, requestId: string): ApiError => {
+export const refusalOf = (
+  error: unknown,
+  logger: Logger,
+  requestId: string,
+  modelOf: ModelOfTable,
+): ApiError => {
   if (error instanceof ApiError) return error
   if (isWaiting(error)) return refuseWithRetryAfter('overloaded', error.message, error.retryAfterS)
   const code = (error as { code?: unknown } | null)?.code
@@ -145,7 +150,7 @@ export const refusalOf = (error: unknown, logger: Logger, requestId: string): Ap
     typeof code === 'string' && Object.hasOwn(readerRefusals, code) ? readerRefusals[code] : undefined
   if (known !== undefined) return known()
   if (isAbort(error)) return refuse('invalid_body', 'the connection ended before the body did')
-  if (isOutage(error)) return outage(error, logger)
+  if (isOutage(error)) return outage(error, logger, modelOf)
   logger.error({ requestId, err: error }, 'a handler failed')
   return refuse('internal_error', 'the service failed to answer; send the request id to the operator')
 }
@@ -162,7 +167,23 @@ const isAbort = (error: unknown): boolean =>
   error instanceof Error && error.message === 'aborted' && (error as { code?: unknown }).code === 'ECONNRESET'
 
 /** Logs without the request id: an outage is one failure, and the log counts the requests that met it. */
-const outage = (error: unknown, logger: Logger): ApiError => {
+/** The read model that fills a table; undefined: none does. */
+export type ModelOfTable = (table: string) => string | undefined
+
+/** How long a client waits for a stopped read model, seconds. Its repair takes minutes. */
+const stoppedRetryS = 30
+
+const outage = (error: unknown, logger: Logger, modelOf: ModelOfTable): ApiError => {
+  const table = missingReadTable(error)
+  const model = table === null ? undefined : modelOf(table)
+  if (model !== undefined) {
+    logger.warn({ err: error, model }, 'a request needs a read model that is stopped')
+    return refuseWithRetryAfter(
+      'overloaded',
+      `the read model ${model} is stopped, and this request needs it; try again later`,
+      stoppedRetryS,
+    )
+  }
   const dependency = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
     logger.error({ err: error }, 'a table differs from this version: a newer version may have rebuilt it')

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
+import { withTimeout } from '../../kernel/every.ts'
 import type { OperatorAccess } from './auth.ts'
 import { ApiError, refuseUnknownPath } from './errors.ts'
 import { type Route, route } from './route.ts'
@@ -14,21 +15,21 @@ export type Probe = {
   readonly note?: true
 }
 
-/** A probe that does not answer in this time fails. */
+/** A probe that does not answer in this time fails, milliseconds. */
 const probeTimeoutMs = 2_000
+
+/** Runs that have not ended. A probe that waits is not started again. */
+const running = new WeakMap<Probe, Promise<string | null>>()
 
 /** Returns `ok` or the problem. */
 export const probeOutcome = async (probe: Probe): Promise<string> => {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`no answer within ${probeTimeoutMs} ms`), probeTimeoutMs)
-  })
+  const run = running.get(probe) ?? probe.check().finally(() => running.delete(probe))
+  running.set(probe, run)
+  const noAnswer = () => new Error(`no answer within ${probeTimeoutMs} ms`)
   try {
-    return (await Promise.race([probe.check(), timeout])) ?? 'ok'
+    return (await withTimeout(run, probeTimeoutMs, noAnswer)) ?? 'ok'
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -52,16 +53,8 @@ const healthz = route({
   handler: async () => ({ status: 200, body: { status: 'ok' as const } }),
 })
 
-const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
-  let asking: Promise<readonly string[]> | null = null
-  /** The endpoint is public, so concurrent requests share one run of the probes. */
-  const ask = (): Promise<readonly string[]> => {
-    asking ??= Promise.all(probes.map(probeOutcome)).finally(() => {
-      asking = null
-    })
-    return asking
-  }
-  return route({
+const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route =>
+  route({
     method: 'GET',
     path: '/readyz',
     operationId: 'getReadiness',
@@ -82,7 +75,7 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
     },
     errors: ['overloaded'],
     async handler({ headers }) {
-      const outcomes = await ask()
+      const outcomes = await Promise.all(probes.map(probeOutcome))
       const resultsOf = (notes: boolean): Record<string, string> =>
         Object.fromEntries(
           probes.flatMap(({ name, note }, at) =>
@@ -104,7 +97,6 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
       return { status: 200, body: { status: 'ready' as const, ...detail } }
     },
   })
-}
 
 type InternalEndpoints = { readonly registry: Registry; readonly mayRead: OperatorAccess }
 

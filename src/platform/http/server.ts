@@ -8,6 +8,7 @@ import {
   answerBrokenRequest,
   baseHeaders,
   corsHeaders,
+  type ModelOfTable,
   newRequestId,
   type RefusalPage,
   refusalOf,
@@ -96,6 +97,8 @@ export type HttpServerOptions = {
   /** Bodies in transit. Without rate limits, those of one account are not limited. */
   readonly arriving?: Partial<PendingBodyLimits>
   readonly times?: Partial<Times>
+  /** For the message of a 503 whose cause is a stopped read model. Left out: the server has no read models. */
+  readonly modelOf?: ModelOfTable
   /** Pages for people: every refusal under these paths is a page. Left out: there are none. */
   readonly pages?: {
     /** E.g. `/console`. */
@@ -179,6 +182,7 @@ const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1
  */
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options
+  const { modelOf = () => undefined } = options
   const trusted = options.trusted ?? noTrustedProxies
   const inFlight = createInFlight(
     {
@@ -328,7 +332,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   })
 
   app.setErrorHandler((error, request: HttpRequest, reply) => {
-    const refusal = refusalOf(error, logger, request.exchange.requestId)
+    const refusal = refusalOf(error, logger, request.exchange.requestId, modelOf)
     request.exchange.code = refusal.code
     pendingBodies.leave(request.exchange)
     inFlight.leave(request.exchange)

@@ -70,6 +70,18 @@ export const isOfOtherVersion = (error: unknown): boolean =>
   error instanceof Error &&
   (schemaMismatchCodes.has((error as { code?: unknown }).code) || isOutdatedPlan(error))
 
+/** The table of schema `read` that a statement needs and that does not exist; null for other errors. */
+export const missingReadTable = (error: unknown): string | null =>
+  error instanceof Error && (error as { code?: unknown }).code === '42P01'
+    ? (/"read\.([a-z0-9_]+)"/.exec(error.message)?.[1] ?? null)
+    : null
+
+/** Ignores that a read fails because its read model is stopped. That is reported elsewhere, and the rest continues. */
+export const unlessStopped = (read: Promise<unknown>): Promise<unknown> =>
+  read.catch((error) => {
+    if (missingReadTable(error) === null) throw error
+  })
+
 /**
  * Whether the error may come from the state of the session: a read-only default (25006) or a role (42501) from the
  * time when it was opened, or a statement that was prepared before its table was replaced. The same statement may

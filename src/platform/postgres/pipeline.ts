@@ -70,7 +70,7 @@ const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
  * which no `insert` does: bench/notes/orders-a-second.md, eighth round.
  *
  * Do not use it on a connection that is in a transaction: the steps would not be committed here.
- * @throws the driver's error of the first step that failed
+ * @throws the driver's error of the first step that failed, with its index as `step`
  */
 export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
   new Promise((resolve, reject) => {
@@ -87,7 +87,7 @@ export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Prom
           if (statement.name !== '') prepared.set(statement.name, statement.text)
         resolve(answers.slice(0, -1))
       },
-      handleError: reject,
+      handleError: (error: Error) => reject(Object.assign(error, { step: answers.length - 1 })),
       handleRowDescription: ignore,
       handleCopyInResponse: ignore,
     }

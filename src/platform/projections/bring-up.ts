@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import { type ProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { describeHolder } from '../postgres/locks.ts'
-import { ProjectionsRefused, readCheckpoint } from './checkpoint.ts'
+import { ProjectionsRefused, readCheckpoint, readStoppedModels, stoppedText } from './checkpoint.ts'
 import { createLogFeed } from './feed.ts'
 import { outdatedModels } from './group-loop.ts'
 import { createProjectionRunner } from './projection-runner.ts'
@@ -53,7 +53,7 @@ const makeTables = async (
  * Folds a group up to the head of the log and returns that position. While a server owns the group, it only waits for
  * the server. Without a server it folds the missing events itself, so that a command needs no server.
  * @throws ProjectionsRefused if the tables belong to another log or to a newer program
- * @throws Error if the group stopped, or if another process owns the group and makes no progress
+ * @throws Error if the group or one of its models stopped, or if another process owns the group and makes no progress
  */
 export const catchUp = async (
   context: CatchUpContext,
@@ -66,6 +66,8 @@ export const catchUp = async (
   const checkpoint = await readCheckpoint(pool, group.name)
   const from = checkpoint?.position ?? 0
   await makeTables(context, namedGroup, bar)
+  const stopped = (await readStoppedModels(pool)).find((each) => each.group === group.name)
+  if (stopped) throw new Error(`${displayName} is not complete: ${stoppedText(stopped)}`)
   const feed = createLogFeed({
     log,
     decode,

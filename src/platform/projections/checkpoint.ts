@@ -11,6 +11,20 @@ export type Checkpoint = {
   readonly lastEvent: string | null
   readonly epoch: number
   readonly definitions: Definitions
+  /** The models of the group that are stopped, by name. */
+  readonly stopped: Readonly<Record<string, StoppedModel>>
+}
+
+/**
+ * A read model that could not apply an event. Its tables are dropped until they are rebuilt, so that reads of them
+ * fail, and the other models of its group continue.
+ */
+export type StoppedModel = {
+  /** The position of the event. */
+  readonly position: number
+  /** Names the model, the event and the cause. */
+  readonly error: string
+  readonly at: string
 }
 
 type CheckpointRow = {
@@ -19,9 +33,10 @@ type CheckpointRow = {
   last_event: string | null
   epoch: number
   definitions: Definitions
+  stopped: Checkpoint['stopped']
 }
 
-const columns = 'log_id, position, last_event, epoch, definitions'
+const columns = 'log_id, position, last_event, epoch, definitions, stopped'
 
 const fromRow = (row: CheckpointRow): Checkpoint => ({
   logId: row.log_id,
@@ -29,6 +44,7 @@ const fromRow = (row: CheckpointRow): Checkpoint => ({
   lastEvent: row.last_event,
   epoch: row.epoch,
   definitions: row.definitions,
+  stopped: row.stopped,
 })
 
 type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
@@ -45,6 +61,26 @@ export const readCheckpoint = async (
   )
   return rows[0] ? fromRow(rows[0]) : null
 }
+
+/** The stopped models of all groups. */
+export const readStoppedModels = async (
+  db: Queries,
+): Promise<readonly (StoppedModel & { readonly group: string; readonly model: string })[]> => {
+  const { rows } = await db.query<StoppedModel & { group: string; model: string }>(
+    `select name as group, key as model, (value ->> 'position')::bigint as position, value ->> 'error' as error,
+       value ->> 'at' as at
+     from engine.checkpoints, jsonb_each(stopped) order by name, key`,
+  )
+  return rows
+}
+
+/** A stopped model in messages for operators. */
+export const stoppedText = ({
+  model,
+  position,
+  error,
+}: Awaited<ReturnType<typeof readStoppedModels>>[number]): string =>
+  `the read model ${model} is stopped at position ${position}: ${error}`
 
 /** Only the group's epoch, for frequent checks. Null before its first start. */
 export const readEpoch = async (db: Queries, group: string): Promise<number | null> => {

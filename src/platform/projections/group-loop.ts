@@ -3,20 +3,20 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { runWithSession, tryLock, unlock } from '../postgres/locks.ts'
 import { type Session, setIdleTimeouts } from '../postgres/postgres-session.ts'
-import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
+import { type Checkpoint, readCheckpoint, readEpoch, tablesExist } from './checkpoint.ts'
 import { compareDefinitions } from './definition.ts'
-import { UndecodableEvent } from './feed.ts'
 import { PoisonEvent } from './fold-batch.ts'
-import { foldAsLeader, type LeaderContext } from './leadership.ts'
+import { foldAsLeader, isPoison, type LeaderContext, type Poison } from './leadership.ts'
 import { listenForHints, stopListening } from './progress.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
+import { stopModel } from './rebuild-tables.ts'
 
 /**
  * - `owner` folds.
  * - `standby` takes over when the owner is gone.
  * - `rebuilding` creates its tables first.
- * - `poisoned` stopped before an event that it cannot apply.
+ * - `poisoned` stopped before an event that its only model cannot apply, or that cannot be decoded.
  * - `superseded` found tables of another version of the program.
  * - `unreachable` has no connection.
  */
@@ -45,8 +45,14 @@ const standbyMs = 500
 /** The pause after a failure, milliseconds. It doubles with each failure and is reset after a success. */
 const firstBackoffMs = 100
 const maxBackoffMs = 2000
+/** The pause before a poison event is applied again, milliseconds. It doubles with each failure. */
+const firstPoisonMs = 1_000
+const maxPoisonMs = 60_000
 
-/** The models whose tables must be created: never filled, filled by older code, or dropped by hand. */
+/**
+ * The models whose tables must be created before the group continues: never filled, filled by older code, or dropped
+ * by hand. Stopped models are not among them, because the group continues without them.
+ */
 export const outdatedModels = async (
   pool: pg.Pool | pg.ClientBase,
   group: ReadModelGroup,
@@ -55,13 +61,16 @@ export const outdatedModels = async (
   outdated: readonly ReadModel[]
   missing: readonly ReadModel[]
   newer: readonly string[]
+  stopped: readonly ReadModel[]
 }> => {
   const { outdated, newer } = compareDefinitions(group, checkpoint.definitions)
-  const names = group.models.flatMap((model) => model.tables.map(({ name }) => name))
+  const stopped = group.models.filter(({ name }) => name in checkpoint.stopped)
+  const running = group.models.filter((model) => !stopped.includes(model))
+  const names = running.flatMap((model) => model.tables.map(({ name }) => name))
   const found = await tablesExist(pool, names)
   const absent = new Set(names.filter((_, index) => !found[index]))
-  const missing = group.models.filter((model) => model.tables.some(({ name }) => absent.has(name)))
-  return { outdated, missing, newer }
+  const missing = running.filter((model) => model.tables.some(({ name }) => absent.has(name)))
+  return { outdated: outdated.filter((model) => running.includes(model)), missing, newer, stopped }
 }
 
 /**
@@ -82,11 +91,13 @@ export const runGroup = async (
   /** This process has used the tables of its own program. If they change now, another program is running. */
   let isAdopted = false
   let backoffMs = firstBackoffMs
+  let poisonMs = firstPoisonMs
   const leadership: LeaderContext = {
     ...context,
     // A written batch resets the backoff. A connection and matching tables do not: a full disk can be read.
     onBatch: (batch) => {
       backoffMs = firstBackoffMs
+      poisonMs = firstPoisonMs
       context.onBatch?.(batch)
     },
   }
@@ -94,14 +105,60 @@ export const runGroup = async (
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal }).catch(() => undefined)
 
-  const waitWhilePoisoned = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
-    // A new fold would fail on the same event, so it waits until the tables are replaced.
-    while (!signal.aborted) {
-      const checkpoint = await readCheckpoint(session.client, group.name)
-      if (checkpoint?.epoch !== epoch) return
-      await pause(1000, signal)
+  /** Waits before the event is applied again. It ends earlier when the tables are replaced. */
+  const pauseAtPoison = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
+    const endMs = performance.now() + poisonMs
+    poisonMs = Math.min(poisonMs * 2, maxPoisonMs)
+    while (!signal.aborted && performance.now() < endMs) {
+      await pause(firstPoisonMs, signal)
+      if ((await readEpoch(session.client, group.name)) !== epoch) return
     }
   }
+
+  /** Stops the model that cannot apply the event. A group of one model waits at the event, and so do its readers. */
+  const stopAt = async (
+    session: Session,
+    poison: Poison,
+    epoch: number,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const model = poison instanceof PoisonEvent && group.models.find(({ name }) => name === poison.model)
+    // While another version of the program folds these tables, they remain.
+    if (model && group.models.length > 1 && (await tryLock(session.client, lockName))) {
+      logger.fatal({ group: group.name, model: model.name, err: poison }, 'read model stopped')
+      await stopModel(session.client, group.name, epoch, model, poison)
+      return unlock(session.client, lockName)
+    }
+    setState(group.name, 'poisoned', poison)
+    await pauseAtPoison(session, epoch, signal)
+  }
+
+  /** Stopped models that this process cannot rebuild. Another version of the program may. */
+  const unrepaired = new Set<string>()
+
+  /** Rebuilds the stopped models, one after another, while the group continues without them. */
+  const repairModels = async (): Promise<void> => {
+    while (!stop.aborted)
+      try {
+        const stopped = (await readCheckpoint(context.pool, group.name))?.stopped ?? {}
+        const model = group.models.find(({ name }) => name in stopped && !unrepaired.has(name))
+        if (!model) return
+        try {
+          const result = await rebuildGroup(context, group, [model], { signal: stop })
+          logger.info({ ...result }, 'stopped read model rebuilt')
+        } catch (error) {
+          if (!isPoison(error)) throw error
+          unrepaired.add(model.name)
+          logger.fatal({ group: group.name, model: model.name, err: error }, 'read model remains stopped')
+        }
+      } catch (error) {
+        if (stop.aborted) return
+        if (!(error instanceof RebuildRunning))
+          logger.warn({ group: group.name, err: error }, 'stopped read models are rebuilt again later')
+        await pause(maxBackoffMs, stop)
+      }
+  }
+  let repairing = Promise.resolve()
 
   const makeTables = async (
     models: readonly ReadModel[],
@@ -125,9 +182,8 @@ export const runGroup = async (
       logger.info({ ...result }, 'read tables made')
     } catch (error) {
       if (error instanceof RebuildRunning) return pause(standbyMs, signal)
-      if (!(error instanceof PoisonEvent || error instanceof UndecodableEvent)) throw error
-      setState(group.name, 'poisoned', error)
-      await waitWhilePoisoned(session, checkpoint.epoch, signal)
+      if (!isPoison(error)) throw error
+      await stopAt(session, error, checkpoint.epoch, signal)
     }
   }
 
@@ -135,7 +191,8 @@ export const runGroup = async (
   const tablesFit = async (session: Session, signal: AbortSignal): Promise<boolean> => {
     const checkpoint = await readCheckpoint(session.client, group.name)
     if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
-    const { outdated, missing, newer } = await outdatedModels(session.client, group, checkpoint)
+    const { outdated, missing, newer, stopped } = await outdatedModels(session.client, group, checkpoint)
+    progress.setStopped(group.name, stopped)
     if (newer.length > 0 || (isAdopted && outdated.length > 0)) {
       progress.setUsable(group.name, false)
       const names = newer.length > 0 ? newer : outdated.map(({ name }) => name)
@@ -184,12 +241,10 @@ export const runGroup = async (
       isListening = false
       setState(group.name, 'owner')
       progress.setOwned(group.name, true)
+      repairing = repairing.then(repairModels)
       try {
         const end = await foldAsLeader(leadership, group, session, signal)
-        if (end.kind === 'poisoned') {
-          setState(group.name, 'poisoned', end.error)
-          await waitWhilePoisoned(session, end.epoch, signal)
-        }
+        if (end.kind === 'poisoned') await stopAt(session, end.error, end.epoch, signal)
       } finally {
         progress.setOwned(group.name, false)
       }
@@ -214,4 +269,5 @@ export const runGroup = async (
       await runSession(session, signal)
     },
   )
+  await repairing
 }

@@ -9,7 +9,7 @@ import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { type Fold, type FoldWatch, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import type { Progress } from './progress.ts'
 import { type Gate, sendHint } from './progress.ts'
-import type { ReadModelGroup } from './read-model.ts'
+import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
 import { type BatchWriter, createBatchWriter, writeWork } from './write-batch.ts'
 
@@ -41,13 +41,19 @@ export type LeaderContext = {
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
 
+/** An event that one model cannot apply, or that no model can apply because it cannot be decoded. */
+export type Poison = PoisonEvent | UndecodableEvent
+
+export const isPoison = (error: unknown): error is Poison =>
+  error instanceof PoisonEvent || error instanceof UndecodableEvent
+
 /**
  * How a leadership ended: its tables were replaced or another owner took over (`fenced`), or an event cannot be
  * applied (`poisoned`).
  */
 export type LeadershipEnd =
   | { readonly kind: 'fenced' }
-  | { readonly kind: 'poisoned'; readonly error: Error; readonly epoch: number }
+  | { readonly kind: 'poisoned'; readonly error: Poison; readonly epoch: number }
 
 /** SQLSTATE classes of data that Postgres rejects: values, constraints, unreadable texts, sizes. */
 const isDataError = (error: unknown): boolean =>
@@ -125,7 +131,7 @@ const countRows = (tables: readonly TableChange[]): number =>
   tables.reduce((sum, change) => sum + rowsOf(change), 0)
 
 /**
- * Folds the log into the group's tables as their only writer. Ends when the signal is aborted, on an error of the
+ * Folds the log into the group's tables as their only writer, without the tables of stopped models. Ends when the signal is aborted, on an error of the
  * connection (thrown), or with an end that the caller must handle. Each batch is written with its checkpoint, exactly
  * once, under the epoch of this leadership.
  */
@@ -140,6 +146,7 @@ export const foldAsLeader = async (
   const checkpoint = await startEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
   const { epoch } = checkpoint
+  const models = group.models.filter(({ name }) => !(name in checkpoint.stopped))
   const reader = feed.reader()
   const cache = createRowCache({ maxRows: context.maxRows, complete: false })
   const writer: BatchWriter = createBatchWriter(session.client, 'read')
@@ -213,16 +220,20 @@ export const foldAsLeader = async (
     return true
   }
 
+  /** The model whose table rejected a row. */
+  const modelOf = (error: unknown): ReadModel | undefined =>
+    models.find(({ tables }) => tables.some(({ name }) => name === (error as { table?: unknown }).table))
+
   /** Null while the group can continue. */
   const takeBatch = async (ended: AbortSignal): Promise<LeadershipEnd | null> => {
     await reader.waitForEvent(position, ended)
-    const fold = startFold({ models: group.models, cache, load: writer.load })
+    const fold = startFold({ models, cache, load: writer.load })
     workEvents = []
-    let poison: Error | null = null
+    let poison: Poison | null = null
     try {
       await fill(fold, ended)
     } catch (error) {
-      if (!(error instanceof UndecodableEvent || error instanceof PoisonEvent)) throw error
+      if (!isPoison(error)) throw error
       poison = error
     }
     // The events before the poison event are applied first.
@@ -238,7 +249,7 @@ export const foldAsLeader = async (
           limit = Math.floor(fold.events / 2)
           return null
         }
-        poison = new PoisonEvent(fold.last, group.name, error)
+        poison = new PoisonEvent(fold.last, modelOf(error)?.name ?? group.name, error)
       }
     return poison && { kind: 'poisoned', error: poison, epoch }
   }

@@ -1,12 +1,14 @@
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Checkpoint } from './checkpoint.ts'
+import type { ReadModel } from './read-model.ts'
 
 /** Notifies that rows of some tables, which this process caches in memory, may have changed. */
 export type Watch = {
   /**
    * A number that increases with each change that is announced to this process. Read it before the rows. Null if this
-   * process did not see the group's checkpoint for a second: then it may have missed changes.
+   * process did not see the group's checkpoint for a second, or if a model of the tables is stopped: then it may have
+   * missed changes.
    */
   version(): number | null
   /** Calls the listener on each change. Returns the function to unsubscribe. */
@@ -53,6 +55,8 @@ type GroupProgress = {
   epoch: number
   usable: boolean
   owned: boolean
+  /** The tables of stopped models. Their changes are not announced. */
+  stopped: ReadonlySet<string>
   waiters: Set<Waiter>
   /** Called when a read starts to wait. */
   listeners: Set<() => void>
@@ -102,6 +106,8 @@ export type Progress = {
   setOwned(group: string, owned: boolean): void
   /** False while the tables are being created, or belong to another version of the program. */
   setUsable(group: string, usable: boolean): void
+  /** Sets which models of the group are stopped. */
+  setStopped(group: string, models: readonly ReadModel[]): void
   /** Removes the listener on the pool. */
   close(): void
 }
@@ -135,6 +141,7 @@ export const createProgress = (options: {
         epoch: 0,
         usable: false,
         owned: false,
+        stopped: new Set<string>(),
         waiters: new Set<Waiter>(),
         listeners: new Set<() => void>(),
         changes: createChanges(),
@@ -256,10 +263,12 @@ export const createProgress = (options: {
     watch: (name, tables, { exact } = {}) => {
       const group = groupNamed(name)
       return {
-        version: () =>
-          !group.usable || monotonicMs() - group.seenMs > (group.owned ? maxUnseenOwnedMs : maxUnseenMs)
-            ? null
-            : group.changes.version(tables) + (exact ? group.moveCount : 0),
+        version: () => {
+          const unseenMs = monotonicMs() - group.seenMs
+          const isUnseen = unseenMs > (group.owned ? maxUnseenOwnedMs : maxUnseenMs)
+          if (!group.usable || isUnseen || tables.some((table) => group.stopped.has(table))) return null
+          return group.changes.version(tables) + (exact ? group.moveCount : 0)
+        },
         onChange: (listener) => group.changes.onChange(tables, listener),
       }
     },
@@ -280,6 +289,9 @@ export const createProgress = (options: {
       // Rebuilt tables may have other rows.
       if (becameUsable) group.changes.changed('any')
       settle(group)
+    },
+    setStopped: (name, models) => {
+      groupNamed(name).stopped = new Set(models.flatMap(({ tables }) => tables.map((table) => table.name)))
     },
     close: () => void options.pool.off('remove', forgetAll),
   }

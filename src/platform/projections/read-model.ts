@@ -140,7 +140,7 @@ export type EventFilter = {
 
 /**
  * A pure fold of the log into tables: no clock, no I/O, no other read model. A rebuild produces the same bytes. An
- * error is a poison event: it stops the model's group and raises an alarm.
+ * error is a poison event: the model is stopped, its group continues without it, and an alarm is raised.
  */
 export type ReadModel = {
   readonly name: string

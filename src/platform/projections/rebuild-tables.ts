@@ -6,7 +6,7 @@ import type { Session } from '../postgres/postgres-session.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { columnNames, definitionsOf, keyColumns, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
-import type { FoldWatch } from './fold-batch.ts'
+import type { FoldWatch, PoisonEvent } from './fold-batch.ts'
 import type { ReadModel, Table } from './read-model.ts'
 import { createFolding } from './write-batch.ts'
 
@@ -94,8 +94,8 @@ export type TableSwap = {
 const lockFailures = ['55P03', '40P01']
 
 /** The live tables to drop: the tables of the models, and their former tables. */
-const existing = async ({ session, models }: TableSwap): Promise<readonly string[]> => {
-  const { rows } = await session.client.query<{ name: string }>(
+const existing = async (client: pg.ClientBase, models: readonly ReadModel[]): Promise<readonly string[]> => {
+  const { rows } = await client.query<{ name: string }>(
     `select format('read.%I', tablename) as name from pg_tables
      where schemaname = 'read' and tablename = any ($1::text[])`,
     [models.flatMap(({ tables, formerTables = [] }) => [...tables.map(({ name }) => name), ...formerTables])],
@@ -112,7 +112,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
     // The checkpoint is locked before the tables, as in a batch of the runner. The other order would deadlock.
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
-    const live = await existing(exchange)
+    const live = await existing(client, models)
     const rebuiltTables = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
     // The new tables are locked, too, so that no wait follows after `settle` has folded into them.
     await client.query(`lock table ${[...live, ...rebuiltTables].join(', ')} in access exclusive mode`)
@@ -127,6 +127,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
     await client.query(
       `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
          definitions = case when $7::boolean then '{}'::jsonb else definitions end || $4::jsonb,
+         stopped = stopped - $8::text[],
          last_event = $5::uuid,
          lineage = case when $6::boolean then gen_random_uuid() else lineage end
        where name = $1::text`,
@@ -138,6 +139,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
         settled.lastEvent,
         foreign,
         whole,
+        models.map(({ name }) => name),
       ],
     )
     await client.query('commit')
@@ -155,26 +157,67 @@ const lockTimeouts = [100, 200, 400, 800, 1600]
 const maxAttempts = 100
 
 /**
- * Replaces the live tables by the new ones, in one transaction. Reads wait for some milliseconds and then use the new
- * tables. The group's owner detects the new epoch, drops its cached rows and continues. Retries while other sessions
- * lock the tables. Resolves to null if `settle` returned null.
+ * Retries a transaction while other sessions lock the tables of the group.
  * @throws Error if other sessions still lock the tables after 100 retries
  */
-export const swapTables = async (exchange: TableSwap): Promise<number | null> => {
+const retryLocks = async <Result>(
+  group: string,
+  transaction: (lockTimeoutMs: number) => Promise<Result>,
+): Promise<Result> => {
   for (let count = 0; ; count += 1) {
     try {
-      return await attempt(exchange, lockTimeouts[count % lockTimeouts.length] ?? 100)
+      return await transaction(lockTimeouts[count % lockTimeouts.length] ?? 100)
     } catch (error) {
       if (!lockFailures.includes((error as { code?: string }).code ?? '')) throw error
       if (count >= maxAttempts)
         throw new Error(
-          `other sessions keep the tables of group ${exchange.group} locked: end long transactions (pg_stat_activity) and rebuild again`,
+          `other sessions keep the tables of group ${group} locked: end long transactions (pg_stat_activity)`,
           { cause: error },
         )
       await sleep(50 + Math.random() * 250)
     }
   }
 }
+
+/**
+ * Replaces the live tables by the new ones, in one transaction. Reads wait for some milliseconds and then use the new
+ * tables. The group's owner detects the new epoch, drops its cached rows and continues. Retries while other sessions
+ * lock the tables. Resolves to null if `settle` returned null.
+ * @throws Error if other sessions still lock the tables after 100 retries
+ */
+export const swapTables = (exchange: TableSwap): Promise<number | null> =>
+  retryLocks(exchange.group, (lockTimeoutMs) => attempt(exchange, lockTimeoutMs))
+
+/**
+ * Stops a model of a group: drops its tables and records the event, in one transaction. It does nothing if another
+ * owner is active (another epoch).
+ * @throws Error if other sessions still lock the tables after 100 retries
+ */
+export const stopModel = (
+  client: pg.ClientBase,
+  group: string,
+  epoch: number,
+  model: ReadModel,
+  { message, event }: PoisonEvent,
+): Promise<void> =>
+  retryLocks(group, async (lockTimeoutMs) => {
+    await client.query('begin')
+    try {
+      await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+      const { rowCount } = await client.query(
+        `update engine.checkpoints set epoch = epoch + 1, stopped = stopped || jsonb_build_object($3::text,
+           jsonb_build_object('position', $4::bigint, 'error', $5::text, 'at', now()))
+         where name = $1::text and epoch = $2::bigint`,
+        [group, epoch, model.name, event.position, message],
+      )
+      if (rowCount === 1)
+        for (const name of await existing(client, [model])) await client.query(`drop table ${name}`)
+      await client.query('commit')
+    } catch (error) {
+      await client.query('rollback')
+      throw error
+    }
+  })
 
 /** Folds the log from its start into the empty tables of a schema. */
 export type Replay = {

@@ -69,14 +69,14 @@ const toArrayOf = (type: ColumnType): ToArray => {
 /** The SQLSTATE of Postgres for a value that has no binary form of its type. */
 const invalidBinaryRepresentation = '22P03'
 
-/** An error for a row that Postgres would reject, with its SQLSTATE. */
+/** An error for a row that Postgres would reject, with its SQLSTATE and its table, like an error of Postgres. */
 export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
   const reason = cause instanceof Error ? cause.message : cause
   const { type } = table.columns[name] as Column
   const error = new Error(`a row of ${table.name} has a ${columnName(name)} that is no ${type}: ${reason}`, {
     cause,
   })
-  return Object.assign(error, { code: invalidBinaryRepresentation })
+  return Object.assign(error, { code: invalidBinaryRepresentation, table: table.name })
 }
 
 /**
@@ -231,7 +231,10 @@ const selectSql = (schema: string, table: Table): string => {
 
 export type BatchWriter = {
   readonly load: LoadRows
-  /** Writes in one transaction. False if the checkpoint was not at the start of the step: nothing was written. */
+  /**
+   * Writes in one transaction. False if the checkpoint was not at the start of the step: nothing was written.
+   * @throws the error of Postgres, with the name of its `table`
+   */
   write(tables: readonly TableChange[], checkpoint: CheckpointStep | null): Promise<boolean>
 }
 
@@ -243,29 +246,39 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
   const statementName = statementNamesOf(client)
   let underWay: Promise<unknown> = Promise.resolve()
 
-  /** In one transaction: the checkpoint, then for each table the new rows, the replaced rows and the removed rows. */
-  const stepsOf = (tables: readonly TableChange[], checkpoint: CheckpointStep | null): Step[] => {
+  /** The checkpoint, then for each table the new rows, the replaced rows and the removed rows, each with its table. */
+  const stepsOf = (
+    tables: readonly TableChange[],
+    checkpoint: CheckpointStep | null,
+  ): readonly { readonly step: Step; readonly table: string | null }[] => {
     const run = ({ text, values }: Statement): Step => ({ statement: statementName(text), values })
-    const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
-    for (const change of tables) {
+    const ofTables = tables.flatMap((change) => {
       const { table, inserted } = change
-      if (inserted.length > 0)
-        steps.push({ statement: statementName(copySql(schema, table)), copied: tableRows(table, inserted) })
-      steps.push(...changeStatements(schema, change).map(run))
-    }
-    return steps
+      const copies: Step[] =
+        inserted.length === 0
+          ? []
+          : [{ statement: statementName(copySql(schema, table)), copied: tableRows(table, inserted) }]
+      const changes = changeStatements(schema, change).map(run)
+      return [...copies, ...changes].map((step) => ({ step, table: table.name }))
+    })
+    return checkpoint ? [{ step: run(checkpointStatement(checkpoint)), table: null }, ...ofTables] : ofTables
   }
 
   const writeBatch = async (
     tables: readonly TableChange[],
     checkpoint: CheckpointStep | null,
   ): Promise<boolean> => {
+    const steps = stepsOf(tables, checkpoint)
     try {
-      await runPipeline(client, stepsOf(tables, checkpoint))
+      await runPipeline(
+        client,
+        steps.map(({ step }) => step),
+      )
       return true
     } catch (error) {
-      if ((error as { code?: unknown }).code === movedOn) return false
-      throw error
+      const { code, step = -1 } = error as { code?: unknown; step?: number }
+      if (code === movedOn) return false
+      throw Object.assign(error as Error, { table: steps[step]?.table })
     }
   }
 

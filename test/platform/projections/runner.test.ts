@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
-import { ProjectionsRefused } from '../../../src/platform/projections/checkpoint.ts'
+import { ProjectionsRefused, readStoppedModels } from '../../../src/platform/projections/checkpoint.ts'
 import type { ReadModel, ReadModelGroup } from '../../../src/platform/projections/read-model.ts'
+import { rebuild } from '../../../src/platform/projections/rebuild.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
-import { caughtUp, createEngine, owns, rowsOf, startEngine, stateOf } from './engine.ts'
-import { appendFacts, appendMany, both, type Fact, first, second, tallies } from './tally.ts'
+import { caughtUp, createEngine, decode, owns, rowsOf, startEngine, stateOf } from './engine.ts'
+import { appendFacts, appendMany, both, entries, type Fact, first, second, tallies } from './tally.ts'
 
 const add = (name: string, amount: number): Fact => ({ kind: 'add', name, amount })
 
@@ -70,6 +71,22 @@ test('a batch whose rows the database refuses is reduced to the faulty event, an
   assert.match(engine.health()[0]?.error ?? '', /position 3.*out of range/)
 })
 
+test('a row that Postgres refuses stops only the model of its table', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  // Postgres has no index row of this length; the engine does not check it.
+  const longKey = randomBytes(20_000).toString('base64')
+  const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
+  await engine.pause()
+  await appendMany(log, [add('a', 1), add(longKey, 2), add('b', 4)], 1)
+  engine.resume()
+  await caughtUp(engine, log)
+  const [stopped] = await readStoppedModels(pool)
+  assert.partialDeepStrictEqual(stopped, { model: 'tallies', position: 2 })
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 3)
+})
+
 test('an event that a model cannot apply stops its group before it, and no other group', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
@@ -85,6 +102,107 @@ test('an event that a model cannot apply stops its group before it, and no other
   assert.equal(await engine.caughtUp(50), false)
   const [lag] = await engine.lag()
   assert.equal(lag?.positions, 2)
+})
+
+/** A model of this name that throws on poison events until `isRepaired`. */
+const withFault = (model: ReadModel, isRepaired: () => boolean): ReadModel => ({
+  ...model,
+  apply: (event, rows) => {
+    if ((event.data as Fact).kind !== 'poison') model.apply(event, rows)
+    else if (!isRepaired()) throw new Error('this fact cannot be applied')
+  },
+})
+
+const stoppedModels = async (pool: import('pg').Pool): Promise<readonly string[]> =>
+  (await readStoppedModels(pool)).map(({ model }) => model)
+
+test('a model that cannot apply an event is stopped alone: its tables are gone and its group continues', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
+  await appendFacts(log, [add('a', 1), { kind: 'poison' }, add('a', 4)])
+  await caughtUp(engine, log)
+  assert.equal(stateOf(engine, 'both'), 'owner')
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
+  await assert.rejects(sumOf(pool, 'a'), { code: '42P01' })
+  const [stopped] = await readStoppedModels(pool)
+  assert.partialDeepStrictEqual(stopped, { group: 'both', model: 'tallies', position: 2 })
+  assert.match(stopped?.error ?? '', /tallies cannot take Fact .*position 2.*cannot be applied/)
+  await appendFacts(log, [add('b', 1)])
+  await caughtUp(engine, log)
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 3)
+  const versionOf = (table: string) => engine.progress.watch('both', [table]).version()
+  assert.equal(versionOf('tallies'), null)
+  assert.notEqual(versionOf('entries'), null)
+})
+
+test('a version that can apply the event fills the tables of the stopped model beside the others', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [add('a', 1), { kind: 'poison' }, add('a', 4)])
+  await until(async () => (await stoppedModels(pool)).includes('tallies'))
+  await engine.stop()
+  const repaired = { ...both, models: [withFault(tallies, () => true), entries] }
+  const next = await startEngine(t, pool, log, [repaired])
+  await caughtUp(next, log)
+  await until(async () => (await stoppedModels(pool)).length === 0)
+  assert.equal(await sumOf(pool, 'a'), 5)
+  await appendFacts(log, [add('a', 2)])
+  await caughtUp(next, log)
+  assert.equal(await sumOf(pool, 'a'), 7)
+  const [result] = await rebuild({ pool, log, decode, groups: [repaired] }, 'all', { compareOnly: true })
+  assert.deepEqual(result?.differences, [])
+})
+
+for (const group of [both, first])
+  test(`a model of the group ${group.name} that throws once catches up by itself`, async (t) => {
+    const { pool } = await testDatabase(t)
+    const log = createMemoryLog()
+    let throwCount = 0
+    const throwsOnce = withFault(tallies, () => {
+      throwCount += 1
+      return throwCount > 1
+    })
+    const models = group.models.map((model) => (model === tallies ? throwsOnce : model))
+    const engine = await startEngine(t, pool, log, [{ ...group, models }])
+    await appendFacts(log, [add('a', 1), { kind: 'poison' }, add('a', 4)])
+    await until(async () => throwCount > 1 && (await sumOf(pool, 'a').catch(() => null)) === 5)
+    assert.equal(stateOf(engine, group.name), 'owner')
+    assert.deepEqual(await stoppedModels(pool), [])
+  })
+
+test('two models of a group that fail at different events are stopped one after the other', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const failing: ReadModel = {
+    ...entries,
+    apply: (event) => {
+      if (event.position === 3) throw new Error('not this event')
+    },
+  }
+  const engine = await startEngine(t, pool, log, [{ ...both, models: [tallies, failing] }])
+  await appendFacts(log, [add('a', 1), { kind: 'poison' }, add('a', 4), add('a', 5)])
+  await caughtUp(engine, log)
+  const stopped = await readStoppedModels(pool)
+  assert.deepEqual(
+    stopped.map(({ model, position }) => [model, position]),
+    [
+      ['entries', 3],
+      ['tallies', 2],
+    ],
+  )
+})
+
+test('a new version with a model that fails on an old event stops that model and fills the others', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await appendFacts(log, [add('a', 1), { kind: 'poison' }, add('a', 4)])
+  const engine = await startEngine(t, pool, log, [both])
+  await caughtUp(engine, log)
+  assert.deepEqual(await stoppedModels(pool), ['tallies'])
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
 })
 
 test('an event that cannot be decoded stops later events, not earlier ones', async (t) => {
