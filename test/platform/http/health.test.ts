@@ -55,6 +55,20 @@ describe('Health', () => {
     })
   })
 
+  test('a probe that does not answer is not started again before it ends', async (t) => {
+    const hanging = Promise.withResolvers<null>()
+    let runs = 0
+    const slow = probe('queues', () => {
+      runs += 1
+      return hanging.promise
+    })
+    const { client } = await sampleServer(t, { routes: healthRoutes([slow], open) })
+    for (let poll = 0; poll < 3; poll += 1) assert.equal((await client.get('/readyz')).status, 503)
+    assert.equal(runs, 1)
+    hanging.resolve(null)
+    assert.equal((await client.get('/readyz')).status, 200)
+  })
+
   test('probes are answered while limits and load refuse everything else', async (t) => {
     const taken = { waitS: 1, remaining: 0, fullAfterS: 1 }
     const limits = { perAddress: { take: () => 1 }, perKey: { policy: 'q=1;w=1', count: () => taken } }
