@@ -16,7 +16,7 @@ import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { guardAppends, monitorAppends } from '../platform/eventstore/append-guards.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import type { Core } from '../platform/feature/core.ts'
-import { withStartFiles } from '../platform/postgres/errors.ts'
+import { StartRefused, withStartFiles } from '../platform/postgres/errors.ts'
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
@@ -68,6 +68,19 @@ export const openCore = (options: CoreOptions): Promise<Core> =>
 const hasUncommitted = async (pool: pg.Pool): Promise<boolean> =>
   (await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')).rows[0]
     ?.any === true
+
+/** A moved clock makes events of the future, which no real log may have. @throws StartRefused */
+const refuseOffset = async (
+  { clockOffsetMs, demo }: CoreOptions['config'],
+  pool: pg.Pool,
+  log: Pick<Core['log'], 'head'>,
+): Promise<void> => {
+  if (clockOffsetMs === 0 || (demo && (await log.head()) === 0)) return
+  if ((await pool.query('select from work.demo')).rowCount === 0)
+    throw new StartRefused(
+      'FAREBOX_CLOCK_OFFSET_MS is for a demo only, and this database has none. Unset it, or use another database with FAREBOX_DEMO=on.',
+    )
+}
 
 /** `openCore` on a database that is already open. */
 export const openCoreOn = async (
@@ -139,6 +152,7 @@ export const openCoreOn = async (
   })
   // A server and an auditor wait for the log here and report it. A command may not need the log.
   if (role !== 'command') await log.logId()
+  await refuseOffset(config, pool, log)
   const periodGuard = await startPeriodGuard({
     scheduler,
     log: opened,

@@ -150,7 +150,7 @@ test('the list of settings has their meaning, their accepted values, and their d
     },
   )
   assert.equal(all.find(({ name }) => name === 'FAREBOX_DATA')?.default, '.farebox')
-  assert.equal(all.find(({ name }) => name === 'FAREBOX_DEMO')?.default, 'on')
+  assert.equal(all.find(({ name }) => name === 'FAREBOX_SANDBOX')?.default, 'auto')
   assert.equal(all.find(({ name }) => name === 'DATABASE_URL')?.default, null)
   for (const { name, takes, help } of all) assert.ok(takes !== '' && help !== '', name)
   // Written out, the defaults are taken, and change nothing.

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { asOperator } from '../support/demo-env.ts'
 import { call } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { testApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts'
 
@@ -48,6 +49,16 @@ test('a process whose clock is wrong', async (t) => {
     await until(() => core.clockGuard.problem() === null)
     assert.equal((await order()).status, 201)
   })
+})
+
+test('a development offset is refused beside a log that is not of a demo', async (t) => {
+  const { core, env } = await testApp(t, { own: true })
+  const list = () => operate(['accounts', 'list'], { ...env, FAREBOX_CLOCK_OFFSET_MS: '86400000' })
+  assert.equal((await list()).code, 0)
+  await core.pool.query('delete from work.demo')
+  const refused = await list()
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /FAREBOX_CLOCK_OFFSET_MS is for a demo only, and this database has none/)
 })
 
 test('a development offset moves the time of the service and is not a wrong clock', async (t) => {

@@ -21,6 +21,7 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
   const { status, stdout, stderr } = compose(['--profile', 'eventstore', 'config', '--format', 'json'], {
     FAREBOX_MASTER_KEY: key,
     FAREBOX_SEAL_KEY: key,
+    POSTGRES_PASSWORD: 'a',
   })
   assert.equal(status, 0, stderr)
   const { services } = JSON.parse(stdout)
@@ -29,14 +30,18 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
   assert.match(services.eventstore.image, /:24\.10\.\d+$/)
 })
 
-test('docker-compose.yml can be read without any setting', { skip }, () => {
+test('docker-compose.yml has no default password', { skip }, () => {
   const { status, stderr } = compose(['config', '--quiet'])
-  assert.equal(status, 0, stderr)
+  assert.notEqual(status, 0)
+  assert.match(stderr, /POSTGRES_PASSWORD.*set it in \.env/)
 })
 
 /** What compose puts in the place of `${NAME:-default}`; the keys are those of a `.env`. */
 const interpolated = (text: string, env: Readonly<Record<string, string>>): string =>
-  text.replaceAll(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, otherwise = '') => env[name] ?? otherwise)
+  text.replaceAll(
+    /\$\{(\w+)(?::[-?]([^}]*))?\}/g,
+    (_, name: string, otherwise = '') => env[name] ?? otherwise,
+  )
 
 type ServiceFile = {
   readonly command?: readonly string[]
@@ -47,7 +52,11 @@ type ServiceFile = {
   readonly stop_grace_period?: string
 }
 
-const keys = { FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: Buffer.alloc(32, 2).toString('base64') }
+const keys = {
+  FAREBOX_MASTER_KEY: key,
+  FAREBOX_SEAL_KEY: Buffer.alloc(32, 2).toString('base64'),
+  POSTGRES_PASSWORD: 'a',
+}
 
 /** The services as compose reads them. */
 const servicesOf = (env: Readonly<Record<string, string>>): Readonly<Record<string, ServiceFile>> => {
@@ -65,6 +74,8 @@ test('in docker-compose.yml the app runs no gateway; the gateway service uses th
   })
   assert.ok(app && gateway && postgres)
   const [ofApp, ofGateway] = [configOf(app), configOf(gateway)]
+  assert.equal(ofApp.demo, false)
+  assert.equal(ofApp.payments.sandbox, null)
   assert.equal(ofApp.gateway.workers, 0)
   assert.equal(ofGateway.gateway.workers, 3)
   assert.deepEqual(ofGateway.gateway.listen, ['0.0.0.0'])

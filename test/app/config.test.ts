@@ -87,6 +87,22 @@ test('settings that are set are used', () => {
   assert.equal(config.trustedProxies?.('10.1.2.3'), true)
 })
 
+test('with DATABASE_URL the demo and the sandbox are off unless they are set', () => {
+  const external = { DATABASE_URL: 'postgres://u:p@h/d', FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
+  const partsOf = (env: Readonly<Record<string, string>>) => {
+    const { demo, payments } = readConfig(env)
+    return [demo, payments.sandbox !== null]
+  }
+  assert.deepEqual(partsOf({}), [true, true])
+  assert.deepEqual(partsOf(external), [false, false])
+  assert.deepEqual(partsOf({ ...external, FAREBOX_DEMO: 'on' }), [true, true])
+  assert.deepEqual(partsOf({ ...external, FAREBOX_SANDBOX_URL: 'http://127.0.0.1:3001' }), [false, true])
+  const real = { ...stripe, FAREBOX_DEMO: '', DATABASE_URL: external.DATABASE_URL }
+  const [master, seal] = [randomBytes(32), randomBytes(32)].map((bytes) => bytes.toString('base64'))
+  const keys = { FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal }
+  assert.equal(readConfig({ ...real, ...keys }).demo, false)
+})
+
 test('all wrong settings are reported together, each with the given and the expected value', () => {
   assert.equal(
     refusal({ PORT: '99999', FAREBOX_DEMO: 'yes', LOG_LEVEL: 'loud', FAREBOX_RATE_KEY: '3' }),

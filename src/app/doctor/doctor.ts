@@ -2,7 +2,7 @@ import { type BareContext, withContext } from '../../platform/cli/cli-context.ts
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import { type Finding, guarded } from './finding.ts'
-import { checkData, checkScrapers, checkServer, checkSessions } from './outside-checks.ts'
+import { checkData, checkPayments, checkScrapers, checkServer, checkSessions } from './outside-checks.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -24,6 +24,7 @@ export const examine = async (bare: BareContext<Config>): Promise<CliOutput> => 
   const findings: Finding[] = [
     { check: 'data directory', ...(await checkData(config)) },
     { check: 'server', ...server },
+    { check: 'payments', ...checkPayments(config) },
     { check: 'scrapers', ...checkScrapers(config) },
     ...(config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)).map((outcome) => ({
       check: 'sessions',

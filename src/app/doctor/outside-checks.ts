@@ -112,6 +112,18 @@ export const checkServer = async (config: Config): Promise<Outcome> => {
     : wrong(`not ready on ${url}${process}: ${notReadyReason(answer.body)}`, 'read its log')
 }
 
+/** Whether payments are real. With a database of its own, a sandbox is most likely a mistake. */
+export const checkPayments = ({ payments, databaseUrl }: Config): Outcome => {
+  if (payments.gateways.length > 0) return ok(payments.gateways.map(({ provider }) => provider).join(', '))
+  if (payments.sandbox === null) return note('no provider is configured: only credits by hand pay')
+  return databaseUrl === null
+    ? note('a sandbox takes them: no money moves')
+    : note(
+        'a sandbox takes them beside the database of DATABASE_URL: customers get balance without paying',
+        'in a real installation set FAREBOX_DEMO=off and remove FAREBOX_SANDBOX_URL',
+      )
+}
+
 /** The providers of scrapers, from the settings only: no provider is called. */
 export const checkScrapers = ({ scrapers, payments }: Config): Outcome => {
   const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
