@@ -33,7 +33,10 @@ const webhookEndpointsTable = readTable({
   indexes: ['account_id, created_at desc, endpoint_id desc', 'created_at desc'],
 })
 
-export type WebhookEndpointRow = RowOf<typeof webhookEndpointsTable>
+export type WebhookEndpointRow = RowOf<typeof webhookEndpointsTable> & {
+  /** When the first of its attempts failed that no successful one followed; null: the last attempt succeeded. */
+  readonly failingSince: string | null
+}
 
 const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
   'EndpointRegistered',
@@ -122,19 +125,30 @@ export type DeliveriesTable = {
 
 type Page = { readonly limit: number; readonly offset: number }
 
+/** The endpoints, each with the owner of its deliveries. */
+const endpointsWithQueue = (db: Db) =>
+  db
+    .selectFrom('read.webhook_endpoints as e')
+    .leftJoin('work.queue_owners as q', (join) =>
+      join.onRef('q.owner', '=', 'e.endpointId').on('q.queue', '=', 'webhooks'),
+    )
+
+const failingSince = () => sql<string | null>`q.memory ->> 'failingSince'`
+
 /** A page of the account's endpoints, newest first, and their total number; null: of all accounts. */
 export const listEndpoints = async (
   db: Db,
   account: AccountId | null,
   { limit, offset }: Page,
 ): Promise<{ readonly endpoints: readonly WebhookEndpointRow[]; readonly total: number }> => {
-  const all = db.selectFrom('read.webhook_endpoints')
-  const scoped = account === null ? all : all.where('accountId', '=', account)
+  const all = endpointsWithQueue(db)
+  const scoped = account === null ? all : all.where('e.accountId', '=', account)
   const [endpoints, counted] = await Promise.all([
     scoped
-      .selectAll()
-      .orderBy('createdAt', 'desc')
-      .orderBy('endpointId', 'desc')
+      .selectAll('e')
+      .select(failingSince().as('failingSince'))
+      .orderBy('e.createdAt', 'desc')
+      .orderBy('e.endpointId', 'desc')
       .limit(limit)
       .offset(offset)
       .execute(),
@@ -157,18 +171,12 @@ export const failingEndpoints = async (
   account: AccountId | null,
   limit: number,
 ): Promise<readonly FailingEndpoint[]> => {
-  const failingSince = sql<string | null>`q.memory ->> 'failingSince'`
-  const failing = db
-    .selectFrom('read.webhook_endpoints as e')
-    .leftJoin('work.queue_owners as q', (join) =>
-      join.onRef('q.owner', '=', 'e.endpointId').on('q.queue', '=', 'webhooks'),
-    )
-    .where((eb) =>
-      eb.or([
-        eb.and([eb('e.status', '=', 'active'), eb(failingSince, 'is not', null)]),
-        eb('e.disabledReason', 'is not', null),
-      ]),
-    )
+  const failing = endpointsWithQueue(db).where((eb) =>
+    eb.or([
+      eb.and([eb('e.status', '=', 'active'), eb(failingSince(), 'is not', null)]),
+      eb('e.disabledReason', 'is not', null),
+    ]),
+  )
   const rows = await (account === null ? failing : failing.where('e.accountId', '=', account))
     .leftJoinLateral(
       (eb) =>
@@ -183,7 +191,7 @@ export const failingEndpoints = async (
           .as('last'),
       (join) => join.onTrue(),
     )
-    .select(['e.endpointId', 'e.accountId', 'e.disabledReason', failingSince.as('failingSince')])
+    .select(['e.endpointId', 'e.accountId', 'e.disabledReason', failingSince().as('failingSince')])
     .select(['q.nextDueAt as nextAttemptAt', 'last.error', 'last.answer'])
     .orderBy('e.createdAt', 'desc')
     .limit(limit)
@@ -200,11 +208,11 @@ export const findEndpoint = (
   account: AccountId,
   endpointId: string,
 ): Promise<WebhookEndpointRow | undefined> =>
-  db
-    .selectFrom('read.webhook_endpoints')
-    .selectAll()
-    .where('endpointId', '=', endpointId)
-    .where('accountId', '=', account)
+  endpointsWithQueue(db)
+    .selectAll('e')
+    .select(failingSince().as('failingSince'))
+    .where('e.endpointId', '=', endpointId)
+    .where('e.accountId', '=', account)
     .executeTakeFirst()
 
 export type AttemptRow = {

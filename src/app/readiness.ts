@@ -5,7 +5,7 @@ import type { ServerCore } from '../platform/feature/core.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { unlessStopped } from '../platform/postgres/errors.ts'
 import { readStoppedModels, stoppedText } from '../platform/projections/checkpoint.ts'
-import { delayText } from '../platform/work/queue-operations.ts'
+import { deadText, delayText } from '../platform/work/queue-operations.ts'
 import { readDelays } from './queues.ts'
 
 const caughtUpWithinMs = 1_000
@@ -56,8 +56,11 @@ export const readinessProbes = (
     name: 'queues',
     note: true,
     check: async () => {
-      const overdue = (await readDelays(core.probing.pool)).flatMap((delay) => delayText(delay) ?? [])
-      return overdue.length === 0 ? null : overdue.join('; ')
+      const delays = await readDelays(core.probing.pool)
+      const problems = delays.flatMap((delay) =>
+        [delayText(delay), deadText(delay)].filter((text) => text !== null),
+      )
+      return problems.length === 0 ? null : problems.join('; ')
     },
   },
 ]

@@ -17,7 +17,7 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
-import { countTooLate, delayText } from '../../platform/work/queue-operations.ts'
+import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
 import { readWorkerRuns } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
 import type { Config } from '../config.ts'
@@ -206,12 +206,17 @@ const checkQueues = async (
     const text = `${queue.name}: ${pluralize(items, 'item')} due later than the queue ever waits, after a wrong clock`
     outcomes.push(wrong(text, 'a running server makes them due within a minute'))
   }
+  for (const delay of delays) {
+    const text = deadText(delay)
+    if (text !== null)
+      outcomes.push(note(text, `see "work dead --queue ${delay.queue}"; "work retry" tries them again`))
+  }
   for (const { queue, failing } of delays)
     if (failing > 0)
       outcomes.push(
         note(`${queue}: ${pluralize(failing, 'item')} with three attempts or more, of which the last failed`),
       )
-  return outcomes.length === 0 ? [ok('nothing is late')] : outcomes
+  return outcomes.length === 0 ? [ok('nothing is late, and no item failed')] : outcomes
 }
 
 const dayMs = 86_400_000

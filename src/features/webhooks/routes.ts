@@ -122,6 +122,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
           events: events ?? defaultEvents,
           status: 'active' as const,
           disabledReason: null,
+          failingSince: null,
           createdAt: isoTime(registered.atMs),
           secret: registered.secret,
         },

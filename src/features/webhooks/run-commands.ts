@@ -38,9 +38,10 @@ export const webhooks: ListedResource<WebhookRecord> = {
     webhook: 'id',
     status: 'status',
     'disabled because': 'disabledReason',
+    'failing since': 'failingSince',
     url: 'url',
     events: (row) => row.events.join(' '),
     'created at': 'createdAt',
   },
-  columns: ['webhook', 'status', 'url', 'created at'],
+  columns: ['webhook', 'status', 'failing since', 'url', 'created at'],
 }

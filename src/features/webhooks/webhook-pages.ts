@@ -71,7 +71,9 @@ const ownerOf = ({ account, params }: AccountVisit) => ({
   endpointId: params.id ?? '',
 })
 
-const endpointState = ({ status, disabledReason }: WebhookRecord): Html => {
+const endpointState = ({ status, disabledReason, failingSince }: WebhookRecord): Html => {
+  if (status === 'active' && failingSince !== null)
+    return html`${stateText('failing', 'bad')} since ${timeText(failingSince)}`
   if (status === 'active') return stateText('active', 'good')
   if (disabledReason === 'gone') return stateText('disabled: the receiver answered 410', 'bad')
   if (disabledReason === 'failing') return stateText('disabled: every attempt failed for five days', 'bad')

@@ -13,6 +13,10 @@ const endpointShape = {
     description:
       'The reason why the endpoint is disabled. `gone`: the receiver answered with status 410. `failing`: every attempt failed for five days. Null: the endpoint is active, or you disabled it.',
   }),
+  failingSince: instant.nullable().meta({
+    description:
+      'The first of the failed attempts since the last successful one. Deliveries are tried again with growing pauses. Null: the last attempt succeeded, or there was none.',
+  }),
   createdAt: instant,
 }
 
@@ -88,6 +92,7 @@ export const webhookRecord = (row: WebhookEndpointRow, url: string): WebhookReco
   events: [...(row.events ?? defaultEvents)],
   status: row.status,
   disabledReason: row.disabledReason,
+  failingSince: row.failingSince,
   createdAt: row.createdAt,
 })
 
@@ -116,6 +121,7 @@ export const webhookExample: WebhookRecord = {
   events: ['order.fulfilled', 'plan.low_traffic'],
   status: 'active',
   disabledReason: null,
+  failingSince: null,
   createdAt: '2026-11-21T02:30:00.000Z',
 }
 

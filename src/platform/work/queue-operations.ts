@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import type { Db } from './queue-table.ts'
 import { deadCondition, keyOf, type QueueTable } from './queue-table.ts'
 
@@ -95,6 +96,8 @@ export type QueueDelay = {
   readonly stuck: boolean
   /** Pending items with three or more attempts whose last attempt failed. */
   readonly failing: number
+  /** Items that were given up. */
+  readonly dead: number
 }
 
 /**
@@ -108,8 +111,9 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
     since: string | null
     stuck: boolean
     failing: number
+    dead: number
   }>(
-    `select p.overdue, p.since, p.failing,
+    `select p.overdue, p.since, p.failing, (select count(*) from ${table} d where ${deadCondition(queue)}) as dead,
             p.overdue > 0 and not exists (select from ${table} f where f.finished_at >= p.since) as stuck
        from (select count(*) filter (where is_overdue) as overdue, min(due_at) filter (where is_overdue) as since,
                     count(*) filter (where attempts >= ${manyAttempts} and has_failed) as failing
@@ -120,8 +124,8 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
                          and q.hold_until > now() - ${overdueAfter}
                       where d.status = 'pending') w) p`,
   )
-  const { overdue, since, stuck, failing } = rows[0]!
-  return { queue: name, overdue, overdueSince: since, stuck, failing }
+  const { overdue, since, stuck, failing, dead } = rows[0]!
+  return { queue: name, overdue, overdueSince: since, stuck, failing, dead }
 }
 
 /** The delay as a message; null if no item is overdue. */
@@ -129,6 +133,10 @@ export const delayText = ({ queue, overdue, overdueSince, stuck }: QueueDelay): 
   overdue === 0
     ? null
     : `${queue}: ${overdue} overdue, the oldest due at ${overdueSince}${stuck ? ', and none finished since: it is stuck' : ''}`
+
+/** The failed items as a message; null if there is none. */
+export const deadText = ({ queue, dead }: QueueDelay): string | null =>
+  dead === 0 ? null : `${queue}: ${pluralize(dead, 'failed item')}`
 
 /** `keyOf` as an SQL expression over the item `d`. */
 const nameOf = ({ key }: QueueTable): string =>

@@ -152,6 +152,9 @@ test('Retry-After delays an attempt, up to the cap; 410 disables the endpoint an
   const about = (actual: number, expected: number) =>
     assert.ok(Math.abs(actual - expected) < 3_000, `${actual} ms in place of ${expected}`)
   about(await waitsFor({}), 30_000)
+  const failing = (await app.client.get(path, { key: hook.key })).body.webhooks[0]
+  assert.equal(failing.status, 'active')
+  assert.ok(Date.parse(failing.failingSince) > 0, 'it says since when its deliveries fail')
   about(await waitsFor({ 'Retry-After': '7200' }), 7_200_000)
   about(await waitsFor({ 'Retry-After': '5' }), 30_000)
   about(await waitsFor({ 'Retry-After': '999999' }), 6 * hour)

@@ -129,6 +129,8 @@ test('an endpoint that fails for five days is disabled, and its deliveries are c
   assert.equal((await shown(0)).status, 'active', 'three days are not enough')
   recovering.answer((response) => response.end('ok'))
   await untilDelivery(app, hooks[1], await ping(app, hooks[1]), (one) => one.status === 'succeeded')
+  await until(async () => (await shown(1)).failingSince === null)
+  assert.notEqual((await shown(0)).failingSince, null)
   recovering.answer(status(500))
   await round(async () => {
     await ping(app, hooks[0])

@@ -7,6 +7,7 @@ import { DecidedInFuture, LogUnavailable, OutcomeUnknown } from '../../../src/pl
 import type { ProcessGuard } from '../../../src/platform/work/queue.ts'
 import {
   countTooLate,
+  deadText,
   delayOf,
   delayText,
   depthOf,
@@ -418,6 +419,7 @@ test('a queue reports by the clock of Postgres what is overdue, whether it is st
     overdueSince: null,
     stuck: false,
     failing: 0,
+    dead: 0,
   })
   const late = await at(-20)
   await put(pool, 'c', 2, 0, late)
@@ -430,6 +432,9 @@ test('a queue reports by the clock of Postgres what is overdue, whether it is st
   await pool.query(`update work.jobs set attempts = 3 where job_id = 'a0'`)
   const slow = await delayOf(pool, jobs)
   assert.deepEqual([slow.overdue, slow.stuck, slow.failing], [1, false, 1])
+  assert.equal(deadText(slow), null)
+  await pool.query(`update work.jobs set status = 'dead', finished_at = now() where job_id = 'a0'`)
+  assert.equal(deadText(await delayOf(pool, jobs)), 'jobs: 1 failed item')
   // Left alone on purpose.
   await pool.query(`update work.queue_owners set hold_until = now() + interval '1 hour' where owner = 'c'`)
   assert.equal((await delayOf(pool, jobs)).overdue, 0)
