@@ -25,8 +25,8 @@ const budgetsTable = readTable({
     period: column.text<BudgetPeriod>(),
     timeZone: column.text(),
     limitBytes: column.bigint(),
-    /** Earlier traffic does not count. */
-    resetAt: nullable(column.timestamptz()),
+    /** Earlier traffic does not count: when it or its time zone was set, or the last reset. */
+    resetAt: column.timestamptz(),
     createdAt: column.timestamptz(),
   },
   key: ['budgetId'],
@@ -34,13 +34,6 @@ const budgetsTable = readTable({
 })
 
 export type TrafficBudgetRow = RowOf<typeof budgetsTable>
-
-/** The last reset of each budget that has one. A removed budget that is set again counts from there. */
-const resetsTable = readTable({
-  name: 'traffic_budget_resets',
-  columns: { budgetId: column.text(), resetAt: column.timestamptz() },
-  key: ['budgetId'],
-})
 
 /** Reached parts of budgets. Each is mailed once. */
 const reachedTable = readTable({
@@ -72,12 +65,10 @@ const isOfBudget = (event: RecordedEvent): event is RecordedEvent<TrafficBudgetE
 /** Read by `src/features/traffic-budgets/` and by the gateways. */
 export const trafficBudgets = readModel({
   name: 'traffic-budgets',
-  version: 1,
-  tables: [budgetsTable, resetsTable, reachedTable],
-  reads: (event) =>
-    isOfBudget(event)
-      ? [budgetsTable, resetsTable].map(({ name }) => ({ table: name, key: [event.data.budgetId] }))
-      : [],
+  version: 2,
+  tables: [budgetsTable, reachedTable],
+  formerTables: ['traffic_budget_resets'],
+  reads: (event) => (isOfBudget(event) ? [{ table: budgetsTable.name, key: [event.data.budgetId] }] : []),
   apply: (event, rows) => {
     if (!isOfBudget(event)) return
     const { recordedAt } = event.metadata
@@ -85,11 +76,10 @@ export const trafficBudgets = readModel({
     const row = rows.get(budgetsTable, [budgetId])
     switch (event.type) {
       case 'TrafficBudgetSet': {
-        const { resetAt = null } = rows.get(resetsTable, [budgetId]) ?? {}
+        const resetAt = row?.timeZone === event.data.timeZone ? row.resetAt : recordedAt
         return rows.put(budgetsTable, { ...event.data, resetAt, createdAt: row?.createdAt ?? recordedAt })
       }
       case 'TrafficBudgetReset':
-        rows.put(resetsTable, { budgetId, resetAt: recordedAt })
         if (row) rows.put(budgetsTable, { ...row, resetAt: recordedAt })
         return
       case 'TrafficBudgetRemoved':

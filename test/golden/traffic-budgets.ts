@@ -14,11 +14,7 @@ import type { AccountId, PlanId } from '../../src/kernel/ids.ts'
 import type { History } from './history.ts'
 
 /** A budget of an account's plan that is reached, raised, reset, removed and set again. */
-export const makeTrafficBudgets = (
-  { fact, state, now }: History,
-  accountId: AccountId,
-  planId: PlanId,
-): void => {
+export const makeTrafficBudgets = ({ fact, state }: History, accountId: AccountId, planId: PlanId): void => {
   const target: BudgetTarget = {
     scope: 'plan',
     planId,
@@ -32,13 +28,14 @@ export const makeTrafficBudgets = (
     fact(stream, ...decision(state(stream, fold)).events)
   const set = (limitBytes: number, timeZone: string): void =>
     decide((before) => decideBudget(before, accountId, target, { limitBytes, timeZone }))
-  const countedFromMs = now()
+  const use = (usedBytes: number): void =>
+    decide((before) => decideReached(before, { usedBytes, countedFromMs: before.resetAtMs }))
   set(1_000_000_000, 'UTC')
-  decide((before) => decideReached(before, { usedBytes: 800_000_000, countedFromMs }))
+  use(800_000_000)
   set(1_250_000_000, 'Europe/Berlin')
-  decide((before) => decideReached(before, { usedBytes: 1_000_000_000, countedFromMs }))
+  use(1_000_000_000)
   decide(decideBudgetReset)
-  decide((before) => decideReached(before, { usedBytes: 1_250_000_000, countedFromMs: now() - 1_000 }))
+  use(1_250_000_000)
   decide(decideBudgetRemoval)
   set(1_250_000_000, 'Europe/Berlin')
 }

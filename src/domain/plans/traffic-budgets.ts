@@ -57,7 +57,9 @@ export const trafficBudgetReached = defineEvent('TrafficBudgetReached', {
     percent: integer('percent', 'above 0', '80 or 100'),
     usedBytes: integer('bytes', '0 or more', 'used in the period'),
     limitBytes,
-    countedFrom: time('the start of the period, or the later reset'),
+    countedFrom: time(
+      'the start of the period, or later: when it or its time zone was set, or the last reset',
+    ),
     countedUntil: time('the end of the period'),
   },
 })
@@ -89,8 +91,8 @@ const haveSameTerms = (one: BudgetTerms, other: BudgetTerms): boolean =>
 export type TrafficBudgetState = {
   /** Null before it is set, and after its removal. */
   readonly budget: TrafficBudget | null
-  /** Traffic before this time does not count, milliseconds since the epoch; null: it was never reset. */
-  readonly resetAtMs: number | null
+  /** Traffic before this time does not count: when it or its time zone was set, or the last reset. Milliseconds. */
+  readonly resetAtMs: number
   /** The last reported part, its period, and the terms at that time; null: none. */
   readonly reached: {
     readonly countedFrom: string
@@ -99,7 +101,7 @@ export type TrafficBudgetState = {
   } | null
 }
 
-const initial: TrafficBudgetState = { budget: null, resetAtMs: null, reached: null }
+const initial: TrafficBudgetState = { budget: null, resetAtMs: 0, reached: null }
 
 const fold: Fold<TrafficBudgetState, TrafficBudgetEvent> = {
   name: 'traffic-budget',
@@ -108,7 +110,12 @@ const fold: Fold<TrafficBudgetState, TrafficBudgetEvent> = {
   evolve: (state, event) => {
     switch (event.type) {
       case 'TrafficBudgetSet':
-        return { ...state, budget: event.data }
+        return {
+          ...state,
+          budget: event.data,
+          // The bytes before it were not counted, or from the start of another period.
+          resetAtMs: state.budget?.timeZone === event.data.timeZone ? state.resetAtMs : event.recordedAtMs,
+        }
       case 'TrafficBudgetReset':
         return { ...state, resetAtMs: event.recordedAtMs }
       case 'TrafficBudgetRemoved':
@@ -147,11 +154,11 @@ export const trafficBudgetIdOf = (accountId: AccountId, target: BudgetTarget): s
 /** The bytes since `fromMs` count until `toMs`, milliseconds since the epoch. */
 export const countedSpan = (
   { period, timeZone }: Pick<TrafficBudget, 'period' | 'timeZone'>,
-  resetAtMs: number | null,
+  resetAtMs: number,
   nowMs: number,
 ): TimeSpan => {
   const span = createCalendar(timeZone).spanOf(period, nowMs)
-  return { ...span, fromMs: Math.max(span.fromMs, resetAtMs ?? 0) }
+  return { ...span, fromMs: Math.max(span.fromMs, resetAtMs) }
 }
 
 export const decideBudget = (
@@ -213,7 +220,7 @@ export const decideReached = (
 > => {
   const isOfTerms = reached !== null && budget !== null && haveSameTerms(reached.terms, budget)
   const reportedFromMs = isOfTerms ? Date.parse(reached.countedFrom) : 0
-  if (budget === null || countedFromMs < Math.max(resetAtMs ?? 0, reportedFromMs))
+  if (budget === null || countedFromMs < Math.max(resetAtMs, reportedFromMs))
     return { ...decided(), reachedPercent: null, limitBytes: budget?.limitBytes ?? null }
   const { timeZone: _, ...data } = budget
   const { limitBytes } = budget

@@ -34,7 +34,10 @@ export const TrafficBudgetRecord = z
       .meta({ description: 'The maximum traffic of a period in both directions, in bytes.' }),
     usedBytes: bytes.meta({ description: 'The traffic since `countedFrom` in both directions, in bytes.' }),
     remainingBytes: bytes,
-    countedFrom: instant.meta({ description: 'The start of the period, or a later reset.' }),
+    countedFrom: instant.meta({
+      description:
+        'The start of the period, or later: when the budget or its time zone was set, or the last reset.',
+    }),
     resetsAt: instant.meta({ description: 'The start of the next period.' }),
     createdAt: instant,
   })
@@ -63,7 +66,7 @@ export const trafficBudgetExample: TrafficBudgetRecord = {
 export const currentSpan = (
   { period, timeZone, resetAt }: Pick<TrafficBudgetRow, 'period' | 'timeZone' | 'resetAt'>,
   nowMs: number,
-) => countedSpan({ period, timeZone }, resetAt === null ? null : Date.parse(resetAt), nowMs)
+) => countedSpan({ period, timeZone }, Date.parse(resetAt), nowMs)
 
 export const trafficBudgetRecord = (
   row: TrafficBudgetRow,

@@ -91,7 +91,7 @@ type Row = ComparedRow & {
   /** Null: the account of the row does not exist. */
   readonly blocked: boolean | null
   readonly counts_hosts: boolean
-  readonly budgets: readonly (Omit<KnownTrafficBudget, 'resetAtMs'> & { readonly resetAt: string | null })[]
+  readonly budgets: readonly (Omit<KnownTrafficBudget, 'resetAtMs'> & { readonly resetAt: string })[]
 }
 
 /** The fields of a row that the log has too. */
@@ -119,12 +119,12 @@ const rowFactsOf = (row: Row): PlanRowFacts => ({
   shape: row.shape,
   speedUnits: row.speed_units,
   totalBytes: row.total_bytes,
-  budgets: row.budgets.map(({ resetAt, ...budget }) => ({ ...budget, resetAtMs: timeOf(resetAt) })),
+  budgets: row.budgets.map(({ resetAt, ...budget }) => ({ ...budget, resetAtMs: Date.parse(resetAt) })),
 })
 
 const knownBudget = (
   { budgetId, scope, lineSet, whitelistEntryId, period, timeZone, limitBytes }: TrafficBudget,
-  resetAtMs: number | null,
+  resetAtMs: number,
 ): KnownTrafficBudget => ({
   budgetId,
   scope,

@@ -89,8 +89,20 @@ test('a report names the target, the part and the end of the period', () => {
   })
 })
 
+test('a budget counts from its creation or its last reset, and a new time zone begins a new count', () => {
+  const set = apply(fold.initial, decideBudget(fold.initial, account, target, berlin))
+  assert.equal(set.resetAtMs, noon)
+  const raised = apply(set, decideBudget(set, account, target, { ...berlin, limitBytes: 2_000 }), noon + 1)
+  assert.equal(raised.resetAtMs, noon, 'a raised limit continues the count')
+  const moved = apply(raised, decideBudget(raised, account, target, { ...berlin, timeZone: 'UTC' }), noon + 2)
+  assert.equal(moved.resetAtMs, noon + 2)
+  const removed = apply(moved, decideBudgetRemoval(moved), noon + 3)
+  const again = apply(removed, decideBudget(removed, account, target, berlin), noon + 4)
+  assert.equal(again.resetAtMs, noon + 4, 'nothing was counted after the removal')
+})
+
 test('bytes count from the start of the period in its time zone, or from a later reset', () => {
-  const from = (period: 'day' | 'week' | 'month', resetAtMs: number | null = null) => {
+  const from = (period: 'day' | 'week' | 'month', resetAtMs = 0) => {
     const { fromMs, toMs } = countedSpan({ period, timeZone: 'Europe/Berlin' }, resetAtMs, noon)
     return [fromMs, toMs].map((ms) => new Date(ms).toISOString())
   }

@@ -49,6 +49,7 @@ const opened = async (t: TestContext) => {
       decideBudget(state, accountId, target, { ...terms, ...change }),
     )
   await set()
+  const setAtMs = Date.now()
   const reached = async (): Promise<readonly (readonly [number, number])[]> => {
     const found: [number, number][] = []
     for await (const stored of log.readStream(trafficBudgetStream(budgetId))) {
@@ -66,7 +67,7 @@ const opened = async (t: TestContext) => {
     use: (usedBytes: number, atMs = Date.now()) =>
       storeUse(pool, {
         budgetId,
-        countedFromMs: countedSpan({ period: 'day', timeZone: 'UTC' }, null, atMs).fromMs,
+        countedFromMs: countedSpan({ period: 'day', timeZone: 'UTC' }, Math.min(setAtMs, atMs), atMs).fromMs,
         usedBytes,
         limitBytes: 1_000,
       }),

@@ -83,7 +83,7 @@ describe('traffic budgets of a plan', () => {
   const budgetOf = (limitBytes: number, over: Partial<KnownTrafficBudget> = {}): KnownTrafficBudget => {
     budgets += 1
     const budgetId = `tbg_${budgets}`
-    const terms = { period: 'day', timeZone: 'UTC', limitBytes, resetAtMs: null } as const
+    const terms = { period: 'day', timeZone: 'UTC', limitBytes, resetAtMs: 0 } as const
     return { budgetId, scope: 'plan', lineSet: null, whitelistEntryId: null, ...terms, ...over }
   }
   const planOf = (...limits: readonly KnownTrafficBudget[]) =>
