@@ -106,18 +106,26 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
 
 const isIntentId = (id: string): boolean => id.startsWith('pi_')
 
+/** The status of a payment by a saved card. Its payer is absent, so a payment that requires the payer has failed. */
+const statusOfIntent = ({ status, last_payment_error }: Stripe.PaymentIntent): InvoiceStatus => {
+  if (status === 'succeeded') return 'paid'
+  if (status === 'processing') return 'processing'
+  // Without an error the request that makes the payment was interrupted, and Stripe has not decided yet.
+  const isFailed = status === 'requires_action' || status === 'canceled' || last_payment_error
+  return isFailed ? 'failed' : 'open'
+}
+
 /** A payment of an automatic top-up; null for any other payment. It is credited once, under the id of its intent. */
 const reportOfIntent = (intent: Stripe.PaymentIntent): InvoiceReport | null => {
   const { id, currency, status, amount_received, metadata } = intent
   if (!metadata.topup_id) return null
-  const statuses = { succeeded: 'paid', processing: 'processing' } as const
   const cents = status === 'succeeded' ? amount_received : 0
   return {
     kind: 'invoice',
     invoiceId: id,
     depositId: metadata.deposit_id ?? null,
     currency,
-    status: statuses[status as keyof typeof statuses] ?? 'failed',
+    status: statusOfIntent(intent),
     payments: cents > 0 ? [{ paymentId: id, amountMicros: centsToMicros(cents) }] : [],
   }
 }
@@ -136,10 +144,11 @@ const failureOf = (code: string | null | undefined): TopupFailureReason => {
   }
 }
 
-const resultOf = (intent: Stripe.PaymentIntent): CardPaymentResult => {
-  if (intent.status === 'succeeded' || intent.status === 'processing')
-    return { paymentId: intent.id, startedAt: isoTime(intent.created * 1000) }
-  // A bank that requires the payer ends the payment here, because the payer is absent.
+/** Null: Stripe has not decided, because the request that makes the payment was interrupted. */
+const resultOf = (intent: Stripe.PaymentIntent): CardPaymentResult | null => {
+  const status = statusOfIntent(intent)
+  if (status === 'open') return null
+  if (status !== 'failed') return { paymentId: intent.id, startedAt: isoTime(intent.created * 1000) }
   if (intent.status === 'requires_action') return { failed: 'authentication_required' }
   return { failed: failureOf(intent.last_payment_error?.code) }
 }
@@ -403,7 +412,10 @@ export const createStripeGateway = (
           // The caller repeats it, after it has checked that the card is still saved.
           { idempotencyKey: topupId, maxNetworkRetries: 0 },
         )
-        return resultOf(intent)
+        const result = resultOf(intent)
+        if (result === null)
+          throw new GatewayUnavailable(`stripe: a payment with the status ${intent.status}`)
+        return result
       } catch (error) {
         // Any other error, such as a key that another call uses, leaves the result unknown.
         if (

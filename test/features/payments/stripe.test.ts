@@ -193,6 +193,57 @@ test('a complete and unpaid session is a delayed payment: pending, or failed if 
   assert.equal(reportOfSession({ ...published, status: 'expired' }).status, 'expired')
 })
 
+test('a payment by a saved card that was interrupted is repeated under its key; a refused one has failed', async () => {
+  const method = {
+    setupId: 'cs_1',
+    gatewayId: 'stripe',
+    customerReference: 'cus_1',
+    methodReference: 'pm_1',
+    brand: 'visa',
+    lastFour: '4242',
+  }
+  const payment = { topupId: 'top_1', depositId: 'dep_a' as DepositId, amountCents: 2_500, method }
+  const apiWith = (over: object) =>
+    createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url, init) => {
+      const intent = {
+        id: 'pi_1',
+        object: 'payment_intent',
+        amount_received: 0,
+        currency: 'usd',
+        created: 1_680_651_737,
+        last_payment_error: null,
+        metadata: { topup_id: 'top_1', deposit_id: 'dep_a' },
+        ...over,
+      }
+      const isOne = init?.method === 'POST' || new URL(url).pathname.endsWith('/pi_1')
+      const answer = isOne ? intent : { object: 'list', has_more: false, data: [intent] }
+      return { status: 200, headers: new Headers(), text: async () => JSON.stringify(answer) }
+    })
+  const declined = { type: 'card_error', code: 'card_declined' }
+  for (const [over, found, status] of [
+    [{ status: 'requires_payment_method' }, null, 'open'],
+    [{ status: 'requires_confirmation' }, null, 'open'],
+    [
+      { status: 'requires_payment_method', last_payment_error: declined },
+      { failed: 'card_declined' },
+      'failed',
+    ],
+    [{ status: 'canceled' }, { failed: 'payment_failed' }, 'failed'],
+    [{ status: 'requires_action' }, { failed: 'authentication_required' }, 'failed'],
+    [{ status: 'processing' }, { paymentId: 'pi_1', startedAt: '2023-04-04T23:42:17.000Z' }, 'processing'],
+  ] as const) {
+    const { cards, readInvoice } = apiWith(over)
+    assert.deepEqual(await cards!.find(payment), found, over.status)
+    const report = await readInvoice({ invoiceId: 'pi_1', depositId: payment.depositId })
+    assert.equal(report?.status, status)
+  }
+  const interrupted = apiWith({ status: 'requires_confirmation' })
+  await assert.rejects(
+    interrupted.cards!.pay(payment),
+    /stripe: a payment with the status requires_confirmation/,
+  )
+})
+
 /** The sample of https://docs.stripe.com/api/disputes/object, without its evidence. */
 const publishedDispute = JSON.parse(`{
   "id": "du_1MtJUT2eZvKYlo2CNaw2HvEv",
