@@ -418,6 +418,23 @@ test('a callback signed as the package signs is accepted, and used only as a hin
   assert.ok(ignored.ok && ignored.callback.reference === null)
 })
 
+test('a thin event, which does not contain its object, is accepted and names nothing to poll', () => {
+  const thin = JSON.stringify({
+    id: 'evt_test_65UdrUK2h2Y',
+    object: 'v2.core.event',
+    type: 'v1.billing.meter.error_report_triggered',
+    created: '2026-11-21T10:00:00.000Z',
+    related_object: { id: 'mtr_1', type: 'billing.meter', url: '/v1/billing/meters/mtr_1' },
+  })
+  assert.deepEqual(verify(thin, signed(thin)), {
+    ok: true,
+    callback: { eventId: 'evt_test_65UdrUK2h2Y', reference: null },
+  })
+  const session = JSON.stringify({ ...JSON.parse(thin), type: 'checkout.session.completed', data: {} })
+  const taken = verify(session, signed(session))
+  assert.ok(taken.ok && taken.callback.reference === null)
+})
+
 test('another secret, other bytes, another time or no signature are refused', () => {
   const body = event('checkout.session.completed', published)
   const minutes = 60_000
