@@ -4,6 +4,7 @@ import {
   cancelReasonOf,
   creditingOf,
   decideChanges,
+  decideEndedChanges,
   decideFailure,
   decideInvoice,
   decideOpen,
@@ -137,13 +138,16 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   write(decideFailure(standing, 'no_invoice', now()).appends)
 }
 
-/** Provider changes of a deposit that are not booked: a closed one, and an open one. */
+/** Provider changes of a deposit that are not booked: a reviewed one, an open one, and one that ended. */
 export const makeGatewayChanges = ({ state, write }: History): void => {
   const deposit = () => state(depositStream('dep_golden_short'), depositFold)
   const refunded = { change: 'refunded', reference: 'ch_golden' } as const
   for (const amount of ['1.00 usd', '2.50 usd'])
     write(decideChanges(deposit(), [{ ...refunded, amount }]).appends)
   write(decideReview(deposit(), 1, 'taken back by hand').appends)
+  const invalid = { change: 'marked_invalid', reference: 'inv_golden', amount: '2.00 usd' } as const
+  write(decideChanges(deposit(), [invalid]).appends)
+  write(decideEndedChanges(deposit(), { status: 'paid', payments: [] }).appends)
 }
 
 /** Refunds of a deposit to its payer: one that the provider made, and one that it refused. */
