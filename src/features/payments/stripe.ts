@@ -8,6 +8,7 @@ import {
   type MadeRefund,
   type ReversalReport,
   routeOf,
+  type UnknownStatus,
 } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { centsToMicros } from '../../kernel/money.ts'
@@ -24,7 +25,7 @@ import {
   type SetupReport,
   type StripeCredentials,
 } from './payment-port.ts'
-import { jsonOf } from './provider-http.ts'
+import { jsonOf, statusText, unknownOnly } from './provider-http.ts'
 
 /** The largest difference between a callback's time and now, in either direction. Stripe's own default. */
 const toleranceS = 300
@@ -80,13 +81,46 @@ const orNull = async <Value>(call: () => Promise<Value>): Promise<Value | null> 
   }
 }
 
+const sessionStatuses: ReadonlySet<string> = new Set(['open', 'complete', 'expired'])
+const paymentStatuses: ReadonlySet<string> = new Set(['paid', 'unpaid', 'no_payment_required'])
+const intentStatuses: ReadonlySet<string> = new Set([
+  'requires_payment_method',
+  'requires_confirmation',
+  'requires_action',
+  'processing',
+  'requires_capture',
+  'canceled',
+  'succeeded',
+])
+
+const unknownStatuses = (
+  ...statuses: readonly (readonly [
+    id: string,
+    status: string | null | undefined,
+    known: ReadonlySet<string>,
+  ])[]
+): readonly UnknownStatus[] =>
+  statuses.flatMap(([id, status, known]) =>
+    status == null || known.has(status) ? [] : [{ id, status: statusText(status), amount: null }],
+  )
+
+const intentIn = ({ payment_intent }: Stripe.Checkout.Session): Stripe.PaymentIntent | null =>
+  typeof payment_intent === 'object' ? payment_intent : null
+
+const unknownInSession = (session: Stripe.Checkout.Session): readonly UnknownStatus[] => {
+  const intent = intentIn(session)
+  return unknownStatuses(
+    [session.id, session.status, sessionStatuses],
+    [session.id, session.payment_status, paymentStatuses],
+    [intent?.id ?? '', intent?.status, intentStatuses],
+  )
+}
+
 const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
   if (session.status === 'expired') return 'expired'
   if (session.payment_status === 'paid') return 'paid'
-  if (session.status !== 'complete') return 'open'
-  const intent = session.payment_intent
-  const failed =
-    typeof intent === 'object' && ['requires_payment_method', 'canceled'].includes(intent?.status ?? '')
+  if (session.status === 'open' || session.status === null) return 'open'
+  const failed = ['requires_payment_method', 'canceled'].includes(intentIn(session)?.status ?? '')
   return failed ? 'failed' : 'processing'
 }
 
@@ -103,6 +137,7 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
     currency: session.currency ?? '',
     status: statusOf(session),
     payments: cents > 0 ? [{ paymentId: session.id, amountMicros: centsToMicros(cents) }] : [],
+    ...unknownOnly(unknownInSession(session)),
   }
 }
 
@@ -111,7 +146,7 @@ const isIntentId = (id: string): boolean => id.startsWith('pi_')
 /** The status of a payment by a saved card. Its payer is absent, so a payment that requires the payer has failed. */
 const statusOfIntent = ({ status, last_payment_error }: Stripe.PaymentIntent): InvoiceStatus => {
   if (status === 'succeeded') return 'paid'
-  if (status === 'processing') return 'processing'
+  if (status === 'processing' || !intentStatuses.has(status)) return 'processing'
   // Without an error the request that makes the payment was interrupted, and Stripe has not decided yet.
   const isFailed = status === 'requires_action' || status === 'canceled' || last_payment_error
   return isFailed ? 'failed' : 'open'
@@ -129,6 +164,7 @@ const reportOfIntent = (intent: Stripe.PaymentIntent): InvoiceReport | null => {
     currency,
     status: statusOfIntent(intent),
     payments: cents > 0 ? [{ paymentId: id, amountMicros: centsToMicros(cents) }] : [],
+    ...unknownOnly(unknownStatuses([id, status, intentStatuses])),
   }
 }
 

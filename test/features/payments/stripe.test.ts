@@ -230,18 +230,40 @@ test('a payment by a saved card that was interrupted is repeated under its key; 
     ],
     [{ status: 'canceled' }, { failed: 'payment_failed' }, 'failed'],
     [{ status: 'requires_action' }, { failed: 'authentication_required' }, 'failed'],
+    [{ status: 'under_review' }, { paymentId: 'pi_1', startedAt: '2023-04-04T23:42:17.000Z' }, 'processing'],
     [{ status: 'processing' }, { paymentId: 'pi_1', startedAt: '2023-04-04T23:42:17.000Z' }, 'processing'],
   ] as const) {
     const { cards, readInvoice } = apiWith(over)
     assert.deepEqual(await cards!.find(payment), found, over.status)
     const report = await readInvoice({ invoiceId: 'pi_1', depositId: payment.depositId })
-    assert.equal(report?.status, status)
+    assert.ok(report?.kind === 'invoice')
+    assert.equal(report.status, status)
+    const isUnknown = over.status === 'under_review'
+    assert.deepEqual(
+      report.unknownStatuses,
+      isUnknown ? [{ id: 'pi_1', status: 'under_review', amount: null }] : undefined,
+    )
   }
   const interrupted = apiWith({ status: 'requires_confirmation' })
   await assert.rejects(
     interrupted.cards!.pay(payment),
     /stripe: a payment with the status requires_confirmation/,
   )
+})
+
+test('an unknown status of a session or its payment is named, and closes nothing', () => {
+  const named = (over: object) => {
+    const { status, unknownStatuses } = reportOfSession({ ...published, ...over })
+    return [status, unknownStatuses?.map((one) => `${one.id} ${one.status}`)]
+  }
+  assert.deepEqual(named({ status: 'paused' }), ['processing', [`${published.id} paused`]])
+  assert.deepEqual(named({ status: 'complete', payment_status: 'disputed' }), [
+    'processing',
+    [`${published.id} disputed`],
+  ])
+  const payment_intent = { id: 'pi_1', status: 'requires review' }
+  assert.deepEqual(named({ status: 'complete', payment_intent }), ['processing', ['pi_1 unreadable']])
+  assert.deepEqual(named({ status: 'paused', payment_status: 'paid' }), ['paid', [`${published.id} paused`]])
 })
 
 /** The sample of https://docs.stripe.com/api/disputes/object, without its evidence. */
