@@ -1,9 +1,12 @@
 import type { DepositInvoiceCreated } from '../src/domain/deposits/events.ts'
 import type { TopupEvent } from '../src/domain/deposits/topups.ts'
-import { minTopupCents, retryAfterMs } from '../src/domain/deposits/topups.ts'
+import { minTopupCents, pauseIdOf, retryAfterMs } from '../src/domain/deposits/topups.ts'
+import { isAtGateway } from '../src/domain/ledger/adjustment-reasons.ts'
+import type { WalletAdjusted } from '../src/domain/ledger/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { centsToMicros } from '../src/kernel/money.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** The automatic top-up of a wallet: what a worker needs to find the wallets that may need one. */
@@ -27,20 +30,25 @@ const topupsTable = readTable({
     /** Its deposit, if it is paid by an invoice. */
     invoicedDepositId: nullable(column.text()),
     retryAt: nullable(column.timestamptz()),
+    /** `due`: a refund, a dispute or a block requires a pause. `paused`: until the customer resumes it. */
+    pause: nullable(column.text<'due' | 'paused'>()),
+    /** The month of the last notice that the maximum is reached, `yyyy-mm`. */
+    limitMonth: column.text(),
   },
   key: ['accountId'],
-  indexes: ['account_id where open_topup_id is not null'],
+  indexes: ['account_id where open_topup_id is not null', "account_id where pause = 'due'"],
 })
 
 type TopupRow = RowOf<typeof topupsTable>
 
-/** What is mailed once: failed top-ups, and invoices of top-ups. */
+/** What is mailed once: failed top-ups, invoices of top-ups, and pauses. */
 const noticesTable = readTable({
   name: 'topup_notices',
   columns: {
     position: column.bigint(),
+    /** The top-up, or the pause. */
     topupId: column.text(),
-    notice: column.text<'failed' | 'invoice'>(),
+    notice: column.text<'failed' | 'invoice' | 'paused'>(),
     accountId: column.text(),
     at: column.timestamptz(),
   },
@@ -53,6 +61,8 @@ const topupEvents: ReadonlySet<string> = new Set<(TopupEvent | DepositInvoiceCre
   'PaymentMethodRemoved',
   'TopupSettingsChanged',
   'TopupTurnedOff',
+  'TopupPaused',
+  'TopupResumed',
   'TopupRequested',
   'TopupPaid',
   'TopupFailed',
@@ -61,6 +71,14 @@ const topupEvents: ReadonlySet<string> = new Set<(TopupEvent | DepositInvoiceCre
 
 const isTopup = (event: RecordedEvent): event is RecordedEvent<TopupEvent | DepositInvoiceCreated> =>
   topupEvents.has(event.type)
+
+/** Whether automatic top-up must pause after it: money was taken from the wallet at its provider, or a block. */
+const isIncident = (event: RecordedEvent): boolean => {
+  if (event.type === 'AccountBlocked') return true
+  if (event.type !== 'WalletAdjusted') return false
+  const { reason, amountMicros } = (event as RecordedEvent<WalletAdjusted>).data
+  return isAtGateway(reason) && amountMicros < 0
+}
 
 const noTopups = (accountId: string): TopupRow => ({
   accountId,
@@ -74,6 +92,8 @@ const noTopups = (accountId: string): TopupRow => ({
   openTopupId: null,
   invoicedDepositId: null,
   retryAt: null,
+  pause: null,
+  limitMonth: '',
 })
 
 const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<TopupRow> => {
@@ -91,10 +111,17 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
         leastCents: amountCents ?? minTopupCents,
         monthlyMaxCents,
         retryAt: null,
+        limitMonth: '',
       }
     }
     case 'TopupTurnedOff':
       return { thresholdMicros: null }
+    case 'TopupPaused':
+      return event.data.reason === 'monthly_maximum'
+        ? { limitMonth: recordedAt.slice(0, 7) }
+        : { pause: 'paused' }
+    case 'TopupResumed':
+      return { pause: null, retryAt: null }
     case 'TopupRequested': {
       const month = recordedAt.slice(0, 7)
       const before = row.month === month ? row.monthCents : 0
@@ -125,10 +152,18 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
 /** Read by `src/features/deposits/auto-topup.ts` and `topup-mails.ts`. */
 export const topups = readModel({
   name: 'topups',
-  version: 2,
+  version: 3,
   tables: [topupsTable, noticesTable],
-  reads: (event) => (isTopup(event) ? [{ table: topupsTable.name, key: [event.data.accountId] }] : []),
+  reads: (event) => {
+    if (isTopup(event)) return [{ table: topupsTable.name, key: [event.data.accountId] }]
+    return isIncident(event) ? [{ table: topupsTable.name, key: [ownerOf(event.stream)] }] : []
+  },
   apply: (event, rows) => {
+    if (isIncident(event)) {
+      const row = rows.get(topupsTable, [ownerOf(event.stream)])
+      if (row && row.thresholdMicros !== null && row.pause === null)
+        rows.put(topupsTable, { ...row, pause: 'due' })
+    }
     if (!isTopup(event)) return
     const { accountId } = event.data
     const { position, metadata } = event
@@ -143,5 +178,7 @@ export const topups = readModel({
     rows.put(topupsTable, { ...row, ...changeOf(row, event as RecordedEvent<TopupEvent>) })
     if (event.type === 'TopupFailed')
       rows.add(noticesTable, { ...notice, topupId: event.data.topupId, notice: 'failed' })
+    if (event.type === 'TopupPaused')
+      rows.add(noticesTable, { ...notice, topupId: pauseIdOf(event.id), notice: 'paused' })
   },
 })

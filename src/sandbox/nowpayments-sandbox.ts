@@ -26,12 +26,13 @@ const unpaidIdOf = (invoice: SandboxInvoice): number => Number.parseInt(invoice.
 /** The payments of an invoice in the format of `GET /v1/payment/{id}` and of the notifications. */
 const paymentsOf = (invoice: SandboxInvoice) => {
   const base = {
-    invoice_id: Number(invoice.id),
+    invoice_id: Number(invoice.id) as number | null,
+    payment_extra_ids: null as readonly number[] | null,
     pay_address: 'TSandboxSandboxSandboxSandboxSandb',
     payin_extra_id: null,
     price_currency: invoice.currency ?? 'usd',
     pay_currency: 'trx',
-    order_id: invoice.reference,
+    order_id: invoice.reference as string | null,
     order_description: invoice.title,
     purchase_id: invoice.id,
     outcome_currency: 'trx',
@@ -54,10 +55,13 @@ const paymentsOf = (invoice: SandboxInvoice) => {
       },
     ]
   return invoice.payments.map(({ id, cents, atMs, refunds }, n) => {
-    // The first payment is for the invoice. The others are repeated deposits, each for its own amount.
+    // The first payment is for the invoice. The others are repeated deposits, each for its own amount. They name only the
+    // first one, which lists them.
     const requestedCents = n === 0 ? invoice.amountCents : cents
+    const [, ...repeated] = invoice.payments.map((payment) => Number(payment.id))
     return {
       ...base,
+      ...(n === 0 ? { payment_extra_ids: repeated } : { invoice_id: null, order_id: null }),
       payment_id: Number(id),
       parent_payment_id: n === 0 ? null : Number(invoice.payments[0]?.id),
       payment_status: refunds ? 'refunded' : cents >= requestedCents ? 'finished' : 'partially_paid',
@@ -173,7 +177,8 @@ export const nowpaymentsSandbox = (sandboxStore: SandboxStore): ProviderSandbox 
           const invoices = await invoicesOf(key)
           const data = invoices
             .filter(({ id }) => invoiceId === undefined || id === invoiceId)
-            .flatMap(paymentsOf)
+            .flatMap((invoice) => paymentsOf(invoice).slice(0, 1))
+            .map(({ payment_extra_ids: _, ...listed }) => listed)
             .slice(0, Number(limit))
           return answer(reply, 200, {
             data,

@@ -1,8 +1,10 @@
+import { decideBlock, decideUnblock } from '../../src/domain/accounts/decide.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
 import {
   cancelReasonOf,
   creditingOf,
   decideChanges,
+  decideEndedChanges,
   decideFailure,
   decideInvoice,
   decideOpen,
@@ -19,6 +21,7 @@ import {
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
 import {
+  decidePause,
   decideRemoval,
   decideSaved,
   decideSettings,
@@ -43,6 +46,7 @@ import { decideAwaiting, decideCancellation } from '../../src/domain/orders/deci
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/kernel/streams.ts'
+import { eventsOf } from '../support/decider.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './history.ts'
 import { priced } from './priced.ts'
@@ -134,13 +138,16 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   write(decideFailure(standing, 'no_invoice', now()).appends)
 }
 
-/** Provider changes of a deposit that are not booked: a closed one, and an open one. */
+/** Provider changes of a deposit that are not booked: a reviewed one, an open one, and one that ended. */
 export const makeGatewayChanges = ({ state, write }: History): void => {
   const deposit = () => state(depositStream('dep_golden_short'), depositFold)
   const refunded = { change: 'refunded', reference: 'ch_golden' } as const
   for (const amount of ['1.00 usd', '2.50 usd'])
     write(decideChanges(deposit(), [{ ...refunded, amount }]).appends)
   write(decideReview(deposit(), 1, 'taken back by hand').appends)
+  const invalid = { change: 'marked_invalid', reference: 'inv_golden', amount: '2.00 usd' } as const
+  write(decideChanges(deposit(), [invalid]).appends)
+  write(decideEndedChanges(deposit(), { status: 'paid', payments: [] }).appends)
 }
 
 /** Refunds of a deposit to its payer: one that the provider made, and one that it refused. */
@@ -188,7 +195,7 @@ export const makeUnmatched = ({ state, write, now }: History, accountId: Account
 
 /** Automatic top-ups: by a card and by invoices, one that is paid and one that fails each, and the end of both. */
 export const makeTopups = (history: History, accountId: AccountId): void => {
-  const { state, write, now } = history
+  const { state, write, fact, now } = history
   const { stream, fold } = topupRef(accountId)
   const topup = () => state(stream, fold)
   const cards = { rail: 'card', gatewayId: 'stripe', provider: 'stripe', merchantName: 'Farebox' } as const
@@ -214,16 +221,17 @@ export const makeTopups = (history: History, accountId: AccountId): void => {
     targetBalanceCents: null,
     monthlyMaxCents: 50_000,
   }
-  const on = () => write(decideSettings(topup(), accountId, settings, now()).appends)
-  on()
+  const incidentStates = () => ({
+    topup: topup(),
+    ledger: state(ledgerStream(accountId), ledgerFold),
+    account: state(accountStream(accountId), accountFold),
+  })
+  const set = (change: { readonly method?: 'crypto'; readonly resume: boolean }) =>
+    write(decideSettings(incidentStates(), accountId, { ...settings, ...change }, now()).appends)
+  set({ resume: false })
   const request = (gateway: typeof cards | typeof invoices) => {
     const depositId = nextDepositId(accountId, topup())
-    const states = {
-      topup: topup(),
-      deposit: state(depositStream(depositId), depositFold),
-      ledger: state(ledgerStream(accountId), ledgerFold),
-      account: state(accountStream(accountId), accountFold),
-    }
+    const states = { ...incidentStates(), deposit: state(depositStream(depositId), depositFold) }
     const { appends, answer } = decideTopup(states, accountId, depositId, gateway, now())
     if (answer !== 'requested') throw new Error(`${depositId}: ${answer}`)
     write(appends)
@@ -235,12 +243,17 @@ export const makeTopups = (history: History, accountId: AccountId): void => {
     payments: [{ paymentId: 'pi_golden_topup', amountMicros: 10_000_000 }],
   })
   write(decideTopupPaid(topup(), accountId, paid.topupId).appends)
+  const owner = () => state(accountStream(accountId), accountFold)
+  fact(accountStream(accountId), ...eventsOf(decideBlock(owner(), { reason: 'fraud' })))
+  fact(accountStream(accountId), ...eventsOf(decideUnblock(owner())))
+  write(decidePause(incidentStates(), accountId, now()).appends)
+  set({ resume: true })
   const failed = request(cards)
   const failure = { topupId: failed.topupId, reason: 'card_declined' } as const
   write(decideTopupFailure({ topup: topup(), deposit: failed.deposit() }, accountId, failure, now()).appends)
   write(decideRemoval(topup(), accountId).appends)
 
-  write(decideSettings(topup(), accountId, { ...settings, method: 'crypto' }, now()).appends)
+  set({ method: 'crypto', resume: false })
   const short = request(invoices)
   report(history, short.deposit()!.details, {
     status: 'expired',

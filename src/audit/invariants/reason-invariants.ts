@@ -487,6 +487,7 @@ export const topupsTable = readTable({
     requests: column.bigint(),
     failures: column.bigint(),
     retryAtMs: column.bigint(),
+    paused: column.boolean(),
     month: column.text(),
     monthCents: column.bigint(),
     openTopupId: nullable(column.text()),
@@ -511,6 +512,7 @@ const noTopup = (accountId: string): TopupRow => ({
   requests: 0,
   failures: 0,
   retryAtMs: 0,
+  paused: false,
   month: '',
   monthCents: 0,
   openTopupId: null,
@@ -555,7 +557,14 @@ const checkAmount = (
     )
   if (atMs < row.retryAtMs)
     report('topup-early', `after its last failure the next one is from ${isoTime(row.retryAtMs)}`)
-  const state = { ...row, settings: { ...row, monthlyMaxCents }, retryAtMs: 0, method: true, open: null }
+  const state = {
+    ...row,
+    settings: { ...row, monthlyMaxCents },
+    retryAtMs: 0,
+    method: true,
+    open: null,
+    pause: null,
+  }
   const least = topupCents(state, highest, atMs)
   const most = topupCents(state, Math.min(lowest, highest), atMs)
   if (least === null || most === null || amountCents < least || amountCents > most)
@@ -569,12 +578,12 @@ const checkAmount = (
 
 /**
  * An automatic top-up is requested only while it is on and a card is saved or it is paid by an invoice, one at a time,
- * below the threshold, with the amount of the settings, and never above the maximum of a month. It is paid once, after
- * its deposit was credited (an invoice: perhaps in part), or fails once.
+ * below the threshold, with the amount of the settings, never above the maximum of a month, and not while it is paused.
+ * It is paid once, after its deposit was credited (an invoice: perhaps in part), or fails once.
  */
 export const topupRules = invariant({
   name: 'audit-topups',
-  version: 3,
+  version: 4,
   table: topupsTable,
   kind: 'topup-',
   key: ({ data }) => data.accountId,
@@ -607,6 +616,12 @@ export const topupRules = invariant({
         report('topup-off-early', `it failed ${failures} times in a row`)
       return { monthlyMaxCents: null }
     }),
+    TopupPaused: ofTopup(({ data }, { monthlyMaxCents, paused }, { report }) => {
+      if (monthlyMaxCents === null) report('topup-pause-off', 'it is off')
+      if (paused) report('topup-paused-twice', 'it was paused before')
+      return { paused: data.reason !== 'monthly_maximum' }
+    }),
+    TopupResumed: ofTopup(() => ({ paused: false, failures: 0, retryAtMs: 0 })),
     TopupRequested: ofTopup((event, row, context) => {
       const { report } = context
       const { accountId, topupId, depositId, amountCents } = event.data
@@ -617,6 +632,7 @@ export const topupRules = invariant({
         report('topup-deposit', `deposit ${depositId} is not the one of ${topupId}`)
       if (row.monthlyMaxCents === null || (row.methodReference === null && !row.byInvoice))
         report('topup-off', 'it is off, or no card is saved')
+      if (row.paused) report('topup-paused', 'it is paused until the customer resumes it')
       if (row.openTopupId !== null) report('topup-open', `top-up ${row.openTopupId} is open`)
       checkAmount(event, row, context)
       const month = event.metadata.recordedAt.slice(0, 7)

@@ -48,6 +48,8 @@ export const adoptKeyCommitments = <Id extends string, Key extends Pick<KeyState
 export type AccountState = {
   readonly reseller: boolean
   readonly blocked: boolean
+  /** How often it was blocked. */
+  readonly blocks: number
   /** Commits to its e-mail in the vault; null for an account of an older release. */
   readonly emailCommitment: string | null
   /** A fall of the available balance below it is notified; null: no fall is. */
@@ -59,7 +61,14 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
   if (event.type === 'AccountCreated') {
     if (state) throw new Error(`account ${event.data.accountId} was created twice`)
     const { reseller, emailCommitment = null } = event.data
-    return { reseller, blocked: false, emailCommitment, lowBalanceMicros: null, keys: ImmutableMap() }
+    return {
+      reseller,
+      blocked: false,
+      blocks: 0,
+      emailCommitment,
+      lowBalanceMicros: null,
+      keys: ImmutableMap(),
+    }
   }
   if (!state) throw new Error(`${event.type} on an account that was never created`)
   const changeKey = (keyId: string, change: Partial<KeyState>) => {
@@ -69,7 +78,7 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
   }
   switch (event.type) {
     case 'AccountBlocked':
-      return { ...state, blocked: true }
+      return { ...state, blocked: true, blocks: state.blocks + 1 }
     case 'AccountUnblocked':
       return { ...state, blocked: false }
     case 'KeyIssued': {

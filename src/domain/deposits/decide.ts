@@ -18,7 +18,13 @@ import { type LedgerState, ledgerFold } from '../ledger/fold.ts'
 import { decideAwaited } from '../orders/decide-awaited.ts'
 import { orderStreams } from '../orders/decide-placement.ts'
 import type { CancelReason } from '../orders/events.ts'
-import type { GatewayChange, GatewayPayment, InvoiceStatus, UndonePayment } from '../payments/payments.ts'
+import type {
+  GatewayChange,
+  GatewayPayment,
+  InvoiceStatus,
+  UndonePayment,
+  UnknownStatus,
+} from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent, DepositFailed, PendingOrder } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
 
@@ -47,6 +53,9 @@ export type ReportedInvoice = {
   readonly status: InvoiceStatus
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
+  readonly unknownStatuses?: readonly UnknownStatus[]
+  /** It is another invoice of the deposit, so it ends no change of the deposit's own invoice. */
+  readonly isOther?: boolean
 }
 
 type OpenAnswer =
@@ -332,23 +341,23 @@ const maxChanges = 50
 const usdText = (micros: number): string => amountIn(micros, 'usd')
 
 /**
- * What the provider reports about the invoice and no other event books: a payment that was refunded, undone or has
- * another amount than before, an invoice with the status paid but without the money, or an invalid invoice for which
- * money arrived.
+ * What the provider reports about the invoice and no other event books: a payment that was refunded, undone, has another
+ * amount than before or an unknown status, an invoice with the status paid but without all of the money, or an invalid
+ * invoice for which money arrived.
  * @param deposit the deposit after the reported payments were credited
  */
 export const changesIn = (
   deposit: Deposit,
-  { status, payments, undone = [] }: ReportedInvoice,
+  { status, payments, undone = [], unknownStatuses = [] }: ReportedInvoice,
 ): readonly GatewayChange[] => {
   const recorded = deposit.payments
   const invoiceId = deposit.invoice?.invoiceId ?? deposit.details.depositId
   const arrivedMicros = [...recorded.values()].reduce((sum, { amountMicros }) => sum + amountMicros, 0)
-  const { amountCents } = deposit.details
+  const missingMicros = centsToMicros(deposit.details.amountCents) - arrivedMicros
   return [
     ...undone
       // An undone payment that was never credited needs no action.
-      .filter(({ paymentId, why }) => why === 'refunded' || recorded.has(paymentId))
+      .filter(({ paymentId }) => recorded.has(paymentId))
       .map(
         ({ paymentId, why, amount }): GatewayChange => ({
           change: why === 'refunded' ? 'refunded' : 'payment_undone',
@@ -368,14 +377,15 @@ export const changesIn = (
           amount: usdText(amountMicros),
         }),
       ),
-    ...(status === 'paid' && arrivedMicros < centsToMicros(amountCents)
-      ? [
-          {
-            change: 'paid_without_money',
-            reference: invoiceId,
-            amount: usdText(centsToMicros(amountCents)),
-          } as const,
-        ]
+    ...unknownStatuses.map(
+      ({ id, status, amount }): GatewayChange => ({
+        change: 'unknown_status',
+        reference: `${id} ${status}`,
+        amount,
+      }),
+    ),
+    ...(status === 'paid' && missingMicros > 0
+      ? [{ change: 'paid_without_money', reference: invoiceId, amount: usdText(missingMicros) } as const]
       : []),
     ...(status === 'failed' && recorded.size > 0
       ? [{ change: 'marked_invalid', reference: invoiceId, amount: usdText(arrivedMicros) } as const]
@@ -400,7 +410,10 @@ export const unknownChanges = (
       const previous = recordedChanges.findLast(
         (other) => other.change === change.change && other.reference === change.reference,
       )
-      return previous === undefined ? !isZeroRefund(change) : previous.amount !== change.amount
+      if (previous === undefined || previous.ended) return !isZeroRefund(change)
+      // The operator who reviewed it decided about all of the missing money.
+      if (previous.change === 'paid_without_money' && previous.reviewed) return false
+      return previous.amount !== change.amount
     })
     .slice(0, Math.max(0, maxChanges - recordedChanges.length))
 
@@ -417,6 +430,59 @@ export const decideChanges = (
     return { type: 'DepositChangeReported', data: { depositId, accountId, number, ...change } }
   })
   return { appends: [{ stream: depositStream(depositId), events }], answer: newChanges }
+}
+
+/** Whether a report of the deposit's own invoice shows that a change of this kind ended, by not repeating it. */
+const isShownBy = (
+  { change, reference }: GatewayChange,
+  { payments }: Pick<ReportedInvoice, 'payments'>,
+): boolean => {
+  switch (change) {
+    case 'paid_without_money':
+    case 'marked_invalid':
+    case 'unknown_status':
+      return true
+    // A report may lack a payment. One that it has counts again, with the credited amount.
+    case 'payment_changed':
+    case 'payment_undone':
+    case 'refunded':
+      return payments.some(({ paymentId }) => paymentId === reference)
+    default:
+      return false
+  }
+}
+
+/** The numbers of the open changes that the provider no longer reports, such as missing money that arrived. */
+export const endedChanges = (deposit: Deposit, reported: ReportedInvoice): readonly number[] => {
+  if (reported.isOther) return []
+  const current = changesIn(deposit, reported)
+  const isCurrent = (change: GatewayChange): boolean =>
+    current.some(
+      (other) =>
+        other.change === change.change &&
+        other.reference === change.reference &&
+        other.amount === change.amount,
+    )
+  return deposit.changes.flatMap((change, index) =>
+    change.reviewed || isCurrent(change) || !isShownBy(change, reported) ? [] : [index + 1],
+  )
+}
+
+/** Closes the open changes that the provider no longer reports. */
+export const decideEndedChanges = (
+  deposit: DepositState,
+  reported: ReportedInvoice,
+): CommandDecision<null> => {
+  const numbers = deposit === null ? [] : endedChanges(deposit, reported)
+  if (deposit === null || numbers.length === 0) return { appends: [], answer: null }
+  const { depositId, accountId } = deposit.details
+  const events = numbers.map(
+    (number): DepositEvent => ({
+      type: 'DepositChangeReviewed',
+      data: { depositId, accountId, number, note: 'the provider no longer reports it', ended: true },
+    }),
+  )
+  return { appends: [{ stream: depositStream(depositId), events }], answer: null }
 }
 
 export type ReviewAnswer = 'reviewed' | 'reviewed_before' | 'unknown_change'

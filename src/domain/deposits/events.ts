@@ -2,11 +2,13 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import {
   anyId,
   cents,
+  flag,
   group,
   id,
   integer,
   micros,
   oneOf,
+  orAbsent,
   orNull,
   pastTime,
   type ShapeValue,
@@ -141,8 +143,13 @@ export type DepositChangeReported = EventOf<typeof depositChangeReported>
 
 export const depositChangeReviewed = defineEvent('DepositChangeReviewed', {
   stream,
-  means: 'A change reported by the provider was reviewed: it is no longer open.',
-  fields: { ...idFields, number: changeNumber, note: text('the action taken') },
+  means: 'A change reported by the provider is no longer open: it was reviewed, or the provider ended it.',
+  fields: {
+    ...idFields,
+    number: changeNumber,
+    note: text('the action taken'),
+    ended: orAbsent(flag('true: the provider no longer reports it, such as missing money that arrived')),
+  },
 })
 export type DepositChangeReviewed = EventOf<typeof depositChangeReviewed>
 

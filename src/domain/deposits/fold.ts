@@ -46,7 +46,11 @@ export type RequestedRefund = {
   /** `requested`: the provider may not know it yet. */
   readonly status: 'requested' | 'made' | 'refused'
 }
-type DepositChange = GatewayChange & { readonly reviewed: boolean }
+type DepositChange = GatewayChange & {
+  readonly reviewed: boolean
+  /** It was not reviewed: the provider no longer reports it. */
+  readonly ended: boolean
+}
 /** Null before it was opened. */
 export type DepositState = Deposit | null
 
@@ -110,12 +114,19 @@ const evolveOpen = (
     case 'DepositChangeReported': {
       const { number, change, reference, amount } = event.data
       if (number !== deposit.changes.length + 1) throw new Error(`change ${number} is not the next one`)
-      return { ...deposit, changes: [...deposit.changes, { change, reference, amount, reviewed: false }] }
+      return {
+        ...deposit,
+        changes: [...deposit.changes, { change, reference, amount, reviewed: false, ended: false }],
+      }
     }
     case 'DepositChangeReviewed': {
-      const { number } = event.data
+      const { number, ended = false } = event.data
       if (deposit.changes[number - 1]?.reviewed !== false) throw new Error(`change ${number} is not open`)
-      const changes = deposit.changes.with(number - 1, { ...deposit.changes[number - 1]!, reviewed: true })
+      const changes = deposit.changes.with(number - 1, {
+        ...deposit.changes[number - 1]!,
+        reviewed: true,
+        ended,
+      })
       return { ...deposit, changes }
     }
     case 'DepositRefundRequested': {

@@ -1,14 +1,15 @@
+import { isoTime } from '../../kernel/clock.ts'
 import type { CommandDecision, Fold, StreamRef } from '../../kernel/decider.ts'
 import { applyDecided } from '../../kernel/decider.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { cents, id, integer, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
-import { type AccountId, type DepositId, deriveId } from '../../kernel/ids.ts'
+import { type AccountId, compactUuid, type DepositId, deriveId } from '../../kernel/ids.ts'
 import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import { topupStream } from '../../kernel/streams.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import type { LedgerState } from '../ledger/fold.ts'
-import { floorCents, maxDepositCents, type Provider } from '../payments/payments.ts'
+import { floorCents, maxDepositCents, type Provider, reversalReasons } from '../payments/payments.ts'
 import { decideFailure, decideOpen } from './decide.ts'
 import type { DepositState } from './fold.ts'
 
@@ -60,6 +61,40 @@ export const topupTurnedOff = defineEvent('TopupTurnedOff', {
   fields: { accountId, reason: oneOf(['customer', 'failures'], 'who or what turned it off') },
 })
 
+/** Refunds, disputes and blocks of the account. Each later one pauses automatic top-up. */
+const incidentFields = {
+  reversals: integer(
+    'movements',
+    '0 or more',
+    'how often a refund or a dispute had taken money from the wallet',
+  ),
+  blocks: integer('blocks', '0 or more', 'how often the account had been blocked'),
+}
+
+/** The first three pause it until the customer resumes it, the last one until the next month. */
+export const pauseReasons = [...reversalReasons, 'account_blocked', 'monthly_maximum'] as const
+export type TopupPauseReason = (typeof pauseReasons)[number]
+
+export const topupPaused = defineEvent('TopupPaused', {
+  stream,
+  means:
+    'No top-up is requested: after a refund, a dispute or a block until `TopupResumed`, at the monthly maximum until the next month (UTC) or until the settings change.',
+  fields: {
+    accountId,
+    reason: oneOf(pauseReasons, 'why'),
+    owedCents: cents('0 or more', 'the debt of the account, rounded up; the next payments pay it first'),
+    ...incidentFields,
+  },
+})
+export type TopupPaused = EventOf<typeof topupPaused>
+
+export const topupResumed = defineEvent('TopupResumed', {
+  stream,
+  means:
+    'The customer resumed automatic top-up after a pause, or turned it on after a refund, a dispute or a block.',
+  fields: { accountId, ...incidentFields },
+})
+
 const topupFields = { accountId, topupId: id('top', 'the top-up') }
 
 export const topupRequested = defineEvent('TopupRequested', {
@@ -84,6 +119,7 @@ export const failureReasons = [
   'card_declined',
   'expired_card',
   'card_removed',
+  'paused',
   'payment_failed',
   'no_answer',
   'invoice_expired',
@@ -107,6 +143,8 @@ export const topupEventDefinitions = [
   paymentMethodRemoved,
   topupSettingsChanged,
   topupTurnedOff,
+  topupPaused,
+  topupResumed,
   topupRequested,
   topupPaid,
   topupFailed,
@@ -119,6 +157,8 @@ export type TopupSettings = Omit<EventOf<typeof topupSettingsChanged>['data'], '
 /** The first failures wait this long, milliseconds. After one more failure automatic top-up is turned off. */
 export const retryAfterMs: readonly number[] = [3_600_000, 24 * 3_600_000]
 export const maxFailures = retryAfterMs.length + 1
+
+type Incidents = Pick<TopupPaused['data'], keyof typeof incidentFields>
 
 export type OpenTopup = {
   readonly topupId: string
@@ -143,6 +183,12 @@ export type TopupState = {
   /** No top-up is requested before this time, milliseconds since the epoch. */
   readonly retryAtMs: number
   readonly lastFailure: TopupFailureReason | null
+  /** Why it is paused until the customer resumes it. */
+  readonly pause: TopupPauseReason | null
+  /** The refunds, disputes and blocks that were followed by a pause, or preceded a resumption. */
+  readonly incidents: Incidents
+  /** The month of the last notice that the maximum is reached, `yyyy-mm`. */
+  readonly limitMonth: string
   /** The calendar month in UTC of the last request, `yyyy-mm`, and what its top-ups took, with an open one. */
   readonly month: string
   readonly monthCents: number
@@ -157,6 +203,9 @@ export const noTopups: TopupState = {
   failures: 0,
   retryAtMs: 0,
   lastFailure: null,
+  pause: null,
+  incidents: { reversals: 0, blocks: 0 },
+  limitMonth: '',
   month: '',
   monthCents: 0,
 }
@@ -166,11 +215,30 @@ const isByInvoice = (settings: TopupSettings | null): boolean => settings?.metho
 
 const monthOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7)
 
+/** The id of a pause in webhooks and e-mails. */
+export const pauseIdOf = (eventId: string): string => `pau_${compactUuid(eventId)}`
+
+/** The end of the pause of a monthly maximum, ISO 8601 UTC. */
+export const nextMonth = (ms: number): string => {
+  const date = new Date(ms)
+  return isoTime(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1))
+}
+
 /** What the top-ups of the month of this time took. */
 export const takenCents = (
   { month, monthCents }: Pick<TopupState, 'month' | 'monthCents'>,
   nowMs: number,
 ): number => (month === monthOf(nowMs) ? monthCents : 0)
+
+/** The pause at this time, and when it ends by itself. */
+export const pauseOf = (
+  { settings, pause, limitMonth }: Pick<TopupState, 'settings' | 'pause' | 'limitMonth'>,
+  nowMs: number,
+): { readonly reason: TopupPauseReason; readonly until: string | null } | null => {
+  if (settings === null) return null
+  if (pause !== null) return { reason: pause, until: null }
+  return limitMonth === monthOf(nowMs) ? { reason: 'monthly_maximum', until: nextMonth(nowMs) } : null
+}
 
 const evolve: Fold<TopupState, TopupEvent>['evolve'] = (state, event) => {
   switch (event.type) {
@@ -188,10 +256,20 @@ const evolve: Fold<TopupState, TopupEvent>['evolve'] = (state, event) => {
       return { ...state, method: null }
     case 'TopupSettingsChanged': {
       const { accountId: _, ...settings } = event.data
-      return { ...state, settings, failures: 0, retryAtMs: 0 }
+      return { ...state, settings, failures: 0, retryAtMs: 0, limitMonth: '' }
     }
     case 'TopupTurnedOff':
       return { ...state, settings: null }
+    case 'TopupPaused': {
+      const { reason, reversals, blocks } = event.data
+      return reason === 'monthly_maximum'
+        ? { ...state, limitMonth: monthOf(event.recordedAtMs) }
+        : { ...state, pause: reason, incidents: { reversals, blocks } }
+    }
+    case 'TopupResumed': {
+      const { reversals, blocks } = event.data
+      return { ...state, pause: null, incidents: { reversals, blocks }, failures: 0, retryAtMs: 0 }
+    }
     case 'TopupRequested': {
       const { topupId, depositId, amountCents } = event.data
       const byInvoice = isByInvoice(state.settings)
@@ -285,15 +363,69 @@ export const settingsProblem = (settings: TopupSettings): string | null => {
   return null
 }
 
-/** Turns automatic top-up on, or changes its settings. The answer is the state after that. */
-export const decideSettings = (
-  state: TopupState,
+type IncidentStates = {
+  readonly topup: TopupState
+  readonly ledger: Pick<LedgerState, 'receivableMicros' | 'lastReversal'>
+  readonly account: AccountState
+}
+
+const incidentsOf = ({ ledger, account }: Omit<IncidentStates, 'topup'>): Incidents => ({
+  reversals: ledger.lastReversal?.number ?? 0,
+  blocks: account?.blocks ?? 0,
+})
+
+/** The latest refund, dispute or block that was not followed by a pause; null: there is none. */
+const newIncident = (states: IncidentStates): Exclude<TopupPauseReason, 'monthly_maximum'> | null => {
+  const { reversals, blocks } = incidentsOf(states)
+  const { incidents } = states.topup
+  if (states.ledger.lastReversal && reversals > incidents.reversals) return states.ledger.lastReversal.reason
+  return blocks > incidents.blocks ? 'account_blocked' : null
+}
+
+const pausing = (states: IncidentStates, account: AccountId, reason: TopupPauseReason): TopupEvent => ({
+  type: 'TopupPaused',
+  data: {
+    accountId: account,
+    reason,
+    owedCents: -microsToCentsFloor(-states.ledger.receivableMicros),
+    ...incidentsOf(states),
+  },
+})
+
+/**
+ * Pauses automatic top-up after a refund, a dispute or a block: these lower the balance without any use, and the next
+ * payment may be refunded or disputed, too. The answer is the state after that.
+ */
+export const decidePause = (
+  states: IncidentStates,
   account: AccountId,
-  settings: TopupSettings,
   nowMs: number,
 ): CommandDecision<TopupState> => {
-  const event: TopupEvent = { type: 'TopupSettingsChanged', data: { accountId: account, ...settings } }
-  return { appends: [append(account, event)], answer: applyDecided(topupFold, state, [event], nowMs) }
+  const { topup } = states
+  const reason = topup.settings === null || topup.pause !== null ? null : newIncident(states)
+  if (reason === null) return { appends: [], answer: topup }
+  const event = pausing(states, account, reason)
+  return { appends: [append(account, event)], answer: applyDecided(topupFold, topup, [event], nowMs) }
+}
+
+/**
+ * Turns automatic top-up on, or changes its settings. A paused one stays paused unless the customer resumes it. The
+ * answer is the state after that.
+ */
+export const decideSettings = (
+  states: IncidentStates,
+  account: AccountId,
+  { resume, ...settings }: TopupSettings & { readonly resume: boolean },
+  nowMs: number,
+): CommandDecision<TopupState> => {
+  const { topup } = states
+  const resumes =
+    topup.settings === null
+      ? topup.pause !== null || newIncident(states) !== null
+      : resume && topup.pause !== null
+  const events: TopupEvent[] = [{ type: 'TopupSettingsChanged', data: { accountId: account, ...settings } }]
+  if (resumes) events.push({ type: 'TopupResumed', data: { accountId: account, ...incidentsOf(states) } })
+  return { appends: [append(account, ...events)], answer: applyDecided(topupFold, topup, events, nowMs) }
 }
 
 /** Turns automatic top-up off and removes the card. The answer is the removed card. */
@@ -308,17 +440,16 @@ export const decideRemoval = (state: TopupState, account: AccountId): CommandDec
   return { appends: events.length === 0 ? [] : [append(account, ...events)], answer: state.method }
 }
 
+type AmountState = Pick<TopupState, 'settings' | 'retryAtMs' | 'month' | 'monthCents'> & {
+  readonly method: unknown
+  readonly open: unknown
+  readonly pause: unknown
+}
+
 /** The amount of a top-up now; null: none may be requested. */
-export const topupCents = (
-  state: Pick<TopupState, 'settings' | 'retryAtMs' | 'month' | 'monthCents'> & {
-    readonly method: unknown
-    readonly open: unknown
-  },
-  availableMicros: number,
-  nowMs: number,
-): number | null => {
-  const { settings, method, open, retryAtMs } = state
-  if (settings === null || open !== null || nowMs < retryAtMs) return null
+export const topupCents = (state: AmountState, availableMicros: number, nowMs: number): number | null => {
+  const { settings, method, open, pause, retryAtMs } = state
+  if (settings === null || open !== null || pause !== null || nowMs < retryAtMs) return null
   if (method === null && !isByInvoice(settings)) return null
   const { thresholdCents, amountCents, targetBalanceCents, monthlyMaxCents } = settings
   if (availableMicros >= centsToMicros(thresholdCents)) return null
@@ -328,6 +459,11 @@ export const topupCents = (
   const wanted = Math.min(Math.max(missing, minTopupCents), maxDepositCents, leftCents)
   return wanted >= minTopupCents ? wanted : null
 }
+
+/** Whether a top-up would be requested without the maximum of the month. */
+const isAtMaximum = (state: AmountState, availableMicros: number, nowMs: number): boolean =>
+  topupCents(state, availableMicros, nowMs) === null &&
+  topupCents({ ...state, month: '' }, availableMicros, nowMs) !== null
 
 type RequestStates = {
   readonly topup: TopupState
@@ -365,18 +501,25 @@ const opening = (
 
 /**
  * Requests a top-up, with its deposit, if the streams still require one. The append fails if another request was
- * appended meanwhile, so there is never a second open one.
+ * appended meanwhile, so there is never a second open one. If the maximum of the month is reached, this is recorded once
+ * in the month.
  */
 export const decideTopup = (
-  { topup, deposit, ledger, account: owner }: RequestStates,
+  states: RequestStates,
   account: AccountId,
   depositId: DepositId,
   gateway: TopupGateway,
   nowMs: number,
-): CommandDecision<'requested' | 'not_needed'> => {
-  const amountCents = topupCents(topup, ledger.availableMicros, nowMs)
-  if (amountCents === null || owner === null || owner.blocked || !isGatewayOf(topup, gateway))
+): CommandDecision<'requested' | 'paused' | 'not_needed'> => {
+  const paused = decidePause(states, account, nowMs)
+  if (paused.appends.length > 0) return { appends: paused.appends, answer: 'paused' }
+  const { topup, deposit, ledger, account: owner } = states
+  if (owner === null || owner.blocked || !isGatewayOf(topup, gateway))
     return { appends: [], answer: 'not_needed' }
+  if (topup.limitMonth !== monthOf(nowMs) && isAtMaximum(topup, ledger.availableMicros, nowMs))
+    return { appends: [append(account, pausing(states, account, 'monthly_maximum'))], answer: 'paused' }
+  const amountCents = topupCents(topup, ledger.availableMicros, nowMs)
+  if (amountCents === null) return { appends: [], answer: 'not_needed' }
   // Another request was decided meanwhile.
   if (depositId !== nextDepositId(account, topup)) return { appends: [], answer: 'not_needed' }
   const topupId = topupIdOf(account, topup.requests + 1)

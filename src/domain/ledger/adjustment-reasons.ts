@@ -1,4 +1,4 @@
-import { reversalReasons } from '../payments/payments.ts'
+import { type ReversalReason, reversalReasons } from '../payments/payments.ts'
 
 /**
  * Why a wallet is adjusted: by an operator, because the payer's bank took a payment back (`chargeback`), or because the
@@ -15,5 +15,5 @@ export const customerAdjustmentReasons = ['payment', ...adjustmentReasons] as co
 export type CustomerAdjustmentReason = (typeof customerAdjustmentReasons)[number]
 
 /** Whether the money moved at a payment gateway: the movement names the gateway, and its shortfall becomes a debt. */
-export const isAtGateway = (reason: CustomerAdjustmentReason): boolean =>
+export const isAtGateway = (reason: CustomerAdjustmentReason): reason is ReversalReason =>
   (reversalReasons as readonly string[]).includes(reason)

@@ -12,7 +12,9 @@ import {
   rememberedText,
 } from '../../kernel/recent-ids.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
+import type { ReversalReason } from '../payments/payments.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
+import { isAtGateway } from './adjustment-reasons.ts'
 import type { CustomerEvent, HeldFor, LedgerEvent } from './events.ts'
 import {
   customerMovementOf,
@@ -44,6 +46,7 @@ type Snapshot = Purse & {
   readonly movements: Movements extends Remembered<infer Value> ? RememberedJson<Value> : never
   readonly spend: SpendJson
   readonly customers: readonly (readonly [string, Purse])[]
+  readonly lastReversal: LedgerState['lastReversal']
 }
 
 const toText = (state: LedgerState): string =>
@@ -55,6 +58,7 @@ const toText = (state: LedgerState): string =>
       holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
       spend: spendToJson(state.spend),
       customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
+      lastReversal: state.lastReversal,
     },
     { movements: rememberedText(state.movements) },
   )
@@ -88,6 +92,8 @@ export type LedgerState = Purse & {
   readonly spend: Spend
   /** By customer id: the reseller's customers who have had any money. */
   readonly customers: ImmutableMap<string, Purse>
+  /** The last refund or dispute that took money from the wallet, and how many there were. */
+  readonly lastReversal: { readonly number: number; readonly reason: ReversalReason } | null
 }
 
 /** A customer's credit and debt with its reseller. */
@@ -101,6 +107,7 @@ const emptyLedger: LedgerState = {
   movements: emptyRemembered(),
   spend: emptySpend(),
   customers: ImmutableMap(),
+  lastReversal: null,
 }
 
 const notNegative = (value: number, what: string): number => {
@@ -173,11 +180,16 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
     movements: movementsAfter(before.movements, event),
     spend: dropExpiredSpend(before.spend, atMs),
     customers: before.customers,
+    lastReversal: before.lastReversal,
   }
   switch (event.type) {
     case 'WalletCredited':
-    case 'WalletAdjusted':
       return state
+    case 'WalletAdjusted': {
+      const { reason, amountMicros } = event.data
+      if (!isAtGateway(reason) || amountMicros > 0) return state
+      return { ...state, lastReversal: { number: (state.lastReversal?.number ?? 0) + 1, reason } }
+    }
     case 'WalletDebited': {
       const { order, amountMicros } = event.data
       return { ...state, spend: spendAfter(state, order, amountMicros, atMs) }
@@ -216,7 +228,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
-  version: 4,
+  version: 5,
   initial: emptyLedger,
   evolve,
   snapshot: ledgerSnapshot,

@@ -83,6 +83,7 @@ export const gatewayChanges = [
   'marked_invalid',
   'payment_changed',
   'payment_undone',
+  'unknown_status',
   'dispute_adjusted',
   'chargeback_not_moved',
   'above_credit',
@@ -100,6 +101,14 @@ export type GatewayChange = {
 export type UndonePayment = {
   readonly paymentId: string
   readonly why: 'refunded' | 'invalid'
+  readonly amount: string | null
+}
+
+/** A payment whose status this version does not know. */
+export type UnknownStatus = {
+  /** The provider's id of the payment or the invoice. */
+  readonly id: string
+  readonly status: string
   readonly amount: string | null
 }
 
@@ -122,6 +131,7 @@ export type InvoiceReport = {
   /** The final payments. One that was reported before may be missing. */
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
+  readonly unknownStatuses?: readonly UnknownStatus[]
 }
 
 /** Why a provider moves a received payment again. */

@@ -1,7 +1,7 @@
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
 import { dollarsOfMicros, microsPerCent, microsToCentsFloor } from '../../kernel/money.ts'
 import { ownerOf } from '../../kernel/streams.ts'
-import { maxFailures, type TopupFailed } from '../deposits/topups.ts'
+import { maxFailures, nextMonth, pauseIdOf, type TopupFailed, type TopupPaused } from '../deposits/topups.ts'
 import { isAtGateway } from '../ledger/adjustment-reasons.ts'
 import type { CustomerAdjusted, LedgerEvent, WalletAdjusted } from '../ledger/events.ts'
 import { capKeyOf } from '../ledger/fold.ts'
@@ -138,6 +138,22 @@ const topupCause: CauseOf<TopupFailed> = ({
   },
 })
 
+const pauseCause: CauseOf<TopupPaused> = ({ id, data: { accountId, reason, owedCents }, metadata }) => ({
+  event: 'wallet.topup_paused',
+  resource: pauseIdOf(id),
+  to: { accountId },
+  data: {
+    kind: 'ready',
+    data: {
+      pauseId: pauseIdOf(id),
+      reason,
+      until: reason === 'monthly_maximum' ? nextMonth(Date.parse(metadata.recordedAt)) : null,
+      owedCents,
+      currency: 'USD',
+    },
+  },
+})
+
 /** The customer's own id at the reseller is in no event. It is added when the delivery is queued. */
 const budgetCause: CauseOf<TrafficBudgetReached> = (event) => {
   const { accountId, budgetId, scope, planId, lineSet, whitelistEntryId, customerId } = event.data
@@ -260,6 +276,7 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     WalletAdjusted: reversalCause,
     CustomerAdjusted: reversalCause,
     TopupFailed: topupCause,
+    TopupPaused: pauseCause,
     TrafficBudgetReached: budgetCause,
   }) as [string, (event: RecordedEvent) => WebhookTrigger | null][],
 )

@@ -27,6 +27,7 @@ export const webhookEvents = [
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'wallet.topup_paused',
   'traffic.budget_reached',
   'customer.traffic',
   'ping',
@@ -42,6 +43,7 @@ const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>([
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'wallet.topup_paused',
   'traffic.budget_reached',
   'customer.traffic',
 ])

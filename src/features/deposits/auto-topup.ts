@@ -4,6 +4,7 @@ import { accountRef } from '../../domain/accounts/fold.ts'
 import { decideInvoice } from '../../domain/deposits/decide.ts'
 import { isClosed } from '../../domain/deposits/fold.ts'
 import {
+  decidePause,
   decideRemoval,
   decideSaved,
   decideSettings,
@@ -42,6 +43,29 @@ const newCause = (): Cause => ({ actor, correlationId: newId('run') })
 /** The automatic top-up of a wallet, as the log has it. */
 export const readTopup = (runner: CommandRunner, accountId: AccountId, cause: Cause): Promise<TopupState> =>
   readState(runner, { ...cause, name: 'read-topup' }, topupRef(accountId))
+
+/** The streams that show whether automatic top-up must pause. */
+const incidentRefs = (account: AccountId) => ({
+  topup: topupRef(account),
+  ledger: ledgerRef(account),
+  account: accountRef(account),
+})
+
+/** Pauses the automatic top-up of a wallet if a refund, a dispute or a block requires it. Returns its state. */
+const pauseTopup = async (
+  { runner }: { readonly runner: CommandRunner },
+  account: AccountId,
+  cause: Cause,
+): Promise<TopupState> => {
+  const { answer } = await runner.run({
+    name: 'pause-auto-topup',
+    streams: incidentRefs(account),
+    decide: (states, { nowMs }) => decidePause(states, account, nowMs),
+    ...cause,
+    account,
+  })
+  return answer
+}
 
 /** A card is charged only at the account of the service at which it was saved. */
 const gatewayOf = (live: LiveGateway | null): TopupGateway | null =>
@@ -118,10 +142,13 @@ export type AutoTopups = {
   cardPage(accountId: AccountId, returnUrl: string, cause: Cause): Promise<string>
   /** Saves the card of a session that the customer returns from, if its callback has not arrived yet. */
   takeSession(accountId: AccountId, sessionId: string): Promise<void>
-  /** @throws ApiError: deposits_not_available, without a gateway for its invoices */
+  /**
+   * Turns it on, or changes it. A paused one stays paused unless the customer resumes it.
+   * @throws ApiError: deposits_not_available, without a gateway for its invoices
+   */
   set(
     accountId: AccountId,
-    settings: TopupSettings,
+    settings: TopupSettings & { readonly resume: boolean },
     cause: Cause,
   ): Promise<{ readonly topup: TopupState; readonly position: number | null }>
   /** Turns it off and removes the card. */
@@ -163,8 +190,8 @@ export const createAutoTopups = (dependencies: AutoTopupDependencies): AutoTopup
         throw refuse('deposits_not_available', 'no live payment gateway of the service takes crypto')
       const { answer: topup, position } = await runner.run({
         name: 'set-auto-topup',
-        streams: { topup: topupRef(account) },
-        decide: ({ topup }, { nowMs }) => decideSettings(topup, account, settings, nowMs),
+        streams: incidentRefs(account),
+        decide: (states, { nowMs }) => decideSettings(states, account, settings, nowMs),
         ...cause,
         account,
       })
@@ -195,7 +222,7 @@ type WorkDependencies = AutoTopupDependencies & {
 export const requestTopup = async (
   { runner, gateways }: WorkDependencies,
   account: AccountId,
-): Promise<'requested' | 'not_needed'> => {
+): Promise<'requested' | 'paused' | 'not_needed'> => {
   const cause = newCause()
   const current = await readTopup(runner, account, cause)
   const { method, settings } = current
@@ -207,12 +234,7 @@ export const requestTopup = async (
   if (!gateway) return 'not_needed'
   const { answer } = await runner.run({
     name: 'request-topup',
-    streams: {
-      topup: topupRef(account),
-      ...depositRef(depositId),
-      ledger: ledgerRef(account),
-      account: accountRef(account),
-    },
+    streams: { ...incidentRefs(account), ...depositRef(depositId) },
     decide: (states, { nowMs }) => decideTopup(states, account, depositId, gateway, nowMs),
     ...cause,
     account,
@@ -226,19 +248,21 @@ const dayMs = 24 * 3_600_000
 
 /** The payment of a top-up at the provider. It is found, or made once by its idempotency key. */
 const payOf = async (
-  { runner, clock, hooks }: WorkDependencies,
+  dependencies: WorkDependencies,
   cards: NonNullable<LiveGateway['gateway']['cards']>,
   account: AccountId,
   { topupId, depositId, amountCents, method, requestedAtMs }: OpenTopup & { readonly method: SavedMethod },
   cause: Cause,
 ) => {
+  const { clock, hooks } = dependencies
   const payment = { topupId, depositId, amountCents, method }
   const found = await cards.find(payment)
   if (found !== null) return found
   if (clock() - requestedAtMs > payableMs) return { failed: 'no_answer' } as const
-  // The customer may have removed the card after the request. This is read last, because the search may have taken
-  // long. The provider then refuses the card, unless it was charged before.
-  const current = await readTopup(runner, account, cause)
+  // The customer may have removed the card after the request, or a payment was refunded. This is read last, because the
+  // search may have taken long. The provider refuses a removed card, unless it was charged before.
+  const current = await pauseTopup(dependencies, account, cause)
+  if (current.pause !== null) return { failed: 'paused' } as const
   const isCurrent = current.method?.methodReference === method.methodReference
   if (!isCurrent) await cards.remove(method)
   const made = await cards.pay(payment)
@@ -422,14 +446,25 @@ export const startTopupReactor = (
     atOnce: 8,
     work: ({ account_id }) => complete(account_id),
   })
+  const toPause = worklist<TopupAccount>({
+    name: 'topups-to-pause',
+    read: `select account_id from read.auto_topups where pause = 'due'`,
+    values: () => [],
+    key: { account_id: 'text' },
+    limit: 100,
+    work: async ({ account_id: accountId }) => {
+      await pauseTopup(dependencies, accountId, newCause())
+    },
+  })
   const due = worklist<TopupAccount>({
     name: 'due-topups',
     read: `select t.account_id from read.auto_topups t
              join read.accounts a using (account_id) left join read.balances b using (account_id)
-            where (t.has_card or t.by_invoice) and t.open_topup_id is null and not a.blocked
+            where (t.has_card or t.by_invoice) and t.open_topup_id is null and t.pause is null and not a.blocked
               and coalesce(b.available_micros, 0) < t.threshold_micros
               and (t.retry_at is null or t.retry_at <= $1::timestamptz)
-              and case when t.month = $2::text then t.month_cents else 0 end + t.least_cents <= t.monthly_max_cents`,
+              and (t.limit_month <> $2::text
+                or case when t.month = $2::text then t.month_cents else 0 end + t.least_cents <= t.monthly_max_cents)`,
     values: () => {
       const now = isoTime(clock())
       return [now, now.slice(0, 7)]
@@ -441,5 +476,7 @@ export const startTopupReactor = (
       if ((await requestTopup(dependencies, accountId)) === 'requested') await complete(accountId)
     },
   })
-  return scheduler.start(topupWorker, worklistRound(pool, [open, due]), { everyMs: dependencies.intervalMs })
+  return scheduler.start(topupWorker, worklistRound(pool, [toPause, open, due]), {
+    everyMs: dependencies.intervalMs,
+  })
 }

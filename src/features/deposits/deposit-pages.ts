@@ -104,7 +104,12 @@ const timelineText = (
     case 'DepositChangeReported':
       return { heading: 'The payment provider reported a change', detail: 'under review' }
     case 'DepositChangeReviewed':
-      return { heading: 'The change was reviewed', detail: null }
+      return {
+        heading: event.data.ended
+          ? 'The payment provider no longer reports the change'
+          : 'The change was reviewed',
+        detail: null,
+      }
     case 'DepositRefundRequested':
       return { heading: 'Refund to the payer requested', detail: dollarText(event.data.amountCents) }
     case 'DepositRefundMade':

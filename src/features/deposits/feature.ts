@@ -111,7 +111,7 @@ export const open = (
     ],
     pages: [
       ...topUpPages({ gateways, openDeposit }),
-      topupPage({ autoTopups, clock, origin: dependencies.origin }),
+      topupPage({ autoTopups, wallets, clock, origin: dependencies.origin }),
       ...depositPages({ db, pages, reads, log, catalog: dependencies.catalog }),
       ...depositAdminPages({ pool, db, log, runner, caughtUp, journalHead: dependencies.journalHead }),
       ...gatewayChangePages({ db, caughtUp, runner }),

@@ -11,10 +11,12 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   refunded: 'A payment was refunded at the provider, and the refund could not be booked.',
   other_currency: 'Money moved in another currency than dollars. Nothing was booked.',
   paid_without_money:
-    'The provider reports the invoice as paid, but less money arrived: it may have been marked as paid manually.',
+    'The provider reports the invoice as paid, but this amount is missing: it may have been marked as paid manually. Money that still arrives is credited automatically and closes this item, so credit nothing by hand before you know that none will come.',
   marked_invalid: 'The provider says that the invoice is invalid, but its payments are credited.',
   payment_changed: 'The provider states another amount of a payment than the one that was credited.',
   payment_undone: 'A credited payment turned out to be none.',
+  unknown_status:
+    'A payment has a status that this version does not know; it follows the id of the payment. Nothing was credited for it. Look it up at the provider.',
   dispute_adjusted: 'A dispute moved another amount in all than the one that was disputed.',
   above_credit: 'A refund or a dispute moved more than was credited for the deposit. The rest is not booked.',
   refund_refused:

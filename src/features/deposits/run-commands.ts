@@ -23,6 +23,7 @@ import { type DepositRecord, depositRecord } from './deposit-record.ts'
 import { createDepositPages } from './deposit-urls.ts'
 import { changeRecord, reviewChange } from './gateway-changes.ts'
 import { refundRefusalText, requestDepositRefund } from './refund-deposit.ts'
+import { topupPauseText } from './topup-mails.ts'
 import { topupRecord } from './topup-routes.ts'
 import { resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
 
@@ -164,6 +165,7 @@ export const showAutoTopup = async (
           `below ${dollars(thresholdCents)}: ${amountCents === null ? `up to ${dollars(targetBalanceCents ?? 0)}` : dollars(amountCents)}, at most ${dollars(monthlyMaxCents)} a month`,
         ]),
     `this month: ${dollars(record.monthCents)}`,
+    ...(record.paused ? [topupPauseText(record.paused.reason)] : []),
     ...(failure
       ? [
           `last failure: ${failure.reason}, ${failure.failures} in a row, next attempt ${failure.retryAt ?? 'without a pause'}`,

@@ -4,8 +4,10 @@ import {
   changesIn,
   creditingOf,
   decideChanges,
+  decideEndedChanges,
   decideFailure,
   decideReceipt,
+  endedChanges,
   type ReportedInvoice,
   unknownChanges,
 } from '../../domain/deposits/decide.ts'
@@ -133,7 +135,16 @@ export const createDepositSettlement = (dependencies: {
         )
       if (!answer.more) break
     }
-    if (deposit) await report(deposit, changesIn(deposit, reported), cause)
+    if (!deposit) return null
+    if (endedChanges(deposit, reported).length > 0)
+      await runner.run({
+        name: 'end-gateway-changes',
+        streams: depositRef(depositId),
+        decide: ({ deposit }) => decideEndedChanges(deposit, reported),
+        ...cause,
+        account: details.accountId,
+      })
+    await report(deposit, changesIn(deposit, reported), cause)
     return deposit
   }
 

@@ -72,7 +72,7 @@ const takeInvoice = async (
   const { depositId } = deposit.details
   // A second invoice of a deposit (its first answer was lost) brings payments, but not the state of the first one.
   const isOwnInvoice = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
-  const reported = isOwnInvoice ? report : { ...report, status: 'open' as const }
+  const reported = isOwnInvoice ? report : { ...report, status: 'open' as const, isOther: true }
   const after = await dependencies.deposits.receive(depositId, reported, {
     actor,
     correlationId: newId('run'),

@@ -3,8 +3,11 @@ import type { DepositInvoiceCreated } from '../../domain/deposits/events.ts'
 import { isPayable } from '../../domain/deposits/fold.ts'
 import {
   maxFailures,
+  pauseIdOf,
   retryAfterMs,
   type TopupFailed,
+  type TopupPaused,
+  type TopupPauseReason,
   topupDepositIdOf,
 } from '../../domain/deposits/topups.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
@@ -22,9 +25,12 @@ import {
 } from '../accounts/index.ts'
 import type { Deposits } from './deposit-service.ts'
 
-/** An e-mail about one top-up: its invoice, or its failure. */
-type TopupMail = AccountMail & { readonly topup_id: string; readonly notice: 'failed' | 'invoice' }
-type TopupNotice = RecordedEvent<TopupFailed> | RecordedEvent<DepositInvoiceCreated>
+/** An e-mail about one top-up, its invoice or its failure, or about a pause. */
+type TopupMail = AccountMail & { readonly topup_id: string; readonly notice: 'failed' | 'invoice' | 'paused' }
+type TopupNotice =
+  | RecordedEvent<TopupFailed>
+  | RecordedEvent<TopupPaused>
+  | RecordedEvent<DepositInvoiceCreated>
 
 export const topupMails: QueueTable = {
   name: 'topup-mails',
@@ -46,6 +52,8 @@ export const topupFailureText = (reason: TopupFailed['data']['reason']): string 
       return 'The card has expired. Save another card.'
     case 'card_removed':
       return 'The card was removed. Save a card again.'
+    case 'paused':
+      return 'Automatic top-up was paused before the payment. Nothing was paid.'
     case 'payment_failed':
       return 'The payment provider refused the payment. Save another card, pay by crypto, or top up by hand.'
     case 'no_answer':
@@ -57,6 +65,29 @@ export const topupFailureText = (reason: TopupFailed['data']['reason']): string 
   }
 }
 
+/** Why automatic top-up is paused, and what ends the pause. */
+export const topupPauseText = (reason: TopupPauseReason): string => {
+  const untilResumed = 'Nothing is charged automatically until you resume it.'
+  switch (reason) {
+    case 'deposit_refund':
+      return `Automatic top-up is paused because a payment was refunded. ${untilResumed}`
+    case 'chargeback':
+      return `Automatic top-up is paused because a payment was disputed at the bank. ${untilResumed}`
+    case 'account_blocked':
+      return `Automatic top-up is paused because the account was blocked. ${untilResumed}`
+    case 'monthly_maximum':
+      return 'The next automatic top-up would exceed your monthly maximum. It is made in the next month (UTC), or when you raise the maximum.'
+    default:
+      return reason satisfies never
+  }
+}
+
+/** What the next payments pay first; nothing without a debt. */
+export const topupDebtText = (owedCents: number): string =>
+  owedCents === 0
+    ? ''
+    : `The account owes ${dollarText(owedCents)}. The next payments, also automatic ones, pay this debt first.`
+
 /** When a failed top-up is tried again, in words. */
 export const nextTopupText = (failures: number): string => {
   const pauseMs = retryAfterMs[failures - 1]
@@ -67,13 +98,13 @@ export const nextTopupText = (failures: number): string => {
 
 export const topupMailWorker = worker({
   name: topupMails.name,
-  about: 'Sends e-mails about invoices and failures of automatic top-ups',
+  about: 'Sends e-mails about invoices, failures and pauses of automatic top-ups',
   trigger: { everyMs: 2_000, quietMs: 20_000 },
   per: 'process',
   process: 'server',
 })
 
-/** Sends an e-mail for each failed top-up, and for each invoice of a top-up, with its payment link. */
+/** Sends an e-mail for each failed top-up, each pause, and each invoice of a top-up, with its payment link. */
 export const startTopupMails = (
   dependencies: AccountMailDependencies & { readonly deposits: Pick<Deposits, 'read' | 'payUrlOf'> },
 ): RunningQueue => {
@@ -86,6 +117,19 @@ export const startTopupMails = (
 
 ${topupFailureText(reason)}
 ${nextTopupText(failures)}
+
+Automatic top-up: ${origin()}/console/auto-topup
+Add money by hand: ${origin()}/console/top-up
+`,
+  })
+
+  const pauseMail = (pauseId: string, { reason, owedCents }: TopupPaused['data']) => ({
+    id: pauseId,
+    subject:
+      reason === 'monthly_maximum'
+        ? `Automatic top-up reached its monthly maximum at ${name}`
+        : `Automatic top-up is paused at ${name}`,
+    text: `${[topupPauseText(reason), topupDebtText(owedCents)].filter(Boolean).join('\n')}
 
 Automatic top-up: ${origin()}/console/auto-topup
 Add money by hand: ${origin()}/console/top-up
@@ -125,22 +169,33 @@ Automatic top-up: ${origin()}/console/auto-topup
        order by n.position limit ${collectedPerRun}
       on conflict (topup_id, notice) do update set position = excluded.position, lineage = excluded.lineage`,
     causeOf: (event, { account_id: accountId, topup_id: topupId, notice }) => {
-      const { stream, type } = event
+      const { id, stream, type } = event
       if (notice === 'invoice') {
         const isCause =
           type === 'DepositInvoiceCreated' && stream === depositStream(topupDepositIdOf(accountId, topupId))
         return isCause ? (event as RecordedEvent<DepositInvoiceCreated>) : null
       }
-      if (stream !== topupStream(accountId) || type !== 'TopupFailed') return null
+      if (stream !== topupStream(accountId)) return null
+      if (notice === 'paused')
+        return type === 'TopupPaused' && pauseIdOf(id) === topupId
+          ? (event as RecordedEvent<TopupPaused>)
+          : null
+      if (type !== 'TopupFailed') return null
       const cause = event as RecordedEvent<TopupFailed>
       return cause.data.topupId === topupId ? cause : null
     },
-    write: (event, mail) =>
-      event.type === 'TopupFailed'
-        ? failureMail(event.data)
-        : invoiceMail(topupDepositIdOf(mail.account_id, mail.topup_id), {
+    write: (event, mail) => {
+      switch (event.type) {
+        case 'TopupFailed':
+          return failureMail(event.data)
+        case 'TopupPaused':
+          return pauseMail(mail.topup_id, event.data)
+        default:
+          return invoiceMail(topupDepositIdOf(mail.account_id, mail.topup_id), {
             actor: { kind: 'system', name: topupMails.name },
             correlationId: event.metadata.correlationId,
-          }),
+          })
+      }
+    },
   })
 }

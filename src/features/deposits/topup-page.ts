@@ -8,6 +8,7 @@ import {
 } from '../../domain/deposits/topups.ts'
 import { maxDepositCents } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { choicesOf, type FormInput, fieldOf, formOf, postButton, problemsIn } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -21,8 +22,9 @@ import {
 } from '../../platform/ui/page.ts'
 import { detailsOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, oneOf, parseCents, timeText } from '../../platform/ui/text.ts'
+import type { Wallets } from '../wallet/index.ts'
 import type { AutoTopups } from './auto-topup.ts'
-import { nextTopupText, topupFailureText } from './topup-mails.ts'
+import { nextTopupText, topupDebtText, topupFailureText, topupPauseText } from './topup-mails.ts'
 import { topupPagePath, topupRecord } from './topup-routes.ts'
 
 const path = topupPagePath
@@ -32,8 +34,9 @@ const methodTexts: Readonly<Record<TopupMethod, { readonly label: string; readon
   crypto: { label: 'Crypto', hint: 'An e-mail has the link of an invoice. No card is needed.' },
 }
 
-const stateText = ({ settings, method, open }: TopupState): string => {
+const stateText = ({ settings, method, open, pause }: TopupState): string => {
   if (settings === null) return 'Off'
+  if (pause !== null) return 'Paused'
   if (open !== null)
     return open.method === null ? 'On. An invoice awaits payment' : 'On. A top-up is being paid'
   return method === null && settings.method !== 'crypto' ? 'On, but no card is saved: nothing is paid' : 'On'
@@ -42,10 +45,12 @@ const stateText = ({ settings, method, open }: TopupState): string => {
 /** The automatic top-up of the wallet: its state, its card and its settings. */
 export const topupPage = ({
   autoTopups,
+  wallets,
   clock,
   origin,
 }: {
   readonly autoTopups: AutoTopups
+  readonly wallets: Pick<Wallets, 'read'>
   readonly clock: Clock
   /** The public URL of the console. */
   readonly origin: () => string
@@ -83,7 +88,7 @@ export const topupPage = ({
         form: `A top-up is from ${dollarText(minTopupCents)} to ${dollarText(maxDepositCents)}. A target balance is at least ${dollarText(minTopupCents)} above the threshold. The monthly maximum covers at least one top-up.`,
       })
     try {
-      await autoTopups.set(accountId, settings, cause)
+      await autoTopups.set(accountId, { ...settings, resume: false }, cause)
     } catch (error) {
       return refusedBy(error)
     }
@@ -99,6 +104,8 @@ export const topupPage = ({
       if (session !== undefined) await autoTopups.takeSession(accountId, session)
       const topup = await autoTopups.read(accountId, cause)
       const record = topupRecord(topup, clock())
+      const owedMicros = (await wallets.read(accountId, cause)).receivableMicros
+      const debtText = topupDebtText(-microsToCentsFloor(-owedMicros))
       const { method, settings, lastFailure, failures } = topup
       const dollarField = (name: string, label: string, hint: string, value: number | null | undefined) =>
         fieldOf(
@@ -112,6 +119,12 @@ export const topupPage = ({
           ['Card', method ? `${method.brand} ending in ${method.lastFour}` : 'none'],
           ['This month', `${dollarText(record.monthCents)} topped up automatically`],
         ])}
+${
+  record.paused === null
+    ? null
+    : html`<div class="message warn"><p>${topupPauseText(record.paused.reason)}</p>${record.paused.until === null ? postButton(form, { label: 'Resume automatic top-up', name: 'do', value: 'resume' }) : null}</div>`
+}
+${debtText === '' ? null : html`<div class="message warn"><p>${debtText}</p></div>`}
 ${
   lastFailure === null
     ? null
@@ -172,6 +185,16 @@ ${formOf(form, {
           case 'remove':
             await autoTopups.remove(accountId, visit.cause)
             return goTo(path, 'Automatic top-up is off, and no card is saved.')
+          case 'resume': {
+            const { settings } = await autoTopups.read(accountId, visit.cause)
+            if (settings === null) return goTo(path, 'Automatic top-up is off.')
+            try {
+              await autoTopups.set(accountId, { ...settings, resume: true }, visit.cause)
+            } catch (error) {
+              return refusedBy(error)
+            }
+            return goTo(path, 'Automatic top-up goes on.')
+          }
           case 'card':
             try {
               const url = await autoTopups.cardPage(accountId, `${origin()}${path}`, visit.cause)

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import {
   failureReasons,
+  pauseOf,
+  pauseReasons,
   settingsProblem,
-  type TopupSettings,
   type TopupState,
   takenCents,
   topupMethods,
@@ -38,6 +39,10 @@ const Settings = z.strictObject({
   targetBalanceCents: targetField.nullable().default(null),
   monthlyMaxCents: maxField,
   method: methodField.default('card'),
+  resume: z.boolean().default(false).meta({
+    description:
+      'Resumes automatic top-up after a refund, a dispute or a block paused it. Without it, a paused one stays paused.',
+  }),
 })
 
 const AutoTopup = z
@@ -62,6 +67,19 @@ const AutoTopup = z
       .int()
       .meta({ description: 'The sum of the automatic top-ups of this month, with one that is being paid.' }),
     pending: z.boolean().meta({ description: 'Whether a top-up is being paid.' }),
+    paused: z
+      .object({
+        reason: z.enum(pauseReasons).meta({
+          description:
+            'Why no top-up is made: after a `deposit_refund`, a `chargeback` or a block (`account_blocked`) until you send `resume`; at the `monthly_maximum` until the next month or until you change the settings.',
+        }),
+        until: z.string().nullable().meta({
+          format: 'date-time',
+          description: 'When the pause ends by itself. Null: it ends when you send `resume`.',
+        }),
+      })
+      .nullable()
+      .meta({ description: 'The pause. Null: there is none.' }),
     failure: z
       .object({
         reason: z.enum(failureReasons).meta({ description: 'Why the last top-up was not paid.' }),
@@ -89,6 +107,7 @@ const example = {
   method: 'card',
   monthCents: 10000,
   pending: false,
+  paused: null,
   failure: null,
   currency: 'USD',
 } as const
@@ -109,6 +128,7 @@ export const topupRecord = (topup: TopupState, nowMs: number) => {
     ...(settings ? { ...settings, method: settings.method ?? ('card' as const) } : off),
     monthCents: takenCents(topup, nowMs),
     pending: open !== null,
+    paused: pauseOf(topup, nowMs),
     failure: lastFailure && {
       reason: lastFailure,
       failures,
@@ -158,7 +178,7 @@ export const topupRoutes = ({
     operationId: 'setAutoTopup',
     summary: 'Turn automatic top-up on, or change it',
     description:
-      'When the available balance falls below the threshold, one payment is made by the saved card, or with `method` `crypto` one invoice is made and sent by e-mail. Send either `amountCents` or `targetBalanceCents`. There is never a second payment or invoice at the same time, and never more than `monthlyMaxCents` in a calendar month (UTC). After a failed payment or an expired invoice the next one is made an hour later, then a day later. After three failures in a row automatic top-up is turned off. This request turns it on again.',
+      'When the available balance falls below the threshold, one payment is made by the saved card, or with `method` `crypto` one invoice is made and sent by e-mail. Send either `amountCents` or `targetBalanceCents`. There is never a second payment or invoice at the same time, and never more than `monthlyMaxCents` in a calendar month (UTC). After a failed payment or an expired invoice the next one is made an hour later, then a day later. After three failures in a row automatic top-up is turned off. This request turns it on again. After a refund or a dispute of a payment, or a block of the account, automatic top-up is paused, and only a request with `resume` ends the pause. A debt of the account is paid first, also by automatic top-ups: see `owedCents` of `GET /api/v1/wallet`.',
     tag: 'Account',
     access: 'buy',
     writes: true,
@@ -168,14 +188,9 @@ export const topupRoutes = ({
     responses: { 200: { description: 'The automatic top-up.', body: AutoTopup, example } },
     errors: ['invalid_body', 'deposits_not_available'],
     handler: async ({ caller, body, requestId }) => {
-      const settings: TopupSettings = body
-      const problem = settingsProblem(settings)
+      const problem = settingsProblem(body)
       if (problem !== null) throw refuse('invalid_body', problem)
-      const { topup, position } = await autoTopups.set(
-        caller.accountId,
-        settings,
-        causeOf({ caller, requestId }),
-      )
+      const { topup, position } = await autoTopups.set(caller.accountId, body, causeOf({ caller, requestId }))
       return { status: 200, body: topupRecord(topup, clock()), position }
     },
   }),

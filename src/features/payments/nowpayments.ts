@@ -5,6 +5,7 @@ import type {
   InvoiceReport,
   InvoiceStatus,
   UndonePayment,
+  UnknownStatus,
 } from '../../domain/payments/payments.ts'
 import { hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
@@ -22,6 +23,8 @@ import {
   jsonOf,
   parseDecimalText,
   shareMicros,
+  statusText,
+  unknownOnly,
 } from './provider-http.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -49,11 +52,22 @@ const Payment = z.object({
   price_currency: z.string(),
   pay_amount: z.string(),
   actually_paid: z.string().nullish(),
+  /** Further deposits to the address of this payment. Each is a payment of its own, without an invoice. */
+  payment_extra_ids: z.array(id).max(maxPayments).nullish(),
 })
 type Payment = z.output<typeof Payment>
+type StatusOfPayment = Pick<Payment, 'payment_status' | 'actually_paid'>
 
 const arrivedStatuses = new Set(['finished', 'partially_paid'])
 const processingStatuses = new Set(['confirming', 'confirmed', 'sending'])
+const otherStatuses = new Set(['waiting', 'failed', 'refunded', 'expired'])
+
+/** Whether money arrived, with a status that this version does not know. */
+const isUnknown = ({ payment_status, actually_paid }: StatusOfPayment): boolean =>
+  !arrivedStatuses.has(payment_status) &&
+  !processingStatuses.has(payment_status) &&
+  !otherStatuses.has(payment_status) &&
+  /[1-9]/.test(actually_paid ?? '')
 
 /** The final amount of a payment: price × paid coins / requested coins; null if it is 0 or the payment is not final. */
 export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | null => {
@@ -74,13 +88,20 @@ const refundedOf = ({ payment_id, actually_paid }: Payment): UndonePayment => ({
   amount: coinsText(actually_paid ?? ''),
 })
 
+const unknownOf = ({ payment_id, payment_status, actually_paid }: Payment): UnknownStatus => ({
+  id: payment_id,
+  status: statusText(payment_status),
+  amount: coinsText(actually_paid ?? ''),
+})
+
 /** The status of an invoice. An invoice has one payment for each attempt of its payer. */
-export const statusOf = (payments: readonly Pick<Payment, 'payment_status'>[]): InvoiceStatus => {
+export const statusOf = (payments: readonly StatusOfPayment[]): InvoiceStatus => {
   const hasStatus = (...wanted: readonly string[]): boolean =>
     payments.some(({ payment_status }) => wanted.includes(payment_status))
   const allHave = (wanted: string): boolean =>
     payments.length > 0 && payments.every(({ payment_status }) => payment_status === wanted)
-  if (payments.some(({ payment_status }) => processingStatuses.has(payment_status))) return 'processing'
+  if (payments.some((payment) => processingStatuses.has(payment.payment_status) || isUnknown(payment)))
+    return 'processing'
   if (hasStatus('finished')) return 'paid'
   if (hasStatus('partially_paid') || allHave('expired')) return 'expired'
   return allHave('failed') ? 'failed' : 'open'
@@ -143,6 +164,19 @@ export const createNowpaymentsGateway = (
     return answer.token
   }
 
+  const readPayment = (paymentId: string): Promise<Payment | null> =>
+    api('GET', `/payment/${encodeURIComponent(paymentId)}`, Payment)
+
+  /** The repeated deposits to the address of a payment. Lists of an invoice do not have them. */
+  const repeatedOf = async ({ payment_id, payment_extra_ids }: Payment): Promise<readonly Payment[]> => {
+    const repeated: Payment[] = []
+    for (const extraId of payment_extra_ids ?? []) {
+      const payment = await readPayment(extraId)
+      if (payment?.parent_payment_id === payment_id) repeated.push(payment)
+    }
+    return repeated
+  }
+
   /** The invoice's payments with our own reference, because the provider's filter is not trusted. */
   const paymentsOf = async (invoiceId: string, depositId: string): Promise<readonly Payment[]> => {
     const list = await api(
@@ -151,7 +185,16 @@ export const createNowpaymentsGateway = (
       z.object({ data: z.array(Payment).max(maxPayments) }),
       { headers: { authorization: `Bearer ${await token()}` } },
     )
-    return (list?.data ?? []).filter(({ order_id }) => order_id === depositId)
+    const listed = (list?.data ?? []).filter(({ order_id }) => order_id === depositId)
+    const payments = new Map(listed.map((payment) => [payment.payment_id, payment]))
+    // No repeated deposit is to an address at which nothing arrived.
+    for (const payment of listed.filter(({ payment_status }) => payment_status !== 'waiting')) {
+      // Only the answer about a single payment is documented to have the repeated ones.
+      const whole = payment.payment_extra_ids === undefined ? await readPayment(payment.payment_id) : payment
+      for (const repeated of whole === null ? [] : await repeatedOf(whole))
+        payments.set(repeated.payment_id, repeated)
+    }
+    return [...payments.values()]
   }
 
   const report = (invoiceId: string, depositId: string, payments: readonly Payment[]): InvoiceReport => {
@@ -166,11 +209,9 @@ export const createNowpaymentsGateway = (
       status: statusOf(payments),
       payments: payments.map(arrivedOf).filter((payment) => payment !== null),
       ...(undone.length > 0 && { undone }),
+      ...unknownOnly(payments.filter(isUnknown).map(unknownOf)),
     }
   }
-
-  const readPayment = (paymentId: string): Promise<Payment | null> =>
-    api('GET', `/payment/${encodeURIComponent(paymentId)}`, Payment)
 
   return {
     provider: 'nowpayments',

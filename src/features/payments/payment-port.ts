@@ -159,7 +159,7 @@ export type CardPaymentResult =
 export type SavedCards = {
   /** Creates a page that saves a card. Its callback has a `SetupReport`. */
   createPage(page: { readonly accountId: AccountId; readonly returnUrl: string }): Promise<string>
-  /** The payment of a top-up; null if the provider has none. */
+  /** The payment of a top-up; null if the provider has none, or has one that was interrupted: then pay again. */
   find(payment: CardPayment): Promise<CardPaymentResult | null>
   /** Pays, once for the top-up as long as the provider knows the idempotency key. */
   pay(payment: CardPayment): Promise<CardPaymentResult>

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { z } from 'zod'
+import type { InvoiceReport, UnknownStatus } from '../../domain/payments/payments.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import { GatewayUnavailable } from './payment-port.ts'
@@ -35,6 +36,14 @@ export const sumText = (amounts: readonly Decimal[]): string => {
 /** An amount of the payer's coin, for people; null for a text that is not a number. */
 export const coinsText = (amount: string): string | null =>
   parseDecimalText(amount) ? `${amount} coins` : null
+
+/** A status of a provider for logs and operators. */
+export const statusText = (status: string): string => (/^\w{1,40}$/.test(status) ? status : 'unreadable')
+
+/** The field of a report, if there is an unknown status. */
+export const unknownOnly = (
+  unknownStatuses: readonly UnknownStatus[],
+): Pick<InvoiceReport, 'unknownStatuses'> => (unknownStatuses.length > 0 ? { unknownStatuses } : {})
 
 const safeNumber = (value: bigint): number => {
   const number = Number(value)

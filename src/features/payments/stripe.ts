@@ -1,4 +1,5 @@
 import Stripe from 'stripe'
+import { z } from 'zod'
 import type { TopupFailureReason } from '../../domain/deposits/topups.ts'
 import {
   type BalanceMovement,
@@ -7,6 +8,7 @@ import {
   type MadeRefund,
   type ReversalReport,
   routeOf,
+  type UnknownStatus,
 } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { centsToMicros } from '../../kernel/money.ts'
@@ -23,6 +25,7 @@ import {
   type SetupReport,
   type StripeCredentials,
 } from './payment-port.ts'
+import { jsonOf, statusText, unknownOnly } from './provider-http.ts'
 
 /** The largest difference between a callback's time and now, in either direction. Stripe's own default. */
 const toleranceS = 300
@@ -78,13 +81,46 @@ const orNull = async <Value>(call: () => Promise<Value>): Promise<Value | null> 
   }
 }
 
+const sessionStatuses: ReadonlySet<string> = new Set(['open', 'complete', 'expired'])
+const paymentStatuses: ReadonlySet<string> = new Set(['paid', 'unpaid', 'no_payment_required'])
+const intentStatuses: ReadonlySet<string> = new Set([
+  'requires_payment_method',
+  'requires_confirmation',
+  'requires_action',
+  'processing',
+  'requires_capture',
+  'canceled',
+  'succeeded',
+])
+
+const unknownStatuses = (
+  ...statuses: readonly (readonly [
+    id: string,
+    status: string | null | undefined,
+    known: ReadonlySet<string>,
+  ])[]
+): readonly UnknownStatus[] =>
+  statuses.flatMap(([id, status, known]) =>
+    status == null || known.has(status) ? [] : [{ id, status: statusText(status), amount: null }],
+  )
+
+const intentIn = ({ payment_intent }: Stripe.Checkout.Session): Stripe.PaymentIntent | null =>
+  typeof payment_intent === 'object' ? payment_intent : null
+
+const unknownInSession = (session: Stripe.Checkout.Session): readonly UnknownStatus[] => {
+  const intent = intentIn(session)
+  return unknownStatuses(
+    [session.id, session.status, sessionStatuses],
+    [session.id, session.payment_status, paymentStatuses],
+    [intent?.id ?? '', intent?.status, intentStatuses],
+  )
+}
+
 const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
   if (session.status === 'expired') return 'expired'
   if (session.payment_status === 'paid') return 'paid'
-  if (session.status !== 'complete') return 'open'
-  const intent = session.payment_intent
-  const failed =
-    typeof intent === 'object' && ['requires_payment_method', 'canceled'].includes(intent?.status ?? '')
+  if (session.status === 'open' || session.status === null) return 'open'
+  const failed = ['requires_payment_method', 'canceled'].includes(intentIn(session)?.status ?? '')
   return failed ? 'failed' : 'processing'
 }
 
@@ -101,24 +137,34 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
     currency: session.currency ?? '',
     status: statusOf(session),
     payments: cents > 0 ? [{ paymentId: session.id, amountMicros: centsToMicros(cents) }] : [],
+    ...unknownOnly(unknownInSession(session)),
   }
 }
 
 const isIntentId = (id: string): boolean => id.startsWith('pi_')
 
+/** The status of a payment by a saved card. Its payer is absent, so a payment that requires the payer has failed. */
+const statusOfIntent = ({ status, last_payment_error }: Stripe.PaymentIntent): InvoiceStatus => {
+  if (status === 'succeeded') return 'paid'
+  if (status === 'processing' || !intentStatuses.has(status)) return 'processing'
+  // Without an error the request that makes the payment was interrupted, and Stripe has not decided yet.
+  const isFailed = status === 'requires_action' || status === 'canceled' || last_payment_error
+  return isFailed ? 'failed' : 'open'
+}
+
 /** A payment of an automatic top-up; null for any other payment. It is credited once, under the id of its intent. */
 const reportOfIntent = (intent: Stripe.PaymentIntent): InvoiceReport | null => {
   const { id, currency, status, amount_received, metadata } = intent
   if (!metadata.topup_id) return null
-  const statuses = { succeeded: 'paid', processing: 'processing' } as const
   const cents = status === 'succeeded' ? amount_received : 0
   return {
     kind: 'invoice',
     invoiceId: id,
     depositId: metadata.deposit_id ?? null,
     currency,
-    status: statuses[status as keyof typeof statuses] ?? 'failed',
+    status: statusOfIntent(intent),
     payments: cents > 0 ? [{ paymentId: id, amountMicros: centsToMicros(cents) }] : [],
+    ...unknownOnly(unknownStatuses([id, status, intentStatuses])),
   }
 }
 
@@ -136,10 +182,11 @@ const failureOf = (code: string | null | undefined): TopupFailureReason => {
   }
 }
 
-const resultOf = (intent: Stripe.PaymentIntent): CardPaymentResult => {
-  if (intent.status === 'succeeded' || intent.status === 'processing')
-    return { paymentId: intent.id, startedAt: isoTime(intent.created * 1000) }
-  // A bank that requires the payer ends the payment here, because the payer is absent.
+/** Null: Stripe has not decided, because the request that makes the payment was interrupted. */
+const resultOf = (intent: Stripe.PaymentIntent): CardPaymentResult | null => {
+  const status = statusOfIntent(intent)
+  if (status === 'open') return null
+  if (status !== 'failed') return { paymentId: intent.id, startedAt: isoTime(intent.created * 1000) }
   if (intent.status === 'requires_action') return { failed: 'authentication_required' }
   return { failed: failureOf(intent.last_payment_error?.code) }
 }
@@ -187,8 +234,24 @@ const isTransaction = (
 const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly BalanceMovement[] =>
   balance_transactions.toSorted((one, other) => one.created - other.created).map(movementOf)
 
-const referenceOf = ({ type, data }: Stripe.Event): string | null => {
-  const { id, charge } = data.object as { id?: string; charge?: string | { readonly id: string } | null }
+/** The used parts of an event. A thin event names its object and does not contain it; Farebox needs none of these. */
+const Event = z.object({
+  id: z.string(),
+  type: z.string(),
+  data: z
+    .object({
+      object: z.object({
+        id: z.string(),
+        charge: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+      }),
+    })
+    .optional()
+    .catch(undefined),
+})
+
+const referenceOf = ({ type, data }: z.output<typeof Event>): string | null => {
+  if (data === undefined) return null
+  const { id, charge } = data.object
   if (type.startsWith('checkout.session.')) return `session:${id}`
   if (type.startsWith('payment_intent.')) return `intent:${id}`
   if (type.startsWith('charge.dispute.')) return `dispute:${id}`
@@ -403,7 +466,10 @@ export const createStripeGateway = (
           // The caller repeats it, after it has checked that the card is still saved.
           { idempotencyKey: topupId, maxNetworkRetries: 0 },
         )
-        return resultOf(intent)
+        const result = resultOf(intent)
+        if (result === null)
+          throw new GatewayUnavailable(`stripe: a payment with the status ${intent.status}`)
+        return result
       } catch (error) {
         // Any other error, such as a key that another call uses, leaves the result unknown.
         if (
@@ -496,7 +562,7 @@ export const createStripeGateway = (
       const signedAtS = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
       if (signedAtS * 1000 > nowMs + toleranceS * 1000) return { ok: false, why: 'signed in the future' }
       try {
-        const event = stripe.webhooks.constructEvent(
+        stripe.webhooks.signature!.verifyHeader(
           raw,
           signature,
           credentials.webhookSecret,
@@ -504,10 +570,12 @@ export const createStripeGateway = (
           undefined,
           nowMs,
         )
-        return { ok: true, callback: { eventId: event.id, reference: referenceOf(event) } }
-      } catch (error) {
-        return { ok: false, why: (error as Error).name === 'SyntaxError' ? 'no JSON' : 'signature or age' }
+      } catch {
+        return { ok: false, why: 'signature or age' }
       }
+      const event = Event.safeParse(jsonOf(raw))
+      if (!event.success) return { ok: false, why: 'no event' }
+      return { ok: true, callback: { eventId: event.data.id, reference: referenceOf(event.data) } }
     },
   }
 }

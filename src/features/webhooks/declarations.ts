@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { failureReasons } from '../../domain/deposits/topups.ts'
+import { failureReasons, pauseReasons } from '../../domain/deposits/topups.ts'
 import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { reversalReasons } from '../../domain/payments/payments.ts'
@@ -335,6 +335,34 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         reason: 'card_declined',
         failures: 1,
         turnedOff: false,
+      },
+    },
+  },
+  'wallet.topup_paused': {
+    resource: 'pause',
+    summary: 'Automatic top-up is paused',
+    description:
+      'After a refund or a dispute of a payment, or a block of the account, no automatic top-up is made until the customer resumes it (`PUT /api/v1/wallet/auto-topup` with `resume`). At the monthly maximum none is made until the next month; this is sent once in a month. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      pauseId: z.string(),
+      reason: z.enum(pauseReasons),
+      until: z
+        .string()
+        .nullable()
+        .meta({ format: 'date-time', description: 'When the pause ends by itself. Null: it does not.' }),
+      owedCents: z.int().meta({
+        description: 'The debt of the account. The next payments, also automatic ones, pay it first.',
+      }),
+      currency: z.literal('USD'),
+    },
+    example: {
+      resource: 'pau_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      data: {
+        pauseId: 'pau_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+        reason: 'deposit_refund',
+        until: null,
+        owedCents: 500,
+        currency: 'USD',
       },
     },
   },

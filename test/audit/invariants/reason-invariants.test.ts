@@ -224,6 +224,10 @@ const cases: Cases = {
       ),
     /TopupRequested.*it is off, or no card is saved/,
   ],
+  'a top-up while it is paused': [
+    (log) => ({ remove: log.first('TopupResumed') }),
+    /TopupRequested.*it is paused until the customer resumes it/,
+  ],
   'an expired invoice of a top-up by a card': [
     (log) => changed(log.first('TopupFailed'), { reason: 'invoice_expired' }),
     /TopupFailed.*it is paid by the saved card/,

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ReportedInvoice } from '../../../src/domain/deposits/decide.ts'
-import { changesIn, decideChanges, decideReview } from '../../../src/domain/deposits/decide.ts'
+import {
+  changesIn,
+  decideChanges,
+  decideEndedChanges,
+  decideReview,
+} from '../../../src/domain/deposits/decide.ts'
 import type { DepositEvent } from '../../../src/domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../../src/domain/deposits/fold.ts'
 import { applyDecided } from '../../../src/kernel/decider.ts'
@@ -57,7 +62,7 @@ test('a refunded, reversed or changed payment is reported', () => {
     undone: [{ paymentId, why, amount: '1 coins' }],
   })
   assert.deepEqual(kinds(whole, undone('refunded', 'p1')), ['refunded p1 1 coins'])
-  assert.deepEqual(kinds(whole, undone('refunded', 'p2')), ['refunded p2 1 coins'])
+  assert.deepEqual(kinds(whole, undone('refunded', 'p2')), [], 'it was never credited')
   assert.deepEqual(kinds(whole, undone('invalid', 'p1')), ['payment_undone p1 1 coins'])
   assert.deepEqual(kinds(whole, undone('invalid', 'p2')), [], 'it was never credited')
   const other = { status: 'paid', payments: [{ paymentId: 'p1', amountMicros: 9_000_001 }] } as const
@@ -66,7 +71,74 @@ test('a refunded, reversed or changed payment is reported', () => {
 
 test('an invoice that is paid without money, or invalid with money, is reported', () => {
   assert.deepEqual(kinds(folded(), { status: 'paid', payments: [] }), ['paid_without_money dep_1 10.00 usd'])
+  const part = folded(received('p1', 4_000_000))
+  assert.deepEqual(
+    kinds(part, { status: 'paid', payments: [] }),
+    ['paid_without_money dep_1 6.00 usd'],
+    'only what is missing',
+  )
   assert.deepEqual(kinds(whole, { status: 'failed', payments: [] }), ['marked_invalid dep_1 10.00 usd'])
+})
+
+/** The deposit after a report, as the service applies it, and its open changes. */
+const take = (deposit: Deposit, reported: ReportedInvoice) => {
+  const ended = after(deposit, decideEndedChanges(deposit, reported))
+  return after(ended, decideChanges(ended, changesIn(ended, reported)))
+}
+const open = ({ changes }: Deposit) =>
+  changes.filter(({ reviewed }) => !reviewed).map(({ change, amount }) => `${change} ${amount}`)
+const arrives = (deposit: Deposit, paymentId: string, amountMicros: number): Deposit =>
+  applyDecided(depositFold, deposit as DepositState, [received(paymentId, amountMicros)], 0) as Deposit
+
+test('missing money that arrives closes its change, in parts and as a whole', () => {
+  const paid = { status: 'paid', payments: [] } as const
+  let deposit = take(folded(), paid)
+  assert.deepEqual(open(deposit), ['paid_without_money 10.00 usd'])
+  deposit = take(arrives(deposit, 'p1', 4_000_000), paid)
+  assert.deepEqual(open(deposit), ['paid_without_money 6.00 usd'])
+  assert.deepEqual(open(take(deposit, { status: 'open', payments: [], isOther: true })), open(deposit))
+  deposit = take(arrives(deposit, 'p2', 6_000_000), paid)
+  assert.deepEqual(open(deposit), [])
+  assert.equal(deposit.changes.length, 2)
+})
+
+test('a change that an operator reviewed is not reported with less missing money; one that ended is reported again', () => {
+  const paid = { status: 'paid', payments: [] } as const
+  const missing = take(folded(), paid)
+  const reviewed = after(missing, decideReview(missing, 1, 'credited by hand'))
+  assert.deepEqual(open(take(arrives(reviewed, 'p1', 4_000_000), paid)), [])
+  const invalid = { status: 'failed', payments: [] } as const
+  const valid = take(take(whole, invalid), paid)
+  assert.deepEqual(open(valid), [])
+  assert.deepEqual(open(take(valid, invalid)), ['marked_invalid 10.00 usd'])
+})
+
+test('an undone, changed or refunded payment ends only if the provider reports it as credited', () => {
+  const undone = (why: 'refunded' | 'invalid'): ReportedInvoice => ({
+    status: 'expired',
+    payments: [],
+    undone: [{ paymentId: 'p1', why, amount: '1 coins' }],
+  })
+  const same = { status: 'paid', payments: [{ paymentId: 'p1', amountMicros: 10_000_000 }] } as const
+  const changed = { status: 'paid', payments: [{ paymentId: 'p1', amountMicros: 9_000_000 }] } as const
+  for (const reported of [undone('refunded'), undone('invalid'), changed]) {
+    const deposit = take(whole, reported)
+    assert.equal(open(deposit).length, 1)
+    assert.deepEqual(open(take(deposit, { status: 'paid', payments: [] })), open(deposit))
+    assert.deepEqual(open(take(deposit, same)), [])
+  }
+})
+
+test('an unknown status is reported with its name until the provider reports a known one', () => {
+  const reported = {
+    status: 'processing',
+    payments: [],
+    unknownStatuses: [{ id: 'p9', status: 'wrong_asset_confirmed', amount: '1 coins' }],
+  } as const
+  assert.deepEqual(kinds(whole, reported), ['unknown_status p9 wrong_asset_confirmed 1 coins'])
+  const deposit = take(whole, reported)
+  assert.deepEqual(open(take(deposit, reported)), ['unknown_status 1 coins'])
+  assert.deepEqual(open(take(deposit, { status: 'processing', payments: [] })), [])
 })
 
 test('a change is recorded once and closed once, and a provider can report at most fifty', () => {

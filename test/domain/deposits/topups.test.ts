@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Map as ImmutableMap } from 'immutable'
+import type { AccountState } from '../../../src/domain/accounts/fold.ts'
 import {
+  decidePause,
+  decideRemoval,
   decideSaved,
   decideSettings,
   decideTopup,
@@ -9,12 +13,15 @@ import {
   maxFailures,
   nextDepositId,
   noTopups,
+  pauseOf,
   type TopupEvent,
   type TopupState,
   topupFold,
 } from '../../../src/domain/deposits/topups.ts'
+import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { type Appends, applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
+import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 
 const account = `acc_${'1'.repeat(32)}` as AccountId
@@ -31,7 +38,9 @@ const card = {
   lastFour: '4242',
 }
 const step = fc.record({
-  kind: fc.constantFrom('request', 'pay', 'fail', 'set'),
+  kind: fc.constantFrom('request', 'request', 'pay', 'fail', 'set', 'set', 'incident'),
+  isBlock: fc.boolean(),
+  resume: fc.constantFrom(true, true, false),
   afterMs: fc.constantFrom(1_000, 3_600_000, 26 * 3_600_000, 9 * 86_400_000),
   availableCents: fc.integer({ min: 0, max: 3_000 }),
   amountCents: fc.constantFrom(null, 1_000, 2_500),
@@ -39,7 +48,17 @@ const step = fc.record({
   method: fc.constantFrom('card', 'crypto', undefined),
 })
 
-test('property: never a second open top-up, never above the monthly maximum, and off after three failures', () => {
+const ledgerOf = (ledger: Partial<LedgerState>): LedgerState => ({ ...ledgerFold.initial, ...ledger })
+const accountOf = (blocks: number): NonNullable<AccountState> => ({
+  reseller: false,
+  blocked: false,
+  blocks,
+  emailCommitment: null,
+  lowBalanceMicros: null,
+  keys: ImmutableMap(),
+})
+
+test('property: never a second open top-up, never above the monthly maximum, off after three failures, paused after a refund, a dispute or a block', () => {
   const requested = { card: 0, crypto: 0 }
   fc.assert(
     fc.property(fc.boolean(), fc.array(step, { maxLength: 80, size: 'max' }), (hasCard, steps) => {
@@ -55,9 +74,20 @@ test('property: never a second open top-up, never above the monthly maximum, and
       if (hasCard) take(decideSaved(topup, account, card).appends)
       const paidOf = new Map<string, number>()
       let failures = 0
-      for (const { kind, afterMs, availableCents, amountCents, maxCents, method } of steps) {
+      let reversals = 0
+      let blocks = 0
+      /** A refund, a dispute or a block happened after the customer turned it on or resumed it. */
+      let awaitsResumption = false
+      for (const { kind, isBlock, resume, afterMs, availableCents, amountCents, maxCents, method } of steps) {
         nowMs += afterMs
         const { open } = topup
+        const states = {
+          ledger: ledgerOf({
+            availableMicros: availableCents * 10_000,
+            lastReversal: reversals === 0 ? null : { number: reversals, reason: 'chargeback' },
+          }),
+          account: accountOf(blocks),
+        }
         if (kind === 'set') {
           const targetBalanceCents = amountCents === null ? 4_000 : null
           const settings = {
@@ -67,24 +97,26 @@ test('property: never a second open top-up, never above the monthly maximum, and
             monthlyMaxCents: maxCents,
             ...(method && { method }),
           }
-          take(decideSettings(topup, account, settings, nowMs).appends)
+          if (topup.settings === null || (resume && topup.pause !== null)) awaitsResumption = false
+          take(decideSettings({ ...states, topup }, account, { ...settings, resume }, nowMs).appends)
           failures = 0
+        } else if (kind === 'incident') {
+          if (isBlock) blocks += 1
+          else reversals += 1
+          awaitsResumption = topup.settings !== null
         } else if (kind === 'request') {
-          const states = {
-            topup,
-            deposit: null,
-            ledger: { availableMicros: availableCents * 10_000 },
-            account: { blocked: false },
-          } as never
           const byInvoice = topup.settings?.method === 'crypto'
           const depositId = nextDepositId(account, topup)
           const other = gateways[byInvoice ? 'card' : 'crypto']
-          assert.equal(decideTopup(states, account, depositId, other, nowMs).answer, 'not_needed')
+          const request = { ...states, topup, deposit: null }
+          assert.notEqual(decideTopup(request, account, depositId, other, nowMs).answer, 'requested')
           const gateway = gateways[byInvoice ? 'crypto' : 'card']
-          const { appends } = decideTopup(states, account, depositId, gateway, nowMs)
+          const { appends } = decideTopup(request, account, depositId, gateway, nowMs)
           const [event] = take(appends)
+          if (awaitsResumption && topup.settings !== null) assert.notEqual(topup.pause, null)
           if (event?.type !== 'TopupRequested') continue
           requested[gateway.rail] += 1
+          assert.ok(!awaitsResumption)
           assert.ok(hasCard || byInvoice)
           assert.deepEqual(topup.open?.method, byInvoice ? null : card)
           assert.equal((appends[1]!.events[0]!.data as { rail: string }).rail, gateway.rail)
@@ -113,5 +145,108 @@ test('property: never a second open top-up, never above the monthly maximum, and
     }),
     { numRuns: 300 },
   )
-  assert.ok(requested.card > 100 && requested.crypto > 100, JSON.stringify(requested))
+  assert.ok(requested.card > 50 && requested.crypto > 50, JSON.stringify(requested))
+})
+
+const settings = {
+  thresholdCents: 2_000,
+  amountCents: 2_500,
+  targetBalanceCents: null,
+  monthlyMaxCents: 2_500,
+}
+const quiet = { ledger: ledgerOf({}), account: accountOf(0) }
+
+type States = typeof quiet
+const topupEvents = ({ appends }: { readonly appends: Appends }) =>
+  appends.flatMap(({ stream, events }) => (stream.startsWith('topup-') ? events : [])) as TopupEvent[]
+const setting = (resume: boolean, states: States) => (topup: TopupState, nowMs: number) =>
+  topupEvents(decideSettings({ topup, ...states }, account, { ...settings, resume }, nowMs))
+const pausing = (states: States) => (topup: TopupState, nowMs: number) =>
+  topupEvents(decidePause({ topup, ...states }, account, nowMs))
+const requesting = (states: States) => (topup: TopupState, nowMs: number) =>
+  topupEvents(
+    decideTopup(
+      { topup, deposit: null, ...states },
+      account,
+      nextDepositId(account, topup),
+      gateways.card,
+      nowMs,
+    ),
+  )
+
+/** A wallet without money, with automatic top-up by a saved card. */
+const on = decider(topupFold)
+  .at(Date.parse('2026-11-21T00:00:00Z'))
+  .given({ type: 'PaymentMethodSaved', data: { accountId: account, ...card } })
+  .given(setting(false, quiet))
+
+const refunded: States = {
+  ...quiet,
+  ledger: ledgerOf({ receivableMicros: 5_001_000, lastReversal: { number: 1, reason: 'deposit_refund' } }),
+}
+const disputed: States = {
+  ledger: ledgerOf({ lastReversal: { number: 1, reason: 'chargeback' } }),
+  account: accountOf(1),
+}
+const incidents = {
+  deposit_refund: refunded,
+  chargeback: disputed,
+  account_blocked: { ...quiet, account: accountOf(1) },
+}
+
+test('a refund, a dispute and a block each pause automatic top-up once, until the customer resumes it', () => {
+  for (const [reason, states] of Object.entries(incidents)) {
+    const { reversals, blocks } = {
+      reversals: states.ledger.lastReversal?.number ?? 0,
+      blocks: states.account.blocks,
+    }
+    const data = {
+      accountId: account,
+      reason,
+      owedCents: reason === 'deposit_refund' ? 501 : 0,
+      reversals,
+      blocks,
+    }
+    const paused = on.when(pausing(states)).thenEvents({ type: 'TopupPaused', data })
+    on.when(requesting(states)).thenEvents({ type: 'TopupPaused', data })
+    paused.when(pausing(states)).thenEvents()
+    paused.when(requesting(states)).thenEvents()
+    const changed = paused.when(setting(false, states)).thenEvents('TopupSettingsChanged')
+    changed.when(requesting(states)).thenEvents()
+    const resumed = changed.when(setting(true, states)).thenEvents('TopupSettingsChanged', 'TopupResumed')
+    resumed.when(pausing(states)).thenEvents()
+    resumed.when(requesting(states)).thenEvents('TopupRequested')
+  }
+})
+
+test('a refund before automatic top-up is turned on does not pause it', () => {
+  const off = on
+    .when((topup) => topupEvents(decideRemoval(topup, account)))
+    .thenEvents('TopupTurnedOff', 'PaymentMethodRemoved')
+  off.when(pausing(refunded)).thenEvents()
+  const again = off.when(setting(false, refunded)).thenEvents('TopupSettingsChanged', 'TopupResumed')
+  again.when(pausing(refunded)).thenEvents()
+})
+
+test('a request that comes before a refund is noticed does not count as a resumption', () => {
+  const changed = on.when(setting(true, refunded)).thenEvents('TopupSettingsChanged')
+  changed.when(requesting(refunded)).thenEvents('TopupPaused')
+})
+
+test('the customer is informed once in a month that the maximum prevents a top-up', () => {
+  const requested = on.when(requesting(quiet)).thenEvents('TopupRequested')
+  const { topupId } = requested.state.open!
+  const paid = requested
+    .when((topup) => topupEvents(decideTopupPaid(topup, account, topupId)))
+    .thenEvents('TopupPaid')
+  const reached = paid.when(requesting(quiet)).thenEvents('TopupPaused')
+  const until = '2026-12-01T00:00:00.000Z'
+  const inNovember = Date.parse('2026-11-30T23:59:59.999Z')
+  assert.deepEqual(pauseOf(reached.state, inNovember), { reason: 'monthly_maximum', until })
+  reached.at(inNovember).when(requesting(quiet)).thenEvents()
+  assert.equal(pauseOf(reached.state, Date.parse(until)), null)
+  reached.at(Date.parse(until)).when(requesting(quiet)).thenEvents('TopupRequested')
+  const changed = reached.when(setting(false, quiet)).thenEvents('TopupSettingsChanged')
+  changed.when(requesting(quiet)).thenEvents('TopupPaused')
+  paid.when(requesting({ ...quiet, ledger: ledgerOf({ availableMicros: 20_000_000 }) })).thenEvents()
 })

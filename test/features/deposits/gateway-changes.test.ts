@@ -72,9 +72,10 @@ test('a provider change that is not booked is an open item, and moves no wallet'
     await app.act(id, 'mark-settled')
     await untilChanges(app, id, ['paid_without_money 25.00 usd'])
     assert.equal(await app.balance(key), 0)
-    // Money that comes all the same is credited.
+    // Money that comes all the same is credited, and closes the item.
     await app.act(id, 'pay', 2_500)
     await app.untilBalance(key, 2_500)
+    await until(async () => (await openChanges(app, id)).length === 0, { what: 'the closed item' })
   })
 
   await t.test('a refund in the dashboard of BTCPay, each part once', async () => {

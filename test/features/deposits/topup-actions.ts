@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { TopupEvent, TopupSettings } from '../../../src/domain/deposits/topups.ts'
 import { topupStream } from '../../../src/kernel/streams.ts'
 import { decode } from '../../../src/platform/eventstore/codec.ts'
@@ -12,8 +13,11 @@ export type Customer = Awaited<ReturnType<TestApp['customer']>>
 export const read = async (app: TestApp, { key }: Customer) =>
   (await done(app.client.get(path, { key }))).body
 
-export const turnOn = (app: TestApp, { key }: Customer, settings: Partial<TopupSettings>) =>
-  done(app.client.call('PUT', path, { key, json: settings }))
+export const turnOn = (
+  app: TestApp,
+  { key }: Customer,
+  settings: Partial<TopupSettings & { readonly resume: boolean }>,
+) => done(app.client.call('PUT', path, { key, json: settings }))
 
 /** The customer uses up money. */
 export const debit = (app: TestApp, { accountId }: Customer, cents: number, reference: string) =>
@@ -60,4 +64,26 @@ export const lettersOf = async (app: TestApp, { email }: Customer, subject: stri
   const answer = await fetch(`${app.demo.sandbox}/_sandbox/mail`)
   const { letters } = (await answer.json()) as { letters: { to: string; subject: string; text: string }[] }
   return letters.filter((letter) => letter.to.includes(email) && letter.subject.startsWith(subject))
+}
+
+/** Saves a card on the page of the simulated provider. */
+export const saveCard = async (app: TestApp, { key }: Customer, card: string): Promise<void> => {
+  const { url } = (await done(app.client.post(`${path}/card`, undefined, { key }))).body
+  const sent = await fetch(url, { method: 'POST', body: new URLSearchParams({ card }), redirect: 'manual' })
+  assert.equal(sent.status, 303)
+  assert.match(sent.headers.get('location') ?? '', /\/console\/auto-topup\?session=cs_setup_[0-9a-f]+$/)
+}
+
+export const untilCard = (app: TestApp, customer: Customer, lastFour: string) =>
+  until(async () => (await read(app, customer)).card?.lastFour === lastFour, { what: 'the saved card' })
+
+/** The payments by saved cards at the simulated provider. */
+export const chargesOf = async (app: TestApp, { accountId }: Customer): Promise<number> => {
+  const { rows } = await app.core.pool.query<{ count: number }>(
+    `select count(*)::integer as count from work.sandbox_records r
+      where kind = 'invoice' and body ? 'byCard' and body->>'status' = 'paid'
+        and exists (select from read.deposits d where d.deposit_id = r.body->>'reference' and d.account_id = $1)`,
+    [accountId],
+  )
+  return rows[0]?.count ?? 0
 }

@@ -293,7 +293,7 @@ const signed = (text: string, secret = credentials.webhookSecret) => ({
   'btcpay-sig': `sha256=${createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest('hex')}`,
 })
 
-test('a callback is checked over its received bytes, and by its age, past and future', () => {
+test('a callback is checked over its received bytes, and is accepted at any age', () => {
   const { gateway } = server({})
   const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, nowMs)
   assert.deepEqual(verify(body, signed(body)), {
@@ -313,15 +313,8 @@ test('a callback is checked over its received bytes, and by its age, past and fu
     [signed('[]'), '[]'],
   ] as const)
     assert.equal(verify(sent, headers).ok, false)
-  const old = body.replace('1698766000', '1698666000')
-  assert.deepEqual(verify(old, signed(old)), { ok: false, why: 'age' })
-  // Clocks differ by minutes: a callback from further in the future is refused too.
-  const at = (seconds: number) => {
-    const text = body.replace('1698766000', String(nowMs / 1000 + seconds))
-    return verify(text, signed(text))
-  }
-  assert.equal(at(300).ok, true)
-  assert.deepEqual(at(301), { ok: false, why: 'age' })
+  const old = body.replace('1698766000', '1598766000')
+  assert.equal(verify(old, signed(old)).ok, true)
   const payout = body.replace('InvoiceSettled', 'PayoutUpdated').replace('"invoiceId"', '"pullPaymentId"')
   const refund = verify(payout, signed(payout))
   assert.ok(refund.ok && refund.callback.reference === `refund:${invoice.id}`)
@@ -339,7 +332,6 @@ const published = [
   {
     secret: '5TjrCfkTgfjY4rJj85bTJj',
     signature: 'sha256=4ec27a6ca16dbc7b8c7ddfb5654b1f8dbf8c69a439e970fd2bfac6e19713f211',
-    atMs: 1_623_954_207_000,
     deliveryId: 'PENf2czGBzTepjzSJdt6Nz',
     body: `{
   "deliveryId": "PENf2czGBzTepjzSJdt6Nz",
@@ -355,7 +347,6 @@ const published = [
   {
     secret: '123',
     signature: 'sha256=36edeacd744b12d9e8619361b9b7674d7df1cd7e566749d3994d8e0a7341c038',
-    atMs: 1_689_171_308_000,
     deliveryId: 'MexLY6gqtTsH2Tj67Hs8tE',
     body: `{
   "deliveryId": "MexLY6gqtTsH2Tj67Hs8tE",
@@ -372,12 +363,11 @@ const published = [
 ] as const
 
 test('published deliveries with their published signatures are accepted, and refused with one changed byte', () => {
-  for (const { secret, signature, atMs, deliveryId, body: sent } of published) {
+  for (const { secret, signature, deliveryId, body: sent } of published) {
     const gateway = createBtcpayGateway({ ...credentials, webhookSecret: secret }, () =>
       assert.fail('nothing is sent'),
     )
-    const verify = (text: string, now: number = atMs) =>
-      gateway.verify(Buffer.from(text), { 'btcpay-sig': signature }, now)
+    const verify = (text: string) => gateway.verify(Buffer.from(text), { 'btcpay-sig': signature }, nowMs)
     // A new invoice is not looked up: only its creator waits for it.
     assert.deepEqual(verify(sent), { ok: true, callback: { eventId: deliveryId, reference: null } })
     assert.deepEqual(verify(sent.replace('InvoiceCreated', 'InvoiceSettled')), {
@@ -385,6 +375,5 @@ test('published deliveries with their published signatures are accepted, and ref
       why: 'signature',
     })
     assert.deepEqual(verify(sent.replaceAll('\n', '\r\n')), { ok: false, why: 'signature' })
-    assert.deepEqual(verify(sent, atMs + 2 * 24 * 60 * 60 * 1000), { ok: false, why: 'age' })
   }
 })

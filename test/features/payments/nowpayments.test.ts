@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { arrivedOf, createNowpaymentsGateway, statusOf } from '../../../src/features/payments/nowpayments.ts'
+import type { DepositId } from '../../../src/kernel/ids.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
+import { startSandbox } from '../../../src/sandbox/sandbox-server.ts'
+import { memoryRecords } from '../../support/memory-records.ts'
 
 const ipnSecret = 'ipn-secret'
 const credentials = { apiKey: 'key', ipnSecret, email: 'shop@example.com', password: 'secret' }
@@ -224,7 +227,70 @@ test('a notification is verified with the API: the payment, then all payments of
     ],
   })
   assert.equal(requests.filter((what) => what === 'POST /auth').length, 1)
-  assert.match(requests.at(-1) ?? '', /invoiceId=4522625843/)
+  assert.ok(requests.some((what) => what.includes('invoiceId=4522625843')))
+})
+
+test('a repeated deposit whose notification was lost is found by its parent', async () => {
+  const { gateway: live } = server({
+    'POST /auth': { token: 'jwt' },
+    'GET /payment/': { data: [{ ...overpaid, invoice_id: 9 }] },
+    'GET /payment/5524759814': { ...overpaid, invoice_id: 9, payment_extra_ids: [7, 8] },
+    'GET /payment/7': { ...overpaid, payment_id: 7, order_id: null, parent_payment_id: 5524759814 },
+    'GET /payment/8': { ...overpaid, payment_id: 8, order_id: null, parent_payment_id: 1 },
+  })
+  const report = await live.readInvoice({ invoiceId: '9', depositId: overpaid.order_id as DepositId })
+  assert.deepEqual(
+    report?.payments.map(({ paymentId }) => paymentId),
+    ['5524759814', '7'],
+  )
+})
+
+test('the stand-in has repeated deposits beside its lists, and a poll finds them', async (t) => {
+  const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
+  t.after(sandbox.close)
+  const gateway = createNowpaymentsGateway(credentials, fetch as never, {
+    baseUrl: `${sandbox.baseUrl}/nowpayments/v1`,
+    clock: Date.now,
+  })
+  const depositId = `dep_${'1'.repeat(32)}` as DepositId
+  const { invoiceId } = await gateway.createInvoice({
+    depositId,
+    amountCents: 2_500,
+    rail: 'crypto',
+    merchantName: 'Shop',
+    returnUrl: 'https://shop.example.com',
+    callbackUrl: 'https://shop.example.com/callbacks/gw',
+  })
+  for (const cents of [2_500, 700])
+    await fetch(`${sandbox.baseUrl}/_sandbox/invoices/${depositId}/pay`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ amount_cents: cents }),
+    })
+  const report = await gateway.readInvoice({ invoiceId, depositId })
+  assert.deepEqual(
+    report?.payments.map(({ amountMicros }) => amountMicros),
+    [25_000_000, 7_000_000],
+  )
+})
+
+test('a payment with an unknown status is named if money arrived, and the invoice stays open', async () => {
+  const wrongAsset = { ...overpaid, invoice_id: 9, payment_status: 'wrong_asset_confirmed' }
+  const { gateway: live } = server({
+    'POST /auth': { token: 'jwt' },
+    'GET /payment/': {
+      data: [wrongAsset, { ...wrongAsset, payment_id: 2, payment_status: 'cancelled', actually_paid: 0 }],
+    },
+  })
+  const report = await live.readInvoice({ invoiceId: '9', depositId: overpaid.order_id as DepositId })
+  assert.deepEqual(
+    [report?.status, report?.payments, report?.unknownStatuses],
+    [
+      'processing',
+      [],
+      [{ id: '5524759814', status: 'wrong_asset_confirmed', amount: `${overpaid.actually_paid} coins` }],
+    ],
+  )
 })
 
 test('a repeated deposit, which names neither order nor invoice, belongs to the order of its parent', async () => {

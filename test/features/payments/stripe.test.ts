@@ -193,6 +193,79 @@ test('a complete and unpaid session is a delayed payment: pending, or failed if 
   assert.equal(reportOfSession({ ...published, status: 'expired' }).status, 'expired')
 })
 
+test('a payment by a saved card that was interrupted is repeated under its key; a refused one has failed', async () => {
+  const method = {
+    setupId: 'cs_1',
+    gatewayId: 'stripe',
+    customerReference: 'cus_1',
+    methodReference: 'pm_1',
+    brand: 'visa',
+    lastFour: '4242',
+  }
+  const payment = { topupId: 'top_1', depositId: 'dep_a' as DepositId, amountCents: 2_500, method }
+  const apiWith = (over: object) =>
+    createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url, init) => {
+      const intent = {
+        id: 'pi_1',
+        object: 'payment_intent',
+        amount_received: 0,
+        currency: 'usd',
+        created: 1_680_651_737,
+        last_payment_error: null,
+        metadata: { topup_id: 'top_1', deposit_id: 'dep_a' },
+        ...over,
+      }
+      const isOne = init?.method === 'POST' || new URL(url).pathname.endsWith('/pi_1')
+      const answer = isOne ? intent : { object: 'list', has_more: false, data: [intent] }
+      return { status: 200, headers: new Headers(), text: async () => JSON.stringify(answer) }
+    })
+  const declined = { type: 'card_error', code: 'card_declined' }
+  for (const [over, found, status] of [
+    [{ status: 'requires_payment_method' }, null, 'open'],
+    [{ status: 'requires_confirmation' }, null, 'open'],
+    [
+      { status: 'requires_payment_method', last_payment_error: declined },
+      { failed: 'card_declined' },
+      'failed',
+    ],
+    [{ status: 'canceled' }, { failed: 'payment_failed' }, 'failed'],
+    [{ status: 'requires_action' }, { failed: 'authentication_required' }, 'failed'],
+    [{ status: 'under_review' }, { paymentId: 'pi_1', startedAt: '2023-04-04T23:42:17.000Z' }, 'processing'],
+    [{ status: 'processing' }, { paymentId: 'pi_1', startedAt: '2023-04-04T23:42:17.000Z' }, 'processing'],
+  ] as const) {
+    const { cards, readInvoice } = apiWith(over)
+    assert.deepEqual(await cards!.find(payment), found, over.status)
+    const report = await readInvoice({ invoiceId: 'pi_1', depositId: payment.depositId })
+    assert.ok(report?.kind === 'invoice')
+    assert.equal(report.status, status)
+    const isUnknown = over.status === 'under_review'
+    assert.deepEqual(
+      report.unknownStatuses,
+      isUnknown ? [{ id: 'pi_1', status: 'under_review', amount: null }] : undefined,
+    )
+  }
+  const interrupted = apiWith({ status: 'requires_confirmation' })
+  await assert.rejects(
+    interrupted.cards!.pay(payment),
+    /stripe: a payment with the status requires_confirmation/,
+  )
+})
+
+test('an unknown status of a session or its payment is named, and closes nothing', () => {
+  const named = (over: object) => {
+    const { status, unknownStatuses } = reportOfSession({ ...published, ...over })
+    return [status, unknownStatuses?.map((one) => `${one.id} ${one.status}`)]
+  }
+  assert.deepEqual(named({ status: 'paused' }), ['processing', [`${published.id} paused`]])
+  assert.deepEqual(named({ status: 'complete', payment_status: 'disputed' }), [
+    'processing',
+    [`${published.id} disputed`],
+  ])
+  const payment_intent = { id: 'pi_1', status: 'requires review' }
+  assert.deepEqual(named({ status: 'complete', payment_intent }), ['processing', ['pi_1 unreadable']])
+  assert.deepEqual(named({ status: 'paused', payment_status: 'paid' }), ['paid', [`${published.id} paused`]])
+})
+
 /** The sample of https://docs.stripe.com/api/disputes/object, without its evidence. */
 const publishedDispute = JSON.parse(`{
   "id": "du_1MtJUT2eZvKYlo2CNaw2HvEv",
@@ -365,6 +438,23 @@ test('a callback signed as the package signs is accepted, and used only as a hin
   const other = event('customer.created', { id: 'cus_1', object: 'customer' })
   const ignored = verify(other, signed(other))
   assert.ok(ignored.ok && ignored.callback.reference === null)
+})
+
+test('a thin event, which does not contain its object, is accepted and names nothing to poll', () => {
+  const thin = JSON.stringify({
+    id: 'evt_test_65UdrUK2h2Y',
+    object: 'v2.core.event',
+    type: 'v1.billing.meter.error_report_triggered',
+    created: '2026-11-21T10:00:00.000Z',
+    related_object: { id: 'mtr_1', type: 'billing.meter', url: '/v1/billing/meters/mtr_1' },
+  })
+  assert.deepEqual(verify(thin, signed(thin)), {
+    ok: true,
+    callback: { eventId: 'evt_test_65UdrUK2h2Y', reference: null },
+  })
+  const session = JSON.stringify({ ...JSON.parse(thin), type: 'checkout.session.completed', data: {} })
+  const taken = verify(session, signed(session))
+  assert.ok(taken.ok && taken.callback.reference === null)
 })
 
 test('another secret, other bytes, another time or no signature are refused', () => {

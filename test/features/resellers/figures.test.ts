@@ -65,6 +65,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   const account: AccountState = {
     reseller: true,
     blocked: false,
+    blocks: 0,
     emailCommitment: null,
     lowBalanceMicros: null,
     keys: new Map() as never,

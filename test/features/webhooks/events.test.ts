@@ -31,12 +31,13 @@ const names = [
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',
+  'wallet.topup_paused',
   'traffic.budget_reached',
   'customer.traffic',
   'ping',
 ] as const
 
-test('each of the fifteen events reaches a receiver as specified, and its data can be read then', async (t) => {
+test('each of the sixteen events reaches a receiver as specified, and its data can be read then', async (t) => {
   const app = await testApp(t, { own: true })
   const { client } = app
   const { core, projecting } = app.farebox
@@ -233,6 +234,16 @@ test('each of the fifteen events reaches a receiver as specified, and its data c
     reason: 'card_declined',
     failures: 1,
     turnedOff: false,
+  })
+  await app.run('accounts', 'block', customer.accountId)
+  await app.run('accounts', 'unblock', customer.accountId)
+  const topupPaused = await receivedEvent('wallet.topup_paused')
+  assert.deepEqual(topupPaused.data, {
+    pauseId: topupPaused.json.resource,
+    reason: 'account_blocked',
+    until: null,
+    owedCents: 0,
+    currency: 'USD',
   })
   await done(client.call('DELETE', '/api/v1/wallet/auto-topup', { key }))
 
