@@ -183,9 +183,11 @@ const isTransaction = (
   transaction: string | Stripe.BalanceTransaction | null | undefined,
 ): transaction is Stripe.BalanceTransaction => typeof transaction === 'object' && transaction !== null
 
-/** The movements of a dispute, in the order of time. An inquiry has none. */
+/** The movements of a dispute, in the order of time. Of one second, those that took money are first. An inquiry has none. */
 const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly BalanceMovement[] =>
-  balance_transactions.toSorted((one, other) => one.created - other.created).map(movementOf)
+  balance_transactions
+    .toSorted((one, other) => one.created - other.created || one.amount - other.amount)
+    .map(movementOf)
 
 const referenceOf = ({ type, data }: Stripe.Event): string | null => {
   const { id, charge } = data.object as { id?: string; charge?: string | { readonly id: string } | null }

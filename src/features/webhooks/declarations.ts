@@ -305,7 +305,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         depositId: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
         customerId: null,
         reason: 'deposit_refund',
-        reference: 'stripe re_3Qx',
+        reference: 'stripe re_3Qx txn_3Qx',
         amountCents: -700,
         amountMicros: -7_000_000,
       },
