@@ -169,7 +169,7 @@ const transactionsTable = readTable({
     customerId: nullable(column.text()),
     orderId: nullable(column.text()),
     depositId: nullable(column.text()),
-    /** The purpose of a hold, a capture or a release, e.g. `tiktok/profile`. */
+    /** The call of a hold, a capture or a release, e.g. `tiktok/profile`. A hold for a refund names its deposit. */
     scraper: nullable(column.text()),
     reference: nullable(column.text()),
     createdAt: column.timestamptz(),
@@ -193,9 +193,11 @@ const holdFields = ({
   platform,
   operation,
   requestId,
+  depositId,
   holdId,
-}: HeldFor & { readonly holdId: string }): Pick<TransactionFields, 'scraper' | 'reference'> => ({
-  scraper: operation === undefined ? platform : `${platform}/${operation}`,
+}: HeldFor & { readonly holdId: string }): Pick<TransactionFields, 'scraper' | 'depositId' | 'reference'> => ({
+  scraper: platform === undefined ? null : operation === undefined ? platform : `${platform}/${operation}`,
+  depositId: depositId ?? null,
   reference: requestId ?? holdId,
 })
 
@@ -282,7 +284,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** The balance of every account, and its transactions. */
 export const balances = readModel({
   name: 'balances',
-  version: 7,
+  version: 8,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

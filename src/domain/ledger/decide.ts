@@ -202,7 +202,8 @@ const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved>
 }
 
 /**
- * Reserves micro-dollars for a call that is billed if it succeeds. A hold id can be used once. Refusals:
+ * Reserves micro-dollars for a call that is billed if it succeeds, or for a refund of a deposit. A hold id can be used
+ * once. Refusals:
  * `already_held`, `hold_resolved`, `insufficient_balance`.
  * @throws RangeError if the amount is not above 0
  */
@@ -230,11 +231,13 @@ export const decideCapture = (
   state: LedgerState,
   { holdId }: { readonly holdId: string },
 ): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
-  const hold = state.holds.get(holdId)
-  if (!hold) return notOpenRefusal(state, holdId)
+  const open = state.holds.get(holdId)
+  // A hold for a refund has no platform: it is never revenue.
+  if (open?.platform === undefined) return notOpenRefusal(state, holdId)
+  const { depositId: _, platform, ...hold } = open
   return movementDecision({
     type: 'HoldCaptured',
-    data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
+    data: { holdId, platform, ...hold, availableAfterMicros: state.availableMicros },
   })
 }
 

@@ -229,26 +229,35 @@ export const walletDebited = defineEvent('WalletDebited', {
 
 export type WalletDebited = EventOf<typeof walletDebited>
 
-const heldForFields = {
-  platform: text('the revenue account of a capture: `revenue:scrapes:{platform}`'),
+const platform = text('the revenue account of a capture: `revenue:scrapes:{platform}`')
+const callFields = {
   operation: orAbsent(text('the operation of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
+const heldForFields = {
+  platform: orAbsent(platform),
+  ...callFields,
+  depositId: orAbsent(id('dep', 'the deposit whose refund was requested; absent for a call')),
+}
 
-/** The purpose of a hold. */
+/** The purpose of a hold: a call, or the refund of a deposit. */
 export type HeldFor = ShapeValue<typeof heldForFields>
 
-const hold = {
-  ...heldForFields,
-  holdId: text('the hold: a scrape and its attempt, `scr_….1`'),
+const holdFields = {
+  holdId: text('the hold: a scrape and its attempt, `scr_….1`, or the id of a refund of a deposit'),
   amountMicros: micros('above 0', 'the reserved amount; a hold ends completely'),
   ...after,
 }
 
 export const fundsHeld = defineEvent('FundsHeld', {
   stream,
-  means: 'Money was reserved for a call that is billed when it succeeds.',
-  fields: { ...hold, keyId: orNull(id('key', 'the key of the request; null without a key')) },
+  means:
+    'Money was reserved: for a call that is billed when it succeeds, or for the refund of a deposit to its payer.',
+  fields: {
+    ...heldForFields,
+    ...holdFields,
+    keyId: orNull(id('key', 'the key of the request; null without a key')),
+  },
 })
 
 export type FundsHeld = EventOf<typeof fundsHeld>
@@ -256,15 +265,16 @@ export type FundsHeld = EventOf<typeof fundsHeld>
 export const holdCaptured = defineEvent('HoldCaptured', {
   stream,
   means: 'The call was billed: the reserved amount is revenue.',
-  fields: hold,
+  fields: { platform, ...callFields, ...holdFields },
 })
 
 export type HoldCaptured = EventOf<typeof holdCaptured>
 
 export const holdReleased = defineEvent('HoldReleased', {
   stream,
-  means: 'The call was not billed: the reserved amount returned to the wallet.',
-  fields: hold,
+  means:
+    'The reserved amount returned to the wallet: the call was not billed, or the refund was booked or not made.',
+  fields: { ...heldForFields, ...holdFields },
 })
 
 export type HoldReleased = EventOf<typeof holdReleased>

@@ -14,7 +14,10 @@ export const namedMovements = (provider: Provider, { reversalId, movements }: Re
     ...movement,
   }))
 
-/** Books the movements of a refund or a dispute. The owner of the credit bears them. */
+/**
+ * Books the movements of a refund or a dispute. The owner of the credit bears them. The amount that the request of the
+ * refund holds returns to the wallet in the same decision.
+ */
 export const bookReversal = (
   wallets: Pick<Wallets, 'reverse'>,
   { details, creditedMicros }: Pick<Deposit, 'details' | 'creditedMicros'>,
@@ -30,6 +33,7 @@ export const bookReversal = (
       reason: reversal.reason,
       gateway: customerId === null ? provider : gatewayId,
       creditedMicros,
+      heldBy: reversal.request?.refundId ?? null,
       movements: namedMovements(provider, reversal).map(({ reference, amountMicros }) => ({
         reference,
         amountMicros,

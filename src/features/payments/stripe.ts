@@ -5,6 +5,7 @@ import {
   type InvoiceReport,
   type InvoiceStatus,
   type MadeRefund,
+  type Reversal,
   type ReversalReport,
   routeOf,
 } from '../../domain/payments/payments.ts'
@@ -183,6 +184,17 @@ const isTransaction = (
   transaction: string | Stripe.BalanceTransaction | null | undefined,
 ): transaction is Stripe.BalanceTransaction => typeof transaction === 'object' && transaction !== null
 
+const reversalOf = (refund: Stripe.Refund): Reversal => {
+  const { id, status, metadata, balance_transaction, failure_balance_transaction } = refund
+  const refundId = metadata?.refund_id
+  return {
+    reason: 'deposit_refund',
+    reversalId: id,
+    ...(refundId && { request: { refundId, isOver: status === 'failed' || status === 'canceled' } }),
+    movements: [balance_transaction, failure_balance_transaction].filter(isTransaction).map(movementOf),
+  }
+}
+
 /** The movements of a dispute, in the order of time. Of one second, those that took money are first. An inquiry has none. */
 const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly BalanceMovement[] =>
   balance_transactions
@@ -299,11 +311,7 @@ export const createStripeGateway = (
     return {
       kind: 'reversals',
       depositId,
-      reversals: refunds.map(({ id, balance_transaction, failure_balance_transaction }) => ({
-        reason: 'deposit_refund',
-        reversalId: id,
-        movements: [balance_transaction, failure_balance_transaction].filter(isTransaction).map(movementOf),
-      })),
+      reversals: refunds.map(reversalOf),
     }
   }
 

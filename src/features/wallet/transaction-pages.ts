@@ -21,9 +21,10 @@ const typeNames: Partial<Record<TransactionRow['type'], string>> = {
   goodwill: 'Goodwill credit',
   correction: 'Correction',
   chargeback: 'Chargeback',
-  hold: 'Scrape: amount held',
+  deposit_refund: 'Refund to the payer',
+  hold: 'Amount held',
   capture: 'Scrape: charged',
-  release: 'Scrape: amount released',
+  release: 'Amount released',
 }
 
 /** The columns of movements. `linkOf` returns the page of an order or a deposit. */

@@ -36,15 +36,15 @@ export const Transaction = z
     orderId: z.string().nullable(),
     depositId: z.string().nullable().meta({
       description:
-        'The id of the deposit, for a deposit and for a chargeback or provider refund of it. Null: any other transaction.',
+        'The id of the deposit, for a deposit, for a chargeback or provider refund of it, and for the amount that a requested refund holds. Null: any other transaction.',
     }),
     scraper: z.string().nullable().meta({
       description:
-        'The scraper of a hold, a capture or a release, as `platform/operation`. Null: any other transaction.',
+        'The scraper of a hold, a capture or a release, as `platform/operation`. Null: a hold for a refund of a deposit, and any other transaction.',
     }),
     reference: z.string().nullable().meta({
       description:
-        'The reference of a payment or a refund, or the text of an operator. For a hold: the `X-Request-Id` of the call.',
+        'The reference of a payment or a refund, or the text of an operator. For a hold: the `X-Request-Id` of the call, or the id of the refund.',
     }),
     createdAt: z.string().meta({ format: 'date-time' }),
   })

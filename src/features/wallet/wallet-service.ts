@@ -113,6 +113,8 @@ export type DepositReversal = Pick<ManualCredit, 'accountId'> & {
   readonly depositId: string
   /** What the deposit was credited. More is not taken. */
   readonly creditedMicros: number
+  /** The hold that ends now; null: there is none. */
+  readonly heldBy: string | null
   /** All movements so far, in signed micro-dollars. */
   readonly movements: readonly (Pick<ManualCredit, 'reference'> & { readonly amountMicros: number })[]
 }
@@ -240,7 +242,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       return answer
     },
     resume: resumeMovement,
-    async reverse({ customerId, creditedMicros, movements, ...reversal }, cause) {
+    async reverse({ customerId, creditedMicros, heldBy, movements, ...reversal }, cause) {
       const requested = movements.map(
         (movement): ManualMovement =>
           customerId === null
@@ -259,7 +261,11 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
         } as StreamRefs,
         decide: ({ account, ledger, ...states }, { nowMs }) => {
           const guardStates = guards.map((_, index) => states[index])
-          return decideReversal({ account, ledger, movements: guardStates }, requested, creditedMicros, nowMs)
+          return decideReversal(
+            { account, ledger, movements: guardStates },
+            { ...reversal, creditedMicros, heldBy, movements: requested },
+            nowMs,
+          )
         },
       })
       return answer
