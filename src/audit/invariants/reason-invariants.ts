@@ -137,6 +137,7 @@ const movementIn = (event: LedgerRecord): ManualMovement | null => {
       const {
         debtChangeMicros: _,
         receivableMicros: _old,
+        owedAfterMicros: _owed,
         availableAfterMicros: _after,
         ...data
       } = event.data
@@ -146,6 +147,7 @@ const movementIn = (event: LedgerRecord): ManualMovement | null => {
       const {
         debtChangeMicros: _,
         receivableMicros: _old,
+        owedAfterMicros: _owed,
         creditAfterMicros: _credit,
         availableAfterMicros: _after,
         ...data

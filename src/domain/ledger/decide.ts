@@ -1,5 +1,11 @@
 import { type Decision, decided, type Refused, refused } from '../../kernel/decider.ts'
-import { assertSafe, centsToMicros, micros, microsToCentsFloor } from '../../kernel/money.ts'
+import {
+  assertSafe,
+  centsToMicros,
+  micros,
+  microsToCentsCeil,
+  microsToCentsFloor,
+} from '../../kernel/money.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type {
   DebtFields,
@@ -73,7 +79,7 @@ export const positive = (amountMicros: number): number => {
 /** Why the wallet cannot pay, in whole cents. A partial cent is rounded up. */
 export const insufficientBalance = (availableMicros: number, amountMicros: number): InsufficientBalance => {
   const balanceCents = microsToCentsFloor(availableMicros)
-  const amountCents = -microsToCentsFloor(-amountMicros)
+  const amountCents = microsToCentsCeil(amountMicros)
   return {
     code: 'insufficient_balance',
     balanceCents,
@@ -126,7 +132,12 @@ export const decideAdjustment = (
   const { debtChangeMicros, afterMicros } = adjusted
   return movementDecision({
     type: 'WalletAdjusted',
-    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
+    data: {
+      ...input,
+      debtChangeMicros,
+      owedAfterMicros: state.receivableMicros + debtChangeMicros,
+      availableAfterMicros: afterMicros,
+    },
   })
 }
 

@@ -33,6 +33,12 @@ export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => (
   ),
 })
 
+const owedAfter = (debtText: string) => ({
+  owedAfterMicros: orAbsent(
+    micros('0 or more', `${debtText} right after the event: an auditor checks it. Absent before 0.2.0`),
+  ),
+})
+
 /** The same for the wallet's debt, in a refund of a customer's order, which changes both debts. */
 export const walletDebtFields = {
   walletDebtChangeMicros: orAbsent(
@@ -50,6 +56,7 @@ export const walletDebtFields = {
 export type DebtFields =
   | 'debtChangeMicros'
   | 'receivableMicros'
+  | 'owedAfterMicros'
   | 'walletDebtChangeMicros'
   | 'walletReceivableMicros'
 
@@ -151,6 +158,7 @@ export const customerAdjusted = defineEvent('CustomerAdjusted', {
     ),
     amountMicros: micros('either sign', 'positive: an increase of the credit, negative: a decrease'),
     ...debtFields(debt, 'change'),
+    ...owedAfter(debt),
     ...customerAfter,
   },
 })
@@ -215,6 +223,7 @@ export const walletAdjusted = defineEvent('WalletAdjusted', {
     ),
     amountMicros: micros('either sign', 'positive: an increase of the wallet, negative: a decrease'),
     ...debtFields("the account's debt", 'change'),
+    ...owedAfter("the account's debt"),
     ...after,
   },
 })

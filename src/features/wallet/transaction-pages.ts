@@ -23,7 +23,6 @@ const typeNames: Partial<Record<TransactionRow['type'], string>> = {
   chargeback: 'Chargeback',
   deposit_refund: 'Refund to the payer',
   hold: 'Amount held',
-  capture: 'Scrape: charged',
   release: 'Amount released',
 }
 
@@ -38,6 +37,7 @@ export const transactionColumns = (
   })),
   idColumn('Order or deposit', ({ orderId, depositId }) => orderId ?? depositId),
   microsColumn('Amount', ({ amountMicros }) => amountMicros, { place: 'lead' }),
+  microsColumn('Debt', ({ owedChangeMicros }) => owedChangeMicros || null),
   microsColumn('Balance', ({ balanceAfterMicros }) => balanceAfterMicros),
   timeColumn('Time', ({ createdAt }) => createdAt, { place: 'plain' }),
   idColumn('Transaction id', ({ transactionId }) => transactionId, { place: 'file' }),

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { createAvailableMicros } from '../../../projections/balances.ts'
+import { createReadPurse } from '../../../projections/balances.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
@@ -292,9 +292,9 @@ export const createReadBalance = ({
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
 }): ReadBalance => {
-  const availableMicros = createAvailableMicros(db)
+  const readPurse = createReadPurse(db)
   return async (account) => {
     await reads.settled(account)
-    return microsToCentsFloor(await availableMicros(account))
+    return microsToCentsFloor((await readPurse(account)).availableMicros)
   }
 }
