@@ -1,5 +1,5 @@
 import type { HeldFor, LedgerEvent } from '../src/domain/ledger/events.ts'
-import { movementOf, transactionIdOf } from '../src/domain/ledger/movements.ts'
+import { emptyPurse, movementOf, type Purse, transactionIdOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
@@ -15,20 +15,17 @@ import {
   readTable,
 } from '../src/platform/projections/read-model.ts'
 
-/**
- * The available balance of an account, micro-dollars; 0 before its first money event. Concurrent readers share a
- * query.
- */
-export const createAvailableMicros = (db: Db): ((account: AccountId) => Promise<number>) => {
-  const find = createBatchLoader<AccountId, number>(async (accounts) => {
+/** The wallet of an account, micro-dollars; empty before its first money event. Concurrent readers share a query. */
+export const createReadPurse = (db: Db): ((account: AccountId) => Promise<Purse>) => {
+  const find = createBatchLoader<AccountId, Purse>(async (accounts) => {
     const rows = await db
       .selectFrom('read.balances')
-      .select(['accountId', 'availableMicros'])
+      .select(['accountId', 'availableMicros', 'receivableMicros'])
       .where('accountId', '=', sql<string>`any (${accounts}::text[])`)
       .execute()
-    return new Map(rows.map((row) => [row.accountId as AccountId, row.availableMicros]))
+    return new Map(rows.map((row) => [row.accountId as AccountId, row]))
   })
-  return async (account) => (await find(account)) ?? 0
+  return async (account) => (await find(account)) ?? emptyPurse
 }
 
 const transactionsOf = (db: Db, { accountId, customerId }: Scope) => {
@@ -52,16 +49,17 @@ export type SpentByDay = {
 }
 
 /**
- * The spending of an account on each day (UTC) since a time: orders, and holds minus releases. Refunds are not
+ * The spending of an account on each day (UTC) since a time: orders, and holds for calls minus releases. Refunds are not
  * deducted. `whole` is false if there were too many movements to sum them all.
  */
 export const spentByDay = async (db: Db, account: AccountId, since: string): Promise<SpentByDay> => {
   const { rows } = await sql<{ day: string; micros: number; looked: number; left: number }>`
     with newest as (
-      select created_at, type, amount_micros from read.transactions
+      select created_at, type, amount_micros, deposit_id from read.transactions
        where account_id = ${account} order by position desc limit ${sql.lit(maxSummedRows)})
     select to_char(created_at at time zone 'UTC', 'YYYY-MM-DD') as day,
-           coalesce(sum(-amount_micros) filter (where type in ('order', 'hold', 'release')), 0)::bigint as micros,
+           coalesce(sum(-amount_micros) filter (where type in ('order', 'hold', 'release')
+             and deposit_id is null), 0)::bigint as micros,
            (select count(*) from newest)::bigint as looked,
            (select count(*) from newest where created_at < ${since}::timestamptz)::bigint as left
       from newest where created_at >= ${since}::timestamptz group by 1 order by 1`.execute(db)
@@ -129,7 +127,6 @@ export type TransactionType =
   | 'deposit_refund'
   | 'order'
   | 'hold'
-  | 'capture'
   | 'release'
 
 /** `GET /wallet`: one row per account, from its first money event. Micro-dollars. */
@@ -159,17 +156,17 @@ const transactionsTable = readTable({
     accountId: column.text(),
     position: column.bigint(),
     type: column.text<TransactionType>(),
-    /**
-     * The signed change of the available balance: each `balance_after_micros` is the previous one plus this. A credit
-     * that paid a debt has a change below the paid amount. A capture has no change, because the hold already had it.
-     */
+    /** The signed amount. A part of it may change the debt: the change of the balance is the sum of both changes. */
     amountMicros: column.bigint(),
+    /** Positive: the part of the amount that became a debt. Negative: the part that paid a debt. */
+    owedChangeMicros: column.bigint(),
     balanceAfterMicros: column.bigint(),
+    owedAfterMicros: column.bigint(),
     /** The reseller's customer of the order; null for a transaction of the account itself. */
     customerId: nullable(column.text()),
     orderId: nullable(column.text()),
     depositId: nullable(column.text()),
-    /** The purpose of a hold, a capture or a release, e.g. `tiktok/profile`. */
+    /** The call of a hold or a release, e.g. `tiktok/profile`. A hold for a refund names its deposit. */
     scraper: nullable(column.text()),
     reference: nullable(column.text()),
     createdAt: column.timestamptz(),
@@ -193,13 +190,18 @@ const holdFields = ({
   platform,
   operation,
   requestId,
+  depositId,
   holdId,
-}: HeldFor & { readonly holdId: string }): Pick<TransactionFields, 'scraper' | 'reference'> => ({
-  scraper: operation === undefined ? platform : `${platform}/${operation}`,
+}: HeldFor & { readonly holdId: string }): Pick<
+  TransactionFields,
+  'scraper' | 'depositId' | 'reference'
+> => ({
+  scraper: platform === undefined ? null : operation === undefined ? platform : `${platform}/${operation}`,
+  depositId: depositId ?? null,
   reference: requestId ?? holdId,
 })
 
-/** Null: the event changes a customer's credit, not the wallet. */
+/** Null: the event changes a customer's credit, or a hold whose amount left the balance before. */
 const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null => {
   const noReferences = { customerId: null, orderId: null, depositId: null, scraper: null, reference: null }
   switch (event.type) {
@@ -216,8 +218,6 @@ const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null =
       return { ...noReferences, type: 'order', orderId: event.data.order.orderId }
     case 'FundsHeld':
       return { ...noReferences, type: 'hold', ...holdFields(event.data) }
-    case 'HoldCaptured':
-      return { ...noReferences, type: 'capture', ...holdFields(event.data) }
     case 'HoldReleased':
       return { ...noReferences, type: 'release', ...holdFields(event.data) }
     case 'CustomerCharged': {
@@ -228,6 +228,7 @@ const describe = (event: RecordedEvent<LedgerEvent>): TransactionFields | null =
       const { customerId, orderId, reference } = event.data
       return { ...noReferences, type: 'refund', customerId, orderId, reference }
     }
+    case 'HoldCaptured':
     case 'CustomerCredited':
     case 'CustomerAdjusted':
       return null
@@ -258,12 +259,16 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   const before = rows.get(balancesTable, [accountId])
   const movement = movementOf(event)
   const { availableAfterMicros } = event.data
-  const fields = describe(event)
+  const owedChangeMicros = movement.receivableMicros
+  const owedAfterMicros = (before?.receivableMicros ?? 0) + owedChangeMicros
+  const amountMicros = movement.availableMicros - owedChangeMicros
+  // An order that costs a reseller nothing is no transaction of its wallet.
+  const fields = amountMicros === 0 ? null : describe(event)
   rows.put(balancesTable, {
     accountId,
     availableMicros: availableAfterMicros,
     heldMicros: (before?.heldMicros ?? 0) + movement.heldMicros,
-    receivableMicros: (before?.receivableMicros ?? 0) + movement.receivableMicros,
+    receivableMicros: owedAfterMicros,
     revision: event.revision,
     transactions: (before?.transactions ?? 0) + (fields === null ? 0 : 1),
   })
@@ -273,8 +278,10 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
     transactionId: transactionIdOf(event.id),
     accountId,
     position: event.position,
-    amountMicros: movement.availableMicros,
+    amountMicros,
+    owedChangeMicros,
     balanceAfterMicros: availableAfterMicros,
+    owedAfterMicros,
     createdAt: event.metadata.recordedAt,
   })
 }
@@ -282,7 +289,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** The balance of every account, and its transactions. */
 export const balances = readModel({
   name: 'balances',
-  version: 7,
+  version: 9,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

@@ -56,6 +56,9 @@ export const centsToMicros = (value: number): Micros => micros(cents(value) * mi
 /** An amount in whole cents, rounded down, as balances are displayed. */
 export const microsToCentsFloor = (value: number): Cents => cents(Math.floor(micros(value) / microsPerCent))
 
+/** An amount in whole cents, rounded up, as debts are displayed. */
+export const microsToCentsCeil = (value: number): Cents => cents(0 - microsToCentsFloor(0 - value))
+
 /** An exact factor: `numerator / denominator`. */
 export type Factor = { readonly numerator: number; readonly denominator: number }
 /** For discounts and shares: 10,000 is 100 %. */

@@ -77,10 +77,7 @@ test('the printed commands work as they are', async (t) => {
       type,
       amountMicros,
     ]),
-    [
-      ['capture', 0],
-      ['hold', -3_000],
-    ],
+    [['hold', -3_000]],
   )
 })
 

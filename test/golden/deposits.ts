@@ -40,8 +40,9 @@ import {
   unmatchedRef,
 } from '../../src/domain/deposits/unmatched-movements.ts'
 import { manualStream } from '../../src/domain/ledger/decide-manual.ts'
+import { decideReversal } from '../../src/domain/ledger/decide-reversal.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
+import { type ManualMovement, manualFold } from '../../src/domain/ledger/manual-movements.ts'
 import { decideAwaiting, decideCancellation } from '../../src/domain/orders/decide-awaited.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
@@ -150,14 +151,14 @@ export const makeGatewayChanges = ({ state, write }: History): void => {
   write(decideEndedChanges(deposit(), { status: 'paid', payments: [] }).appends)
 }
 
-/** Refunds of a deposit to its payer: one that the provider made, and one that it refused. */
-export const makeDepositRefunds = ({ state, write }: History, accountId: AccountId): void => {
+/** Refunds of a deposit to its payer: one that the provider made and moved, and one that it refused. */
+export const makeDepositRefunds = ({ state, write, now }: History, accountId: AccountId): void => {
   const deposit = () => state(depositStream('dep_golden_short'), depositFold)
+  const states = () => ({ deposit: deposit(), ledger: state(ledgerStream(accountId), ledgerFold) })
   const request = (reference: string): string => {
     const refundId = depositRefundIdOf('dep_golden_short', reference)
-    const states = { deposit: deposit(), ledger: state(ledgerStream(accountId), ledgerFold) }
     const wanted = { refundId, amountCents: 100, reference, reversedMicros: 0 }
-    const { appends, answer } = decideRefundRequest(states, wanted)
+    const { appends, answer } = decideRefundRequest(states(), wanted)
     if (answer.outcome !== 'requested') throw new Error(`${refundId}: ${JSON.stringify(answer)}`)
     write(appends)
     return refundId
@@ -165,8 +166,26 @@ export const makeDepositRefunds = ({ state, write }: History, accountId: Account
   const madeId = request('ticket 1')
   const made = { providerRefundId: 're_golden', reference: 'charge:ch_golden' }
   write(decideRefundMade(deposit(), madeId, made).appends)
+  const reference = `stripe ${made.providerRefundId} txn_golden`
+  const { depositId, creditedMicros } = { ...deposit()!, ...deposit()!.details }
+  const movement: ManualMovement = {
+    kind: 'adjustment',
+    accountId,
+    reference,
+    reason: 'deposit_refund',
+    gateway: 'stripe',
+    depositId,
+    amountMicros: -1_000_000,
+  }
+  const booking = {
+    account: state(accountStream(accountId), accountFold),
+    ledger: states().ledger,
+    movements: [state(manualStream(movement), manualFold)],
+  }
+  const reversal = { accountId, depositId, creditedMicros, heldBy: madeId, movements: [movement] }
+  write(decideReversal(booking, reversal, now()).appends)
   const refusedId = request('ticket 2')
-  write(decideRefundRefusal(deposit(), refusedId, 'charge_disputed').appends)
+  write(decideRefundRefusal(states(), refusedId, 'charge_disputed').appends)
 }
 
 /** Movements at Stripe without a known deposit: one that is booked, and one that is not. */

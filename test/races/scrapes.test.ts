@@ -48,7 +48,6 @@ test('fifty equal ids at once through two servers are one call, one charge and o
       amountMicros,
     ]),
     [
-      ['capture', 'reddit/subreddit', 'one', 0],
       ['hold', 'reddit/subreddit', 'one', -3_000],
       ['credit', null, 'start', 1_000_000],
     ],

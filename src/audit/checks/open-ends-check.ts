@@ -110,8 +110,9 @@ const unfinishedWork: readonly UnfinishedWork[] = [
     [depositRefundsTable],
     (table) => `
   select last_position as position, null::bigint as since_ms, 'refund ' || refund_id || ' of deposit ' || deposit_id ||
-         ' was requested, and neither made nor refused' as problem
-    from ${table} where state = 'requested'`,
+         case state when 'requested' then ' was requested, and neither made nor refused'
+           else ' was ' || state || ', and its amount is still held' end as problem
+    from ${table} where state = 'requested' or held`,
   ),
   defineWork(
     waitingBoundMs,

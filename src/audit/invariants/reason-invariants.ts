@@ -76,8 +76,12 @@ export const depositRefundsTable = readTable({
   columns: {
     refundId: column.text(),
     depositId: column.text(),
+    accountId: column.text(),
+    amountMicros: column.bigint(),
     /** `requested`, `made` or `refused`. */
     state: column.text(),
+    /** The wallet holds its amount. */
+    held: column.boolean(),
     lastPosition: column.bigint(),
   },
   key: ['refundId'],
@@ -133,6 +137,7 @@ const movementIn = (event: LedgerRecord): ManualMovement | null => {
       const {
         debtChangeMicros: _,
         receivableMicros: _old,
+        owedAfterMicros: _owed,
         availableAfterMicros: _after,
         ...data
       } = event.data
@@ -142,6 +147,7 @@ const movementIn = (event: LedgerRecord): ManualMovement | null => {
       const {
         debtChangeMicros: _,
         receivableMicros: _old,
+        owedAfterMicros: _owed,
         creditAfterMicros: _credit,
         availableAfterMicros: _after,
         ...data
@@ -214,13 +220,46 @@ const checkLedger = (event: LedgerRecord, context: Context): void => {
   rows.put(manualTable, { ...row, state: 'moved', lastPosition: event.position })
 }
 
-/** Every movement of a wallet or of a customer's credit has an earlier reason: a payment of a deposit, or a record. */
+type HoldRecord = Recorded<'FundsHeld' | 'HoldReleased'>
+
+/** The refund that a hold is for; null: it is for a call (scrape-invariants.ts). */
+const heldRefundId = ({ data }: HoldRecord): string | null =>
+  data.depositId === undefined ? null : data.holdId
+
+const checkRefundHold = (event: HoldRecord, { rows, report }: Context): void => {
+  const refundId = heldRefundId(event)
+  if (refundId === null) return
+  const { depositId, amountMicros } = event.data
+  const refund = rows.get(depositRefundsTable, [refundId])
+  const isStart = event.type === 'FundsHeld'
+  if (refund?.depositId !== depositId || refund?.accountId !== subjectOf(event)) {
+    report('hold-without-refund', `no refund ${refundId} of ${depositId} was requested for this account`)
+    return
+  }
+  if (isStart && refund.state !== 'requested')
+    report('hold-without-refund', `refund ${refundId} was ${refund.state} before`)
+  if (refund.amountMicros !== amountMicros)
+    report(
+      'refund-hold-amount',
+      `${inDollars(amountMicros)} is held for a refund of ${inDollars(refund.amountMicros)}`,
+    )
+  rows.put(depositRefundsTable, { ...refund, held: isStart, lastPosition: event.position })
+}
+
+/**
+ * Every movement of a wallet or of a customer's credit has an earlier reason: a payment of a deposit, or a record. Money
+ * is held for requested refunds, in their amount.
+ */
 export const reasonRules = eventRules({
   name: 'audit-reasons',
-  version: 4,
+  version: 5,
   tables: [creditsTable],
   kind: 'ledger-',
   reads: (event): RowKey[] => {
+    if (event.type === 'FundsHeld' || event.type === 'HoldReleased') {
+      const refundId = heldRefundId(event)
+      return refundId === null ? [] : [rowKey(depositRefundsTable, refundId)]
+    }
     const credit = creditIn(event)
     if (credit !== null)
       return [
@@ -236,6 +275,8 @@ export const reasonRules = eventRules({
     WalletAdjusted: checkLedger,
     CustomerCredited: checkLedger,
     CustomerAdjusted: checkLedger,
+    FundsHeld: checkRefundHold,
+    HoldReleased: checkRefundHold,
   },
 })
 
@@ -306,11 +347,15 @@ const endRefund = (event: RefundEnd, { rows, report }: Context): void => {
   const { refundId, depositId } = event.data
   const refund = rows.get(depositRefundsTable, [refundId])
   const state = event.type === 'DepositRefundMade' ? 'made' : 'refused'
-  if (refund === undefined || refund.depositId !== depositId)
+  if (refund === undefined || refund.depositId !== depositId) {
     report('refund-unrequested', `refund ${refundId} of this deposit was not requested`)
-  else if (refund.state !== 'requested' && !(refund.state === 'refused' && state === 'made'))
+    return
+  }
+  if (refund.state !== 'requested' && !(refund.state === 'refused' && state === 'made'))
     report('refund-ended-twice', `refund ${refundId} was ${refund.state} before`)
-  rows.put(depositRefundsTable, { refundId, depositId, state, lastPosition: event.position })
+  if (state === 'refused' && refund.held)
+    report('refused-refund-held', `the amount of the refused refund ${refundId} is still held`)
+  rows.put(depositRefundsTable, { ...refund, state, lastPosition: event.position })
 }
 
 /** A check that the event names a known deposit, and the changes of its row. */
@@ -329,7 +374,7 @@ const changing =
  */
 export const depositRules = invariant({
   name: 'audit-deposits',
-  version: 2,
+  version: 3,
   table: depositsTable,
   tables: [paymentsTable, depositRefundsTable],
   kind: 'deposit-',
@@ -400,20 +445,30 @@ export const depositRules = invariant({
     DepositFailed: changing(() => ({ state: 'closed' })),
     DepositChangeReported: changing(() => ({})),
     DepositChangeReviewed: changing(() => ({})),
-    DepositRefundRequested: changing(({ data, position }, { creditedMicros }, { rows, report }) => {
-      const { refundId, depositId, amountCents, reference } = data
-      if (refundId !== depositRefundIdOf(depositId, reference))
-        report('refund-of-another-reason', 'the id of the refund is not the one of its deposit and reason')
-      if (rows.get(depositRefundsTable, [refundId]) !== undefined)
-        report('refund-requested-twice', `refund ${refundId} was requested before`)
-      if (centsToMicros(amountCents) > creditedMicros)
-        report(
-          'refund-above-credit',
-          `it refunds ${inDollars(centsToMicros(amountCents))} of ${inDollars(creditedMicros)}`,
-        )
-      rows.put(depositRefundsTable, { refundId, depositId, state: 'requested', lastPosition: position })
-      return {}
-    }),
+    DepositRefundRequested: changing(
+      ({ data, position }, { accountId, creditedMicros }, { rows, report }) => {
+        const { refundId, depositId, amountCents, reference } = data
+        if (refundId !== depositRefundIdOf(depositId, reference))
+          report('refund-of-another-reason', 'the id of the refund is not the one of its deposit and reason')
+        if (rows.get(depositRefundsTable, [refundId]) !== undefined)
+          report('refund-requested-twice', `refund ${refundId} was requested before`)
+        if (centsToMicros(amountCents) > creditedMicros)
+          report(
+            'refund-above-credit',
+            `it refunds ${inDollars(centsToMicros(amountCents))} of ${inDollars(creditedMicros)}`,
+          )
+        rows.put(depositRefundsTable, {
+          refundId,
+          depositId,
+          accountId,
+          amountMicros: centsToMicros(amountCents),
+          state: 'requested',
+          held: false,
+          lastPosition: position,
+        })
+        return {}
+      },
+    ),
     DepositRefundMade: changing((event, _, context) => {
       endRefund(event, context)
       return {}

@@ -262,9 +262,13 @@ const checkHold = (
  */
 export const scrapeRules = invariant({
   name: 'audit-scrapes',
-  version: 4,
+  version: 5,
   table: triesTable,
-  key: ({ data }) => ('holdId' in data ? data.holdId : holdIdOf(data.scrapeId, data.attempt)),
+  key: ({ data }) => {
+    if (!('holdId' in data)) return holdIdOf(data.scrapeId, data.attempt)
+    // Holds for refunds of deposits: reason-invariants.ts.
+    return 'depositId' in data ? null : data.holdId
+  },
   reads: ({ type, data }) => {
     const previousId = type === 'ScrapeStarted' ? previousAttemptId(data) : null
     return previousId === null ? [] : [rowKey(triesTable, previousId)]

@@ -125,6 +125,11 @@ const checkWallet = ({ data }: LedgerRecord, wallet: WalletRow, report: Report):
     )
   if (availableAfterMicros < 0 || available < 0)
     report('wallet-below-zero', `the wallet of ${account} is below zero: ${inDollars(available)}`)
+  if ('owedAfterMicros' in data && !('customerId' in data) && data.owedAfterMicros !== receivable)
+    report(
+      'wallet-debt',
+      `it leaves a debt of ${inDollars(data.owedAfterMicros ?? 0)} as it says, but ${inDollars(receivable)} by its postings`,
+    )
   if (held < 0) report('holds-below-zero', `the open holds of ${account} are below zero`)
   if (receivable < 0) report('debt-below-zero', `more than the debt of ${account} was paid`)
   if (wallet.reseller && mirror !== available + held)
@@ -157,6 +162,11 @@ const checkCredit = (
     report(
       'customer-credit',
       `it leaves the customer ${inDollars(creditAfterMicros)} as it says, but ${inDollars(credit)} by its postings`,
+    )
+  if ('owedAfterMicros' in data && data.owedAfterMicros !== receivable)
+    report(
+      'customer-debt',
+      `it leaves the customer a debt of ${inDollars(data.owedAfterMicros ?? 0)} as it says, but ${inDollars(receivable)} by its postings`,
     )
   if (creditAfterMicros < 0 || credit < 0)
     report('credit-below-zero', `the credit of ${customerId} is below zero`)
@@ -245,7 +255,7 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 5,
+  version: 6,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {

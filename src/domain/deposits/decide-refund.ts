@@ -2,8 +2,9 @@ import type { Appends, CommandDecision, Refused } from '../../kernel/decider.ts'
 import { refused } from '../../kernel/decider.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { amountIn, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
-import { depositStream } from '../../kernel/streams.ts'
+import { depositStream, ledgerStream } from '../../kernel/streams.ts'
 import type { ProposedDepositRefund } from '../ledger/approvals.ts'
+import { decideHold, decideRelease } from '../ledger/decide.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import type { MadeRefund, Provider } from '../payments/payments.ts'
 import { decideChanges } from './decide.ts'
@@ -24,7 +25,6 @@ export type DepositRefundRefusal =
   /** The deposit has several payments, so a refund must name one of them. */
   | { readonly code: 'several_payments' }
   | { readonly code: 'above_refundable'; readonly leftCents: number }
-  /** `balanceCents`: what the wallet has, less the requested refunds of the deposit that are not made yet. */
   | { readonly code: 'insufficient_balance'; readonly balanceCents: number; readonly amountCents: number }
   /** The reason was used before for this deposit. `status`: what became of that refund. */
   | ({ readonly code: 'already_applied' } & RequestedRefund)
@@ -66,13 +66,25 @@ export const refundHindrance = (deposit: Deposit): DepositRefundRefusal | null =
   return deposit.payments.size > 1 ? { code: 'several_payments' } : null
 }
 
+export type RefundStates = { readonly deposit: DepositState; readonly ledger: LedgerState }
+
+type RefundHold = { readonly depositId: string; readonly refundId: string; readonly amountCents: number }
+
+const decideRefundHold = (ledger: LedgerState, { depositId, refundId, amountCents }: RefundHold) =>
+  decideHold(ledger, {
+    holdId: refundId,
+    depositId,
+    amountMicros: centsToMicros(amountCents),
+    keyId: null,
+  })
+
 /**
- * Requests a refund of a payment at its provider, once for each reason. The wallet must cover it, because a refund that
- * it does not cover would become a debt. The read table may be a moment old; the provider refuses what exceeds the
- * payment in any case.
+ * Requests a refund of a payment at its provider, once for each reason, and holds its amount until the refund is booked
+ * or refused. So nothing else can spend it, and the refund never becomes a debt. The read table may be a moment old; the
+ * provider refuses what exceeds the payment in any case.
  */
 export const decideRefundRequest = (
-  { deposit, ledger }: { readonly deposit: DepositState; readonly ledger: LedgerState },
+  { deposit, ledger }: RefundStates,
   { refundId, amountCents: wantedCents, reference, reversedMicros }: DepositRefundRequest,
 ): CommandDecision<DepositRefundAnswer> => {
   const refuse = (refusal: DepositRefundRefusal) => ({ appends: [], answer: refused(refusal) })
@@ -84,15 +96,21 @@ export const decideRefundRequest = (
   const leftCents = refundableCents(deposit, reversedMicros)
   const amountCents = wantedCents ?? leftCents
   if (amountCents === 0 || amountCents > leftCents) return refuse({ code: 'above_refundable', leftCents })
-  const balanceCents = microsToCentsFloor(ledger.availableMicros) - requestedCents(deposit)
-  if (amountCents > balanceCents) return refuse({ code: 'insufficient_balance', balanceCents, amountCents })
   const { depositId, accountId, provider } = deposit.details
+  const held = decideRefundHold(ledger, { depositId, refundId, amountCents })
+  if (held.outcome === 'refused') {
+    const balanceCents = microsToCentsFloor(ledger.availableMicros)
+    return refuse({ code: 'insufficient_balance', balanceCents, amountCents })
+  }
   const event: DepositEvent = {
     type: 'DepositRefundRequested',
     data: { depositId, accountId, refundId, amountCents, reference },
   }
   return {
-    appends: [{ stream: depositStream(depositId), events: [event] }],
+    appends: [
+      { stream: depositStream(depositId), events: [event] },
+      { stream: ledgerStream(accountId), events: held.events },
+    ],
     answer: { outcome: 'requested', amountCents, provider },
   }
 }
@@ -105,9 +123,23 @@ export const proposedRefundIn = (appends: Appends): ProposedDepositRefund | null
   return event === undefined ? null : { kind: 'deposit_refund', ...event.data }
 }
 
-/** Whether the wallet still covers a requested refund. */
-export const isCovered = (ledger: LedgerState, amountCents: number): boolean =>
-  ledger.availableMicros >= centsToMicros(amountCents)
+/**
+ * Before the provider is called: holds the amount of a requested refund if the log lost the end of the request's
+ * decision. The answer is the code of a refusal, or null: the amount is held.
+ */
+export const decideMissingHold = (
+  { deposit, ledger }: RefundStates,
+  refundId: string,
+): CommandDecision<string | null> => {
+  const refund = deposit?.refunds.get(refundId)
+  if (!deposit || !refund) return { appends: [], answer: 'unknown_refund' }
+  const { depositId, accountId } = deposit.details
+  const held = decideRefundHold(ledger, { depositId, refundId, amountCents: refund.amountCents })
+  if (held.outcome === 'decided')
+    return { appends: [{ stream: ledgerStream(accountId), events: held.events }], answer: null }
+  const { code } = held.refusal
+  return { appends: [], answer: code === 'already_held' ? null : code }
+}
 
 /**
  * Records that the provider made a requested refund. It may follow a refusal: a call that another process began may
@@ -128,9 +160,13 @@ export const decideRefundMade = (
   return { appends: [{ stream: depositStream(depositId), events: [event] }], answer: null }
 }
 
-/** Records that a requested refund was not made, and shows it to operators as a change. */
+/**
+ * Records that a requested refund was not made, and shows it to operators as a change. The order of writes is: the hold
+ * ends, then the refund is refused. If the log loses the end of that, the next attempt is refused, because the hold of a
+ * refund is never opened again.
+ */
 export const decideRefundRefusal = (
-  deposit: DepositState,
+  { deposit, ledger }: RefundStates,
   refundId: string,
   code: string,
 ): CommandDecision<null> => {
@@ -144,8 +180,14 @@ export const decideRefundRefusal = (
   const amount = amountIn(centsToMicros(refund.amountCents), 'usd')
   const change = { change: 'refund_refused', reference: `${refundId} ${code}`, amount } as const
   const changes = decideChanges(deposit, [change]).appends.flatMap(({ events }) => events)
+  const released = decideRelease(ledger, { holdId: refundId })
   return {
-    appends: [{ stream: depositStream(depositId), events: [event, ...changes] }],
+    appends: [
+      ...(released.outcome === 'decided'
+        ? [{ stream: ledgerStream(accountId), events: released.events }]
+        : []),
+      { stream: depositStream(depositId), events: [event, ...changes] },
+    ],
     answer: null,
   }
 }

@@ -158,7 +158,7 @@ const refundFields = { ...idFields, refundId: text('the refund, by its deposit a
 export const depositRefundRequested = defineEvent('DepositRefundRequested', {
   stream,
   means:
-    'An operator decided to refund a payment at its provider. The provider is called after this event, and no money moved yet.',
+    'An operator decided to refund a payment at its provider. The wallet holds the amount (`FundsHeld`), and the provider is called after that.',
   fields: {
     ...refundFields,
     amountCents: cents('above 0', 'the refunded amount'),
@@ -181,7 +181,9 @@ export const depositRefundRefused = defineEvent('DepositRefundRefused', {
     'The requested refund was not made, and no money moved. `DepositChangeReported` shows it to operators.',
   fields: {
     ...refundFields,
-    code: text("the provider's error code, or `insufficient_balance`: the wallet no longer covers it"),
+    code: text(
+      "the provider's error code, or `insufficient_balance`: the log lost the hold, and the wallet no longer covers it",
+    ),
   },
 })
 export type DepositRefundRefused = EventOf<typeof depositRefundRefused>

@@ -20,7 +20,9 @@ export const unmatchedMovementReported = defineEvent('UnmatchedMovementReported'
     itemId,
     gateway: oneOf(providers, 'the gateway in the books'),
     reason: oneOf(reversalReasons, 'the kind of movement'),
-    reference: text("the movement's name in the books: the provider with the id of the refund or dispute"),
+    reference: text(
+      "the movement's name in the books: the provider with the ids of the refund or dispute and of its balance transaction",
+    ),
     currency: text('lower case ISO 4217'),
     amountMicros: micros('either sign', 'micro-units of the currency; negative: it left the balance'),
     happenedAt: time('the time at the provider'),

@@ -87,7 +87,13 @@ export const decideCustomerAdjustment = (
   const { availableMicros: availableAfterMicros } = state
   return movementDecision({
     type: 'CustomerAdjusted',
-    data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
+    data: {
+      ...input,
+      debtChangeMicros,
+      owedAfterMicros: purse.receivableMicros + debtChangeMicros,
+      creditAfterMicros: afterMicros,
+      availableAfterMicros,
+    },
   })
 }
 

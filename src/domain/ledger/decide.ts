@@ -1,5 +1,11 @@
 import { type Decision, decided, type Refused, refused } from '../../kernel/decider.ts'
-import { assertSafe, centsToMicros, micros, microsToCentsFloor } from '../../kernel/money.ts'
+import {
+  assertSafe,
+  centsToMicros,
+  micros,
+  microsToCentsCeil,
+  microsToCentsFloor,
+} from '../../kernel/money.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type {
   DebtFields,
@@ -73,7 +79,7 @@ export const positive = (amountMicros: number): number => {
 /** Why the wallet cannot pay, in whole cents. A partial cent is rounded up. */
 export const insufficientBalance = (availableMicros: number, amountMicros: number): InsufficientBalance => {
   const balanceCents = microsToCentsFloor(availableMicros)
-  const amountCents = -microsToCentsFloor(-amountMicros)
+  const amountCents = microsToCentsCeil(amountMicros)
   return {
     code: 'insufficient_balance',
     balanceCents,
@@ -126,7 +132,12 @@ export const decideAdjustment = (
   const { debtChangeMicros, afterMicros } = adjusted
   return movementDecision({
     type: 'WalletAdjusted',
-    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
+    data: {
+      ...input,
+      debtChangeMicros,
+      owedAfterMicros: state.receivableMicros + debtChangeMicros,
+      availableAfterMicros: afterMicros,
+    },
   })
 }
 
@@ -202,7 +213,8 @@ const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved>
 }
 
 /**
- * Reserves micro-dollars for a call that is billed if it succeeds. A hold id can be used once. Refusals:
+ * Reserves micro-dollars for a call that is billed if it succeeds, or for a refund of a deposit. A hold id can be used
+ * once. Refusals:
  * `already_held`, `hold_resolved`, `insufficient_balance`.
  * @throws RangeError if the amount is not above 0
  */
@@ -230,11 +242,13 @@ export const decideCapture = (
   state: LedgerState,
   { holdId }: { readonly holdId: string },
 ): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
-  const hold = state.holds.get(holdId)
-  if (!hold) return notOpenRefusal(state, holdId)
+  const open = state.holds.get(holdId)
+  // A hold for a refund has no platform: it is never revenue.
+  if (open?.platform === undefined) return notOpenRefusal(state, holdId)
+  const { depositId: _, platform, ...hold } = open
   return movementDecision({
     type: 'HoldCaptured',
-    data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
+    data: { holdId, platform, ...hold, availableAfterMicros: state.availableMicros },
   })
 }
 

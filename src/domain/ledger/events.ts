@@ -33,6 +33,12 @@ export const debtFields = (debtText: string, oldMeaning: 'paid' | 'change') => (
   ),
 })
 
+const owedAfter = (debtText: string) => ({
+  owedAfterMicros: orAbsent(
+    micros('0 or more', `${debtText} right after the event: an auditor checks it. Absent before 0.2.0`),
+  ),
+})
+
 /** The same for the wallet's debt, in a refund of a customer's order, which changes both debts. */
 export const walletDebtFields = {
   walletDebtChangeMicros: orAbsent(
@@ -50,6 +56,7 @@ export const walletDebtFields = {
 export type DebtFields =
   | 'debtChangeMicros'
   | 'receivableMicros'
+  | 'owedAfterMicros'
   | 'walletDebtChangeMicros'
   | 'walletReceivableMicros'
 
@@ -151,6 +158,7 @@ export const customerAdjusted = defineEvent('CustomerAdjusted', {
     ),
     amountMicros: micros('either sign', 'positive: an increase of the credit, negative: a decrease'),
     ...debtFields(debt, 'change'),
+    ...owedAfter(debt),
     ...customerAfter,
   },
 })
@@ -215,6 +223,7 @@ export const walletAdjusted = defineEvent('WalletAdjusted', {
     ),
     amountMicros: micros('either sign', 'positive: an increase of the wallet, negative: a decrease'),
     ...debtFields("the account's debt", 'change'),
+    ...owedAfter("the account's debt"),
     ...after,
   },
 })
@@ -229,26 +238,35 @@ export const walletDebited = defineEvent('WalletDebited', {
 
 export type WalletDebited = EventOf<typeof walletDebited>
 
-const heldForFields = {
-  platform: text('the revenue account of a capture: `revenue:scrapes:{platform}`'),
+const platform = text('the revenue account of a capture: `revenue:scrapes:{platform}`')
+const callFields = {
   operation: orAbsent(text('the operation of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
+const heldForFields = {
+  platform: orAbsent(platform),
+  ...callFields,
+  depositId: orAbsent(id('dep', 'the deposit whose refund was requested; absent for a call')),
+}
 
-/** The purpose of a hold. */
+/** The purpose of a hold: a call, or the refund of a deposit. */
 export type HeldFor = ShapeValue<typeof heldForFields>
 
-const hold = {
-  ...heldForFields,
-  holdId: text('the hold: a scrape and its attempt, `scr_….1`'),
+const holdFields = {
+  holdId: text('the hold: a scrape and its attempt, `scr_….1`, or the id of a refund of a deposit'),
   amountMicros: micros('above 0', 'the reserved amount; a hold ends completely'),
   ...after,
 }
 
 export const fundsHeld = defineEvent('FundsHeld', {
   stream,
-  means: 'Money was reserved for a call that is billed when it succeeds.',
-  fields: { ...hold, keyId: orNull(id('key', 'the key of the request; null without a key')) },
+  means:
+    'Money was reserved: for a call that is billed when it succeeds, or for the refund of a deposit to its payer.',
+  fields: {
+    ...heldForFields,
+    ...holdFields,
+    keyId: orNull(id('key', 'the key of the request; null without a key')),
+  },
 })
 
 export type FundsHeld = EventOf<typeof fundsHeld>
@@ -256,15 +274,16 @@ export type FundsHeld = EventOf<typeof fundsHeld>
 export const holdCaptured = defineEvent('HoldCaptured', {
   stream,
   means: 'The call was billed: the reserved amount is revenue.',
-  fields: hold,
+  fields: { platform, ...callFields, ...holdFields },
 })
 
 export type HoldCaptured = EventOf<typeof holdCaptured>
 
 export const holdReleased = defineEvent('HoldReleased', {
   stream,
-  means: 'The call was not billed: the reserved amount returned to the wallet.',
-  fields: hold,
+  means:
+    'The reserved amount returned to the wallet: the call was not billed, or the refund was booked or not made.',
+  fields: { ...heldForFields, ...holdFields },
 })
 
 export type HoldReleased = EventOf<typeof holdReleased>

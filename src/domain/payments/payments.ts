@@ -160,6 +160,12 @@ export type Reversal = {
   readonly reason: ReversalReason
   /** The provider's id of the refund or the dispute. */
   readonly reversalId: string
+  /** The request of this refund from here, which holds its amount. Absent: it was made at the provider alone. */
+  readonly request?: {
+    readonly refundId: string
+    /** It failed or was canceled. */
+    readonly isOver: boolean
+  }
   /** In the order of time. */
   readonly movements: readonly BalanceMovement[]
 }

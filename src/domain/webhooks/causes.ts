@@ -1,5 +1,5 @@
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
-import { dollarsOfMicros, microsPerCent, microsToCentsFloor } from '../../kernel/money.ts'
+import { dollarsOfMicros, microsPerCent, microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { ownerOf } from '../../kernel/streams.ts'
 import { maxFailures, nextMonth, pauseIdOf, type TopupFailed, type TopupPaused } from '../deposits/topups.ts'
 import { isAtGateway } from '../ledger/adjustment-reasons.ts'
@@ -105,7 +105,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
 
 /** A manual chargeback or refund names no deposit, and sends no webhook. */
 const reversalCause: CauseOf<WalletAdjusted | CustomerAdjusted> = ({ id, stream, data }) => {
-  const { reason, depositId, reference, amountMicros } = data
+  const { reason, depositId, reference, amountMicros, owedAfterMicros = 0 } = data
   return depositId !== undefined && isAtGateway(reason)
     ? {
         event: 'deposit.reversed',
@@ -120,6 +120,7 @@ const reversalCause: CauseOf<WalletAdjusted | CustomerAdjusted> = ({ id, stream,
             reference,
             amountCents: Math.trunc(amountMicros / microsPerCent),
             amountMicros,
+            owedCents: microsToCentsCeil(owedAfterMicros),
           },
         },
       }

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { createReadPurse } from '../../../projections/balances.ts'
+import { microsToCentsCeil } from '../../kernel/money.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -17,6 +19,10 @@ const Me = z
       description:
         "The maximum cost of the key's orders in any 24 hours, in whole cents. Null: the key has no cap.",
     }),
+    owedCents: z.int().min(0).meta({
+      description:
+        'The debt of the account after refunds and disputes, in whole cents. The next payments pay it first.',
+    }),
   })
   .meta({ id: 'Me' })
 
@@ -26,6 +32,7 @@ const example = {
   email: 'buyer@example.com',
   scopes: ['buy'],
   dailySpendCapCents: 5000,
+  owedCents: 0,
 } as const
 
 /** Returns the caller's account and key: docs/reference/api.md, "Authentication". */
@@ -35,32 +42,37 @@ export const accountRoutes = ({
 }: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Db
-}): readonly Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/v1/me',
-    operationId: 'getMe',
-    summary: 'Read the account of the key',
-    description:
-      'The account of the key, the scopes of the key, and its daily cap. Every valid key has access.',
-    tag: 'Account',
-    access: 'any-key',
-    writes: false,
-    customer: 'unaffected',
-    responses: { 200: { description: 'The account and the key.', body: Me, example } },
-    errors: [],
-    handler: async ({ caller, after }) => {
-      const { accountId, keyId, email, scopes, dailyCapCents } = caller
-      await reads.settled(accountId, after ?? 0)
-      // The cached caller may be half a second old. A cap that was just changed is shown at once.
-      const key = await db
-        .selectFrom('read.keys')
-        .select(['scopes', 'dailyCapCents'])
-        .where('keyId', '=', keyId)
-        .executeTakeFirst()
-      const dailySpendCapCents = key ? key.dailyCapCents : dailyCapCents
-      const body = { accountId, userId: accountId, email, scopes: key?.scopes ?? scopes, dailySpendCapCents }
-      return { status: 200, body }
-    },
-  }),
-]
+}): readonly Route[] => {
+  const readPurse = createReadPurse(db)
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/me',
+      operationId: 'getMe',
+      summary: 'Read the account of the key',
+      description:
+        'The account of the key with its debt, the scopes of the key, and its daily cap. Every valid key has access.',
+      tag: 'Account',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      responses: { 200: { description: 'The account and the key.', body: Me, example } },
+      errors: [],
+      handler: async ({ caller, after }) => {
+        const { accountId, keyId, email, scopes, dailyCapCents } = caller
+        await reads.settled(accountId, after ?? 0)
+        // The cached caller may be half a second old. A cap that was just changed is shown at once.
+        const key = await db
+          .selectFrom('read.keys')
+          .select(['scopes', 'dailyCapCents'])
+          .where('keyId', '=', keyId)
+          .executeTakeFirst()
+        const dailySpendCapCents = key ? key.dailyCapCents : dailyCapCents
+        const owedCents = microsToCentsCeil((await readPurse(accountId)).receivableMicros)
+        const whole = { accountId, userId: accountId, email }
+        const body = { ...whole, scopes: key?.scopes ?? scopes, dailySpendCapCents, owedCents }
+        return { status: 200, body }
+      },
+    }),
+  ]
+}

@@ -2,7 +2,7 @@ import { type AccountState, isKeyActive, type KeyState } from '../../domain/acco
 import { ledgerRef } from '../../domain/ledger/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { expiryOf, type InputOf } from '../../platform/cli/input.ts'
@@ -150,8 +150,8 @@ export const showAccount = async (
   const address = await createAccounts(context).emailOf(accountId, context)
   const balanceCents = microsToCentsFloor(wallet.availableMicros)
   const heldCents = microsToCentsFloor(wallet.heldMicros)
-  const receivableCents = microsToCentsFloor(wallet.receivableMicros)
-  const money = { balanceCents, heldCents, receivableCents }
+  const owedCents = microsToCentsCeil(wallet.receivableMicros)
+  const money = { balanceCents, heldCents, owedCents }
   const text = fields({
     account: accountId,
     'e-mail': address,
@@ -159,7 +159,7 @@ export const showAccount = async (
     blocked: block ? blockText(block) : 'no',
     balance: dollars(balanceCents),
     held: dollars(heldCents),
-    owed: dollars(receivableCents),
+    owed: dollars(owedCents),
     'active keys': keys.filter((key) => key.state === 'works').length,
   })
   const keysText = keys.length === 0 ? '' : `\n\n${table(keys, keyColumns, '')}`

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import { createAvailableMicros, type SpentByDay, spentByDay } from '../../../projections/balances.ts'
+import { createReadPurse, type SpentByDay, spentByDay } from '../../../projections/balances.ts'
 import { depositsAfter } from '../../../projections/deposits.ts'
 import { ordersAfter } from '../../../projections/orders.ts'
 import { type FoundPlan, plansAfter } from '../../../projections/plans.ts'
@@ -8,7 +8,7 @@ import { failingEndpoints } from '../../../projections/webhooks.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -93,7 +93,7 @@ export const overviewPages = ({
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Pick<Catalog, 'products' | 'resolve'> }
 }): readonly ConsolePage[] => {
-  const availableMicros = createAvailableMicros(db)
+  const readPurse = createReadPurse(db)
   /** Many rows are summed. The sums are cached until the account's next money event. */
   const spending = new LRUCache<AccountId, { readonly key: string; readonly spent: SpentByDay }>({
     max: maxCachedSpending,
@@ -161,8 +161,8 @@ export const overviewPages = ({
     const firstMs = nowMs - (nowMs % dayMs) - (2 * daysShown - 1) * dayMs
     const scope = wholeAccount(accountId)
     await reads.settled(accountId)
-    const [available, spent, low, open, unread, orders, plans, failed, endpoints, sales] = await Promise.all([
-      availableMicros(accountId),
+    const [purse, spent, low, open, unread, orders, plans, failed, endpoints, sales] = await Promise.all([
+      readPurse(accountId),
       spentSince(accountId, isoTime(firstMs)),
       lowPlans(account, now),
       openOrders(account),
@@ -175,6 +175,7 @@ export const overviewPages = ({
       failingEndpoints(db, accountId, maxShown),
       reseller ? salesSummary({ db, pool }, accountId, nowMs) : null,
     ])
+    const { availableMicros: available, receivableMicros: owed } = purse
     const days = Array.from({ length: 2 * daysShown }, (_, at) => {
       const label = isoTime(firstMs + at * dayMs).slice(0, 10)
       const micros = spent.days.get(label) ?? 0
@@ -193,6 +194,10 @@ export const overviewPages = ({
       account.blocked && {
         text: 'The account is blocked: it can read but not buy.',
         href: '/console/notices',
+      },
+      owed > 0 && {
+        text: `You owe ${dollarText(microsToCentsCeil(owed))} after a refund or a dispute: the next payments pay it first`,
+        href: '/console/top-up',
       },
       ...failed,
       ...endpoints.map(({ endpointId, disabledReason, lastError }) => ({

@@ -1,3 +1,4 @@
+import { createReadPurse } from '../../../projections/balances.ts'
 import { depositsAfter, findDeposit, listGatewayChanges } from '../../../projections/deposits.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
@@ -5,6 +6,7 @@ import { depositStatuses } from '../../domain/deposits/fold.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { DepositId } from '../../kernel/ids.ts'
+import { microsToCentsCeil } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -128,16 +130,22 @@ const suggestedCents = [2_500, 5_000, 10_000]
 export const topUpPages = ({
   gateways,
   openDeposit,
+  db,
+  reads,
 }: {
   readonly gateways: Pick<Gateways, 'liveRails'>
   readonly openDeposit: OpenDepositByForm
+  readonly db: Db
+  readonly reads: Pick<Reads, 'settled'>
 }): readonly ConsolePage[] => [
   accountPage({
     path,
     name: 'topUp',
     summary: 'Adds money to the wallet',
-    show: async ({ query, form }) => {
+    show: async ({ account: { accountId }, query, form }) => {
       const rails = await gateways.liveRails(null)
+      await reads.settled(accountId)
+      const owedCents = microsToCentsCeil((await createReadPurse(db)(accountId)).receivableMicros)
       const cents = parseWholeCents(query.get('cents') ?? '')
       const amountField = fieldOf(
         {
@@ -167,6 +175,10 @@ export const topUpPages = ({
       return {
         title: 'Top up',
         body: html`${
+          owedCents === 0
+            ? null
+            : html`<p class="message warn">You owe ${dollarText(owedCents)} after a refund or a dispute. Your payment pays it first.</p>`
+        }${
           rails.length === 0
             ? html`<div class="empty"><p>No payment method is set up. Ask the service to credit the wallet.</p></div>`
             : formOf(form, {

@@ -110,7 +110,7 @@ export const open = (
       ...topupRoutes({ autoTopups, clock, origin: dependencies.origin }),
     ],
     pages: [
-      ...topUpPages({ gateways, openDeposit }),
+      ...topUpPages({ gateways, openDeposit, db, reads }),
       topupPage({ autoTopups, wallets, clock, origin: dependencies.origin }),
       ...depositPages({ db, pages, reads, log, catalog: dependencies.catalog }),
       ...depositAdminPages({ pool, db, log, runner, caughtUp, journalHead: dependencies.journalHead }),

@@ -3,11 +3,11 @@ import type { Logger } from 'pino'
 import {
   type DepositRefundAnswer,
   type DepositRefundRefusal,
+  decideMissingHold,
   decideRefundMade,
   decideRefundRefusal,
   decideRefundRequest,
   depositRefundIdOf,
-  isCovered,
   proposedRefundIn,
 } from '../../domain/deposits/decide-refund.ts'
 import { approvalLimitsRef, type ProposedDepositRefund, proposalRef } from '../../domain/ledger/approvals.ts'
@@ -23,7 +23,7 @@ import type { Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
 import { dollars } from '../../platform/cli/output.ts'
-import { type CommandRunner, readState } from '../../platform/commands/command.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
@@ -180,11 +180,12 @@ export const makeDepositRefund = async (
   const refunds = (await gateways.byId(gatewayId))?.gateway.refunds
   if (!refunds) throw new GatewayUnavailable(`gateway ${gatewayId} is gone, or cannot refund`)
   const { amountCents } = request
+  const streams = { ...depositRef(depositId), ledger: ledgerRef(accountId) }
   const refuse = async (code: string): Promise<'refused'> => {
     await runner.run({
       name: 'refuse-deposit-refund',
-      streams: depositRef(depositId),
-      decide: ({ deposit }) => decideRefundRefusal(deposit, refundId, code),
+      streams,
+      decide: (states) => decideRefundRefusal(states, refundId, code),
       ...cause,
       account: accountId,
     })
@@ -193,9 +194,14 @@ export const makeDepositRefund = async (
   }
   const found = await refunds.find({ paymentId, refundId })
   if (found === null) {
-    // The wallet may have been spent since the request, for example during an outage of the provider.
-    const ledger = await readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(accountId))
-    if (!isCovered(ledger, amountCents)) return refuse('insufficient_balance')
+    const { answer: refusal } = await runner.run({
+      name: 'hold-deposit-refund',
+      streams,
+      decide: (states) => decideMissingHold(states, refundId),
+      ...cause,
+      account: accountId,
+    })
+    if (refusal !== null) return refuse(refusal)
   }
   const made = found ?? (await refunds.create({ paymentId, refundId, amountCents }))
   if ('refused' in made) return refuse(made.refused)

@@ -111,9 +111,12 @@ const takeReversal = async (
   cause: Cause,
 ): Promise<string> => {
   const { deposits, wallets, logger } = dependencies
-  const { movements, reversalId: reference } = reversal
+  const { movements, reversalId: reference, request } = reversal
   const [first] = movements
-  if (first === undefined) return 'nothing moved'
+  if (first === undefined) {
+    if (request?.isOver) await bookReversal(wallets, deposit, reversal, cause)
+    return 'nothing moved'
+  }
   const amount = amountIn(
     movements.reduce((sum, { amountMicros }) => sum + amountMicros, 0),
     first.currency,
@@ -122,6 +125,7 @@ const takeReversal = async (
     deposits.report(deposit, [{ change, reference, amount: changeAmount }], cause)
   if (movements.some(({ currency }) => currency !== 'usd')) {
     await reportChange('other_currency', amount)
+    await bookReversal(wallets, deposit, { ...reversal, movements: [] }, cause)
     return `in ${first.currency}: nothing moved`
   }
   await bookFees(dependencies, deposit, reversal, cause)

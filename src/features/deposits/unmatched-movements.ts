@@ -36,12 +36,11 @@ export const reportUnmatched = async (
   reversal: Reversal,
   cause: Cause,
 ): Promise<void> => {
-  for (const { name, movement } of namedMovements(reversal)) {
-    if (movement.amountMicros === 0) continue
-    const named = { gateway, reference: `${gateway} ${name}` }
+  for (const { reference, currency, amountMicros, at: happenedAt } of namedMovements(gateway, reversal)) {
+    if (amountMicros === 0) continue
+    const named = { gateway, reference }
     const itemId = unmatchedIdOf(named)
     const { reason } = reversal
-    const { currency, amountMicros, at: happenedAt } = movement
     await runner.run({
       name: 'report-unmatched-movement',
       streams: { item: unmatchedRef(itemId) },

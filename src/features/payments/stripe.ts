@@ -6,6 +6,7 @@ import {
   type InvoiceReport,
   type InvoiceStatus,
   type MadeRefund,
+  type Reversal,
   type ReversalReport,
   routeOf,
   type UnknownStatus,
@@ -230,9 +231,22 @@ const isTransaction = (
   transaction: string | Stripe.BalanceTransaction | null | undefined,
 ): transaction is Stripe.BalanceTransaction => typeof transaction === 'object' && transaction !== null
 
-/** The movements of a dispute, in the order of time. An inquiry has none. */
+const reversalOf = (refund: Stripe.Refund): Reversal => {
+  const { id, status, metadata, balance_transaction, failure_balance_transaction } = refund
+  const refundId = metadata?.refund_id
+  return {
+    reason: 'deposit_refund',
+    reversalId: id,
+    ...(refundId && { request: { refundId, isOver: status === 'failed' || status === 'canceled' } }),
+    movements: [balance_transaction, failure_balance_transaction].filter(isTransaction).map(movementOf),
+  }
+}
+
+/** The movements of a dispute, in the order of time. Of one second, those that took money are first. An inquiry has none. */
 const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly BalanceMovement[] =>
-  balance_transactions.toSorted((one, other) => one.created - other.created).map(movementOf)
+  balance_transactions
+    .toSorted((one, other) => one.created - other.created || one.amount - other.amount)
+    .map(movementOf)
 
 /** The used parts of an event. A thin event names its object and does not contain it; Farebox needs none of these. */
 const Event = z.object({
@@ -360,11 +374,7 @@ export const createStripeGateway = (
     return {
       kind: 'reversals',
       depositId,
-      reversals: refunds.map(({ id, balance_transaction, failure_balance_transaction }) => ({
-        reason: 'deposit_refund',
-        reversalId: id,
-        movements: [balance_transaction, failure_balance_transaction].filter(isTransaction).map(movementOf),
-      })),
+      reversals: refunds.map(reversalOf),
     }
   }
 

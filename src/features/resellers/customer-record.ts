@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { CustomerRow } from '../../../projections/resellers.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { positionField } from '../../platform/http/query.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CustomerRecord } from '../accounts/index.ts'
@@ -70,7 +70,7 @@ export const customerRecord = (
     label,
     botChatId: chatId,
     creditCents: centsOf(row?.creditMicros),
-    owedCents: centsOf(row?.receivableMicros),
+    owedCents: microsToCentsCeil(row?.receivableMicros ?? 0),
     currency: 'USD',
     totals: {
       orders: row?.orders ?? 0,

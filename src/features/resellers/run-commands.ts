@@ -4,7 +4,7 @@ import type { Provider } from '../../domain/payments/payments.ts'
 import type { TermsChange } from '../../domain/resellers/decide.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, dollars, notFound } from '../../platform/cli/output.ts'
@@ -62,7 +62,7 @@ const withBalances = async (
   return records.map(({ customerId, accountId, ref, label, createdAt }) => {
     const { availableMicros, receivableMicros } = credits.get(accountId)!(customerId)
     const creditCents = microsToCentsFloor(availableMicros)
-    const owedCents = microsToCentsFloor(receivableMicros)
+    const owedCents = microsToCentsCeil(receivableMicros)
     return { customerId, customer: ref, label, creditCents, owedCents, createdAt, accountId }
   })
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readLowBalanceMicros } from '../../../projections/accounts.ts'
-import { createAvailableMicros, listTransactions } from '../../../projections/balances.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { createReadPurse, listTransactions } from '../../../projections/balances.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
@@ -16,6 +16,10 @@ const Wallet = z
     balanceCents: z
       .int()
       .meta({ description: 'The available balance in whole cents, without the amounts of open holds.' }),
+    owedCents: z.int().min(0).meta({
+      description:
+        'The debt after refunds and disputes that the balance did not cover, in whole cents. The next payments pay it first.',
+    }),
     currency: z.literal('USD'),
   })
   .meta({ id: 'Wallet' })
@@ -31,6 +35,7 @@ const transactionExample = {
   amountMicros: -12500000,
   balanceAfterCents: 98750,
   balanceAfterMicros: 987500000,
+  owedChangeCents: 0,
   customerId: null,
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   depositId: null,
@@ -60,26 +65,33 @@ export const walletRoutes = ({
   readonly db: Db
   readonly accounts: Pick<Accounts, 'setLowBalance'>
 }): readonly Route[] => {
-  const availableMicros = createAvailableMicros(db)
+  const readPurse = createReadPurse(db)
   return [
     route({
       method: 'GET',
       path: '/api/v1/wallet',
       operationId: 'getWallet',
       summary: 'Read the balance',
-      description: 'The available balance of the account. It includes the latest order of the account.',
+      description:
+        'The available balance and the debt of the account. It includes the latest order of the account.',
       tag: 'Account',
       access: 'buy',
       writes: false,
       customer: accountOnly('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
       responses: {
-        200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
+        200: {
+          description: 'The balance.',
+          body: Wallet,
+          example: { balanceCents: 98750, owedCents: 0, currency: 'USD' },
+        },
       },
       errors: [],
       handler: async ({ caller, after }) => {
         await reads.settled(caller.accountId, after ?? 0)
-        const balanceCents = microsToCentsFloor(await availableMicros(caller.accountId))
-        return { status: 200, body: { balanceCents, currency: 'USD' as const } }
+        const { availableMicros, receivableMicros } = await readPurse(caller.accountId)
+        const balanceCents = microsToCentsFloor(availableMicros)
+        const owedCents = microsToCentsCeil(receivableMicros)
+        return { status: 200, body: { balanceCents, owedCents, currency: 'USD' as const } }
       },
     }),
 
@@ -143,7 +155,7 @@ export const walletRoutes = ({
       operationId: 'listTransactions',
       summary: 'List the wallet transactions',
       description:
-        "Every transaction of the wallet, newest first. For a reseller's customer: the transactions of the customer's orders and refunds.",
+        "Every transaction of the wallet, newest first. An event that changes neither the balance nor the debt, such as a billed call whose price was held, is no transaction. For a reseller's customer: the transactions of the customer's orders and refunds.",
       tag: 'Account',
       access: 'buy',
       writes: false,

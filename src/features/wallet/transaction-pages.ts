@@ -21,9 +21,9 @@ const typeNames: Partial<Record<TransactionRow['type'], string>> = {
   goodwill: 'Goodwill credit',
   correction: 'Correction',
   chargeback: 'Chargeback',
-  hold: 'Scrape: amount held',
-  capture: 'Scrape: charged',
-  release: 'Scrape: amount released',
+  deposit_refund: 'Refund to the payer',
+  hold: 'Amount held',
+  release: 'Amount released',
 }
 
 /** The columns of movements. `linkOf` returns the page of an order or a deposit. */
@@ -37,6 +37,7 @@ export const transactionColumns = (
   })),
   idColumn('Order or deposit', ({ orderId, depositId }) => orderId ?? depositId),
   microsColumn('Amount', ({ amountMicros }) => amountMicros, { place: 'lead' }),
+  microsColumn('Debt', ({ owedChangeMicros }) => owedChangeMicros || null),
   microsColumn('Balance', ({ balanceAfterMicros }) => balanceAfterMicros),
   timeColumn('Time', ({ createdAt }) => createdAt, { place: 'plain' }),
   idColumn('Transaction id', ({ transactionId }) => transactionId, { place: 'file' }),

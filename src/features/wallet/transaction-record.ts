@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { TransactionRow } from '../../../projections/balances.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { customerIdField } from '../accounts/index.ts'
 
 export const transactionTypes = [
@@ -13,7 +13,6 @@ export const transactionTypes = [
   'deposit_refund',
   'order',
   'hold',
-  'capture',
   'release',
 ] as const satisfies readonly TransactionRow['type'][]
 
@@ -24,41 +23,48 @@ export const Transaction = z
     type: z.enum(transactionTypes),
     amountCents: z.int().meta({
       description:
-        'The signed change of the balance in whole cents. The sum of these amounts is the balance.',
+        'The signed amount in whole cents. The sum of all `amountCents` and `owedChangeCents` is the balance.',
     }),
     amountMicros: z.int().meta({
-      description:
-        'The signed change of the balance in micro-dollars (10,000 micro-dollars are one cent). A credit that pays a debt changes the balance by less than the paid amount. A capture does not change the balance, because its hold already did.',
+      description: 'The signed amount in micro-dollars (10,000 micro-dollars are one cent).',
     }),
     balanceAfterCents: z.int(),
     balanceAfterMicros: z.int(),
+    owedChangeCents: z.int().meta({
+      description:
+        'The change of the debt in whole cents. Above 0: this part of the amount was not covered by the balance and is owed. Below 0: this part of the amount paid a debt.',
+    }),
     customerId: customerIdField,
     orderId: z.string().nullable(),
     depositId: z.string().nullable().meta({
       description:
-        'The id of the deposit, for a deposit and for a chargeback or provider refund of it. Null: any other transaction.',
+        'The id of the deposit, for a deposit, for a chargeback or provider refund of it, and for the amount that a requested refund holds. Null: any other transaction.',
     }),
     scraper: z.string().nullable().meta({
       description:
-        'The scraper of a hold, a capture or a release, as `platform/operation`. Null: any other transaction.',
+        'The scraper of a hold or a release, as `platform/operation`. Null: a hold for a refund of a deposit, and any other transaction.',
     }),
     reference: z.string().nullable().meta({
       description:
-        'The reference of a payment or a refund, or the text of an operator. For a hold: the `X-Request-Id` of the call.',
+        'The reference of a payment or a refund, or the text of an operator. For a hold: the `X-Request-Id` of the call, or the id of the refund.',
     }),
     createdAt: z.string().meta({ format: 'date-time' }),
   })
   .meta({ id: 'Transaction' })
 
 export const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => {
+  const balanceBeforeMicros = row.balanceAfterMicros - row.amountMicros - row.owedChangeMicros
   const balanceAfterCents = microsToCentsFloor(row.balanceAfterMicros)
+  const owedChangeCents =
+    microsToCentsCeil(row.owedAfterMicros) - microsToCentsCeil(row.owedAfterMicros - row.owedChangeMicros)
   return {
     transactionId: row.transactionId,
     type: row.type,
-    amountCents: balanceAfterCents - microsToCentsFloor(row.balanceAfterMicros - row.amountMicros),
+    amountCents: balanceAfterCents - microsToCentsFloor(balanceBeforeMicros) - owedChangeCents,
     amountMicros: row.amountMicros,
     balanceAfterCents,
     balanceAfterMicros: row.balanceAfterMicros,
+    owedChangeCents,
     customerId: row.customerId,
     orderId: row.orderId,
     depositId: row.depositId,

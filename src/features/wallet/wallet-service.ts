@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { createAvailableMicros } from '../../../projections/balances.ts'
+import { createReadPurse } from '../../../projections/balances.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
@@ -12,6 +12,7 @@ import {
   proposalIdOf,
 } from '../../domain/ledger/decide-approval.ts'
 import { decideManual, type ManualAnswer, manualStream } from '../../domain/ledger/decide-manual.ts'
+import { decideReversal, type ReversalAnswer } from '../../domain/ledger/decide-reversal.ts'
 import { customerPurse, type LedgerState, ledgerRef } from '../../domain/ledger/fold.ts'
 import {
   type ManualMovement,
@@ -21,7 +22,7 @@ import {
 import type { Purse } from '../../domain/ledger/movements.ts'
 import type { ReversalReason } from '../../domain/payments/payments.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { Appends, Refused } from '../../kernel/decider.ts'
+import type { Appends, Refused, StreamRefs } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
@@ -103,14 +104,19 @@ export type ManualCustomerAdjustment = ManualCredit & {
   readonly depositId?: string
 }
 
-/** A movement of a provider. It is not manual, so it needs no approval. */
-export type DepositReversal = Pick<ManualCredit, 'accountId' | 'reference'> & {
+/** A refund or a dispute at a provider. It is not manual, so it needs no approval. */
+export type DepositReversal = Pick<ManualCredit, 'accountId'> & {
   /** Null: the account's own wallet. */
   readonly customerId: CustomerId | null
   readonly reason: ReversalReason
   readonly gateway: string
   readonly depositId: string
-  readonly amountMicros: number
+  /** What the deposit was credited. More is not taken. */
+  readonly creditedMicros: number
+  /** The hold that ends now; null: there is none. */
+  readonly heldBy: string | null
+  /** All movements so far, in signed micro-dollars. */
+  readonly movements: readonly (Pick<ManualCredit, 'reference'> & { readonly amountMicros: number })[]
 }
 
 /** The result of a manual movement. Above the approval limit it is only proposed, and nothing moves. */
@@ -132,11 +138,10 @@ export type Wallets = {
    */
   adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualMovementAnswer>
   /**
-   * Books what a provider took from the payment of a deposit, or returned, in signed micro-dollars. A chargeback of a
-   * wallet blocks the account. Refusals: `unknown_account`, `not_a_reseller`, `already_applied`, `invalid_amount`,
-   * `unconfirmed`.
+   * Books what a provider took from the payment of a deposit, or returned. A missing amount becomes a debt. A chargeback
+   * of a wallet blocks the account. `refused`: `unknown_account`, `not_a_reseller`, `invalid_amount`, `unconfirmed`.
    */
-  reverse(reversal: DepositReversal, cause: Cause): Promise<ManualAnswer>
+  reverse(reversal: DepositReversal, cause: Cause): Promise<ReversalAnswer>
   /** Executes a movement that another operator proposed. Refusals as for `adjust`, and `ApprovalRefusal`. */
   approve(
     proposal: NonNullable<Proposal>,
@@ -237,13 +242,34 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       return answer
     },
     resume: resumeMovement,
-    reverse: ({ customerId, ...reversal }, cause) =>
-      resumeMovement(
-        customerId === null
-          ? { kind: 'adjustment', ...reversal }
-          : { kind: 'customer', customerId, ...reversal },
-        cause,
-      ),
+    async reverse({ customerId, creditedMicros, heldBy, movements, ...reversal }, cause) {
+      const requested = movements.map(
+        (movement): ManualMovement =>
+          customerId === null
+            ? { kind: 'adjustment', ...reversal, ...movement }
+            : { kind: 'customer', customerId, ...reversal, ...movement },
+      )
+      const guards = requested.map((movement) => ({ stream: manualStream(movement), fold: manualFold }))
+      const { answer } = await runner.run({
+        name: 'reverse-deposit',
+        ...cause,
+        account: reversal.accountId,
+        streams: {
+          ...Object.fromEntries(guards.entries()),
+          account: accountRef(reversal.accountId),
+          ledger: ledgerRef(reversal.accountId),
+        } as StreamRefs,
+        decide: ({ account, ledger, ...states }, { nowMs }) => {
+          const guardStates = guards.map((_, index) => states[index])
+          return decideReversal(
+            { account, ledger, movements: guardStates },
+            { ...reversal, creditedMicros, heldBy, movements: requested },
+            nowMs,
+          )
+        },
+      })
+      return answer
+    },
     customerCredit: async (reseller, cause) => {
       const ledger = await stateOf(reseller, cause)
       return (customerId) => customerPurse(ledger, customerId)
@@ -266,9 +292,9 @@ export const createReadBalance = ({
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
 }): ReadBalance => {
-  const availableMicros = createAvailableMicros(db)
+  const readPurse = createReadPurse(db)
   return async (account) => {
     await reads.settled(account)
-    return microsToCentsFloor(await availableMicros(account))
+    return microsToCentsFloor((await readPurse(account)).availableMicros)
   }
 }

@@ -298,6 +298,10 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       amountMicros: z
         .int()
         .meta({ description: 'The exact amount in micro-dollars (10,000 micro-dollars are one cent).' }),
+      owedCents: z.int().min(0).meta({
+        description:
+          'The debt of the account, or of the customer, after it, in whole cents. The next payments pay it first.',
+      }),
     },
     example: {
       resource: 'txn_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
@@ -305,9 +309,10 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         depositId: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
         customerId: null,
         reason: 'deposit_refund',
-        reference: 'stripe re_3Qx',
+        reference: 'stripe re_3Qx txn_3Qx',
         amountCents: -700,
         amountMicros: -7_000_000,
+        owedCents: 0,
       },
     },
   },

@@ -91,13 +91,19 @@ export const amountColumn = <Row>(
 /** Micro-dollars. Digits after the cents are shown only if they are not zero. */
 export const microsColumn = <Row>(
   title: string,
-  microsOf: (row: Row) => number,
+  microsOf: (row: Row) => number | null,
   { place }: Place<Row> = {},
 ): Column<Row> => ({
   title: `${title}, USD`,
   number: true,
-  value: (row) => plainAmount(microsText(microsOf(row))),
-  cell: (row) => microsText(microsOf(row)),
+  value: (row) => {
+    const micros = microsOf(row)
+    return micros === null ? null : plainAmount(microsText(micros))
+  },
+  cell: (row) => {
+    const micros = microsOf(row)
+    return micros === null ? null : microsText(micros)
+  },
   ...(place && { place }),
 })
 

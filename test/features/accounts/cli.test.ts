@@ -94,7 +94,7 @@ test('an account, a key and money are created manually, each printed as JSON', a
     block: null,
     balanceCents: 2500,
     heldCents: 0,
-    receivableCents: 0,
+    owedCents: 0,
     currency: 'USD',
     keys: [
       {
@@ -153,7 +153,7 @@ test('a wallet is corrected down by a negative amount, and never below zero', as
     0,
   )
   const shown = (await run('accounts', 'show', accountId, '--json')).json
-  assert.deepEqual([shown.blocked, shown.receivableCents], [true, 20])
+  assert.deepEqual([shown.blocked, shown.owedCents], [true, 20])
 })
 
 test('a credit beyond what a wallet counts exactly is refused with the maximum, and moves nothing', async (t) => {

@@ -185,6 +185,33 @@ test('the pages of a customer', async (t) => {
         )
   })
 
+  await t.test('a debt is on the home page, on the page of top-ups and beside its transaction', async () => {
+    const debtor = await app.customer({ cents: 500 })
+    const { env } = app
+    const adjust = [
+      'wallet',
+      'adjust',
+      '--account',
+      debtor.accountId,
+      '--cents=-2500',
+      '--reference',
+      'stripe re_1',
+    ]
+    const adjusted = await operate([...adjust, '--reason', 'deposit_refund', '--gateway', 'stripe'], env)
+    assert.equal(adjusted.code, 0, adjusted.err)
+    const debtorBrowser = await signedIn(app, debtor.accountId)
+    for (const path of ['/console', '/console/top-up'])
+      assert.match((await debtorBrowser.get(path)).html, /You owe \$20\.00 after a refund or a dispute/)
+    const { html: csv } = await debtorBrowser.get('/console/transactions?format=csv')
+    const [refund] = parse(csv, { columns: true, bom: true }) as Record<string, string>[]
+    assert.deepEqual(
+      ['Amount, USD', 'Debt, USD', 'Balance, USD'].map((column) => refund?.[column]),
+      ['-25.00', '20.00', '0.00'],
+    )
+    for (const path of ['/console', '/console/top-up'])
+      assert.doesNotMatch((await browser.get(path)).html, /You owe/)
+  })
+
   await t.test('a page loads few bytes', async () => {
     const assets = createAssets()
     const sizeOf = (path: string) => gzipSync(assets.find(path.split('/').at(-1) ?? '')?.text ?? '').length

@@ -135,9 +135,79 @@ test('the net of all movements of a dispute is booked: a part that returns, a se
   }
   assert.deepEqual(
     (await adjusted()).map(({ reference }) => reference),
-    ['stripe dp_1', 'stripe dp_1 won', 'stripe dp_1 txn_2', 'stripe dp_1 txn_3'],
+    ['stripe dp_1 txn_0', 'stripe dp_1 txn_1', 'stripe dp_1 txn_2', 'stripe dp_1 txn_3'],
   )
   await close()
+})
+
+/** Movements in micro-dollars by their ids. */
+const disputeOf = (
+  movements: readonly (readonly [transactionId: string, amountMicros: number])[],
+): Reversal => ({
+  ...dispute(),
+  movements: movements.map(([transactionId, amountMicros]) => ({
+    ...dispute(amountMicros).movements[0]!,
+    transactionId,
+  })),
+})
+
+for (const { name, seen, cents } of [
+  { name: 'a part that returned is seen late', seen: [['-2500'], ['500', '-2500']], cents: -2_000 },
+  {
+    name: 'a second withdrawal is seen late',
+    seen: [
+      ['-2500', '2500'],
+      ['-500', '-2500', '2500'],
+    ],
+    cents: -500,
+  },
+  { name: 'a won dispute is listed by its return', seen: [['2500', '-2500']], cents: 0 },
+  { name: 'a dispute is won before it is seen whole', seen: [['-2500'], ['2500', '-2500']], cents: 0 },
+])
+  test(`the sum of a dispute is booked: ${name}`, async () => {
+    const { wallets, net, close } = await setUp(0)
+    const deposit = { details: detailsOf(null), creditedMicros: 25_000_000 }
+    for (const amounts of seen) {
+      const movements = amounts.map((id) => [id, Number(id) * 10_000] as const)
+      await bookReversal(wallets, deposit, disputeOf(movements), cause)
+    }
+    assert.equal(await net(null), cents)
+    await close()
+  })
+
+test('any number of movements, seen in any order: the capped sum of those that were seen is booked', async () => {
+  const amount = fc.integer({ min: -30_000_000, max: 30_000_000 })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(null, ann),
+      fc.integer({ min: 0, max: 20_000_000 }),
+      fc.array(amount, { minLength: 1, maxLength: 6 }),
+      // The movements of each poll. The last one has all of them.
+      fc.array(fc.array(fc.nat(5), { minLength: 1, maxLength: 6 }), { maxLength: 4 }),
+      async (customerId, creditedMicros, amounts, polls) => {
+        const { wallets, net, close } = await setUp(0)
+        const deposit = { details: detailsOf(customerId), creditedMicros }
+        const all = amounts.map((_, n) => n)
+        const seen = new Set<number>()
+        for (const poll of [...polls, all]) {
+          for (const n of poll) if (n < amounts.length) seen.add(n)
+          const order = [...seen].sort((one, other) => poll.indexOf(one) - poll.indexOf(other))
+          const booked = await bookReversal(
+            wallets,
+            deposit,
+            disputeOf(order.map((n) => [`txn_${n}`, amounts[n]!])),
+            cause,
+          )
+          const sum = order.reduce((total, n) => total + amounts[n]!, 0)
+          const capped = Math.max(Math.min(sum, 0), -creditedMicros)
+          assert.deepEqual(booked, { refused: null, uncoveredMicros: sum - capped })
+          assert.equal(await net(customerId), capped / 10_000)
+        }
+        await close()
+      },
+    ),
+    { numRuns: runs(60, 2_000) },
+  )
 })
 
 test('a dispute that grew before it was won returns what it took', async () => {
@@ -174,17 +244,17 @@ for (const [whose, customerId] of [
     assert.deepEqual(
       (await adjusted()).map((data) => [data.reference, data.depositId, Object.hasOwn(data, 'depositId')]),
       [
-        ['stripe dp_1', 'dep_1', true],
-        ['stripe dp_1 won', 'dep_1', true],
+        ['stripe dp_1 txn_0', 'dep_1', true],
+        ['stripe dp_1 txn_1', 'dep_1', true],
         ['thanks', undefined, false],
       ],
     )
     await close()
   })
 
-test('a chargeback without its deposit, as older versions wrote it, is not taken again', async () => {
+test('a movement that an operator booked under its name is not booked again', async () => {
   const { wallets, adjusted, net, close } = await setUp(2_000)
-  const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1' } as const
+  const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1 txn_0' } as const
   await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)
   const standing = await adjusted()
   const deposit = { details: detailsOf(null), creditedMicros: 10_000_000 }

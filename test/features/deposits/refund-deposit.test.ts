@@ -53,6 +53,8 @@ test('an operator refunds a card payment to the payer', async (t) => {
         (await transactions(key)).map(({ type, amountCents, depositId }) => [type, amountCents, depositId]),
         [
           ['deposit_refund', -700, id],
+          ['release', 700, id],
+          ['hold', -700, id],
           ['deposit', 2_500, id],
         ],
       )
@@ -99,8 +101,8 @@ test('an operator refunds a card payment to the payer', async (t) => {
     }
     const answers = await Promise.all([1, 2].map(() => operator.post(`${path}/refund/confirm`, fields)))
     assert.ok(answers.some((answer) => answer.to === path))
-    await app.untilBalance(key, 1_000)
-    assert.match((await operator.get(path)).html, /Refund \$10\.00.*DepositRefundMade/s)
+    await until(async () => /Refund \$10\.00.*DepositRefundMade/s.test((await operator.get(path)).html))
+    assert.equal(await app.balance(key), 1_000)
     const account = await operator.get(`/console/trail/dep_${'0'.repeat(32)}`)
     assert.equal(account.status, 404)
   })
@@ -135,8 +137,10 @@ test('an operator refunds a card payment to the payer', async (t) => {
     const { id, key } = await paid()
     await app.switches({ down: true })
     assert.equal((await refund(id, '--cents', '400', '--reason', 'outage')).code, 0)
+    assert.equal(await app.balance(key), 2_100)
     await app.switches({ down: false, lost: 1 })
-    await app.untilBalance(key, 2_100)
+    await app.untilDeposit(key, id, { refunded_cents: 400 })
+    assert.equal(await app.balance(key), 2_100)
     await app.act(id, 'dispute')
     const requested = await refund(id, '--cents', '500', '--reason', 'disputed')
     assert.equal(requested.code, 0, requested.err)
@@ -149,6 +153,7 @@ test('an operator refunds a card payment to the payer', async (t) => {
       [[id, 'refund_refused', '5.00 usd']],
     )
     assert.match(changes[0].reference, / charge_disputed$/)
+    assert.equal(await app.balance(key), 2_100)
     await app.switches({ lost: 0 })
   })
 

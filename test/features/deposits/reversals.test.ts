@@ -170,6 +170,8 @@ type Step =
       readonly ends: number | 'called' | null
     }
   | { readonly kind: 'forget-keys' }
+  /** Stripe makes the next requested refunds late, or at once. */
+  | { readonly kind: 'delay'; readonly isDelayed: boolean }
   /** A callback arrives, and the process ends after this many appends; null: it does not end. */
   | { readonly kind: 'callback'; readonly n: number; readonly appends: number | null }
 
@@ -203,6 +205,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     ends: fc.option(fc.oneof(fc.nat(6), fc.constant('called' as const))),
   }),
   fc.record({ kind: fc.constant('forget-keys' as const) }),
+  fc.record({ kind: fc.constant('delay' as const), isDelayed: fc.boolean() }),
   fc.record({
     kind: fc.constant('callback' as const),
     n: fc.nat(20),
@@ -265,6 +268,7 @@ test('refunds and disputes of any order, number and outcome: wallet, books and t
           else if (action.kind === 'move-disputed') stripe.moveDisputed(action.n, action.cents, action.fee)
           else if (action.kind === 'spend') await spend(action.cents)
           else if (action.kind === 'forget-keys') stripe.forgetKeys()
+          else if (action.kind === 'delay') stripe.delayRefunds(action.isDelayed)
           else if (action.kind === 'request') await request(action.cents)
           else if (action.kind === 'make') {
             const refundId = requested[action.n % Math.max(requested.length, 1)]
@@ -283,9 +287,15 @@ test('refunds and disputes of any order, number and outcome: wallet, books and t
         for (const reference of [...stripe.references(), ...stripe.references()]) await take(reference)
 
         const { availableMicros, receivableMicros } = await purse()
+        // What is requested is held until it is booked or refused.
+        const heldCents = (await wallets.read(accountId, cause)).heldMicros / 10_000
+        assert.equal(heldCents, stripe.pendingCents())
         const movedCents = settles === 'usd' ? stripe.movedCents() : 0
         const feeCents = settles === 'usd' && customerId === null ? stripe.feeCents() : 0
-        assert.equal((availableMicros - receivableMicros) / 10_000, paidCents + movedCents - spentCents)
+        assert.equal(
+          (availableMicros - receivableMicros) / 10_000 + heldCents,
+          paidCents + movedCents - spentCents,
+        )
         const books = await booksOf(log)
         const gateway =
           customerId === null
@@ -324,9 +334,9 @@ test('a process that ends between the call of Stripe and its note refunds once, 
     return [refund?.status, stripe.countOf('ref_0'), availableMicros / 10_000]
   }
   await request(1_000)
-  assert.deepEqual(await state(), ['requested', 0, 3_000])
+  assert.deepEqual(await state(), ['requested', 0, 2_000])
   await make('ref_0', 'called')
-  assert.deepEqual(await state(), ['requested', 1, 3_000])
+  assert.deepEqual(await state(), ['requested', 1, 2_000])
   stripe.forgetKeys()
   await make('ref_0', 2)
   await make('ref_0', null)
@@ -337,30 +347,105 @@ test('a process that ends between the call of Stripe and its note refunds once, 
   await runner.close()
 })
 
-test('a refund that the wallet no longer covers is not made', async () => {
+/** A paid deposit of $30 in a wallet. */
+const paidDeposit = async (settles: 'usd' | 'eur' = 'usd') => {
   const log = createMemoryLog()
   const runner = runnerOver(log)
-  const stripe = createStripeAccount({ depositId, paidCents: 3_000, settles: 'usd' })
+  const stripe = createStripeAccount({ depositId, paidCents: 3_000, settles })
   const { wallets, deposits, take } = createProcess(runner, stripe)
   await setUp(runner, detailsOf(null, 3_000))
   await take('session:cs_1')
-  const { request, make } = createRefunds(log, runner, stripe)
-  await request(3_000)
-  const spent = {
-    accountId,
-    amountCents: -1,
-    reference: 'spent',
-    reason: 'correction',
-    gateway: null,
-  } as const
-  await wallets.adjust(spent, cause)
-  await make('ref_0', null)
-  const deposit = await deposits.read(depositId, cause)
-  assert.equal(deposit?.refunds.get('ref_0')?.status, 'refused')
-  assert.deepEqual(
-    deposit?.changes.map(({ change, reference, amount }) => [change, reference, amount]),
-    [['refund_refused', 'ref_0 insufficient_balance', '30.00 usd']],
-  )
-  assert.equal(stripe.countOf('ref_0'), 0)
-  await runner.close()
+  const spend = async (cents: number): Promise<string> => {
+    const spending = { reference: `spent ${cents}`, reason: 'correction', gateway: null } as const
+    const answer = await wallets.adjust({ accountId, amountCents: 0 - cents, ...spending }, cause)
+    return answer.outcome === 'refused' ? answer.refusal.code : answer.outcome
+  }
+  return {
+    ...{ log, stripe, take, spend, close: () => runner.close() },
+    refunds: createRefunds(log, runner, stripe),
+    /** What the wallet has, holds and owes, in cents, and the state of the first requested refund. */
+    state: async () => {
+      const { availableMicros, heldMicros, receivableMicros } = await wallets.read(accountId, cause)
+      const deposit = await deposits.read(depositId, cause)
+      return [
+        ...[availableMicros, heldMicros, receivableMicros].map((micros) => micros / 10_000),
+        deposit?.refunds.get('ref_0')?.status,
+      ]
+    },
+    changes: async () =>
+      (await deposits.read(depositId, cause))?.changes.map(({ change, reference, amount }) => [
+        change,
+        reference,
+        amount,
+      ]),
+  }
+}
+
+test('a requested refund holds its amount until it is booked: nothing else can spend it', async () => {
+  const { refunds, spend, state, close } = await paidDeposit()
+  await refunds.request(2_000)
+  assert.deepEqual(await state(), [1_000, 2_000, 0, 'requested'])
+  assert.equal(await spend(1_001), 'insufficient_balance')
+  assert.equal(await spend(1_000), 'applied')
+  await refunds.make('ref_0', 'called')
+  assert.deepEqual(await state(), [0, 2_000, 0, 'requested'])
+  await refunds.make('ref_0', null)
+  assert.deepEqual(await state(), [0, 0, 0, 'made'])
+  await close()
+})
+
+test('the amount is held until Stripe moves it, and a refund that fails before that returns it', async () => {
+  for (const [end, cents] of [
+    ['succeeded', 1_000],
+    ['canceled', 3_000],
+  ] as const) {
+    const { refunds, stripe, take, state, close } = await paidDeposit()
+    stripe.delayRefunds(true)
+    await refunds.request(2_000)
+    await refunds.make('ref_0', null)
+    await take('charge:ch_1')
+    assert.deepEqual(await state(), [1_000, 2_000, 0, 'made'])
+    stripe.end(0, end, 2_000)
+    await take('charge:ch_1')
+    await take('charge:ch_1')
+    assert.deepEqual(await state(), [cents, 0, 0, 'made'])
+    await close()
+  }
+})
+
+test('a refund that Stripe refuses or settles in another currency ends its hold', async () => {
+  const refused = await paidDeposit()
+  await refused.refunds.request(3_000)
+  refused.stripe.refund(1, 0, false)
+  await refused.refunds.make('ref_0', null)
+  assert.deepEqual(await refused.state(), [3_000, 0, 0, 'refused'])
+  await refused.close()
+  const euros = await paidDeposit('eur')
+  await euros.refunds.request(3_000)
+  await euros.refunds.make('ref_0', null)
+  assert.deepEqual(await euros.state(), [3_000, 0, 0, 'made'])
+  assert.deepEqual(await euros.changes(), [['other_currency', 're_0', '-30.00 eur']])
+  await euros.close()
+})
+
+test('a request whose hold the log lost holds the amount before the call of Stripe, or is refused', async () => {
+  for (const [spentCents, after] of [
+    [1_000, [0, 0, 0, 'made']],
+    [1_001, [1_999, 0, 0, 'refused']],
+  ] as const) {
+    const { log, stripe, spend, state, changes, close, refunds } = await paidDeposit()
+    let count = 0
+    const dying = runnerOver(prefixLog(log, () => (count++ < 1 ? null : { kind: 'unavailable' })))
+    await createRefunds(log, dying, stripe)
+      .request(2_000)
+      .catch(() => undefined)
+    await dying.close()
+    assert.deepEqual(await state(), [3_000, 0, 0, 'requested'])
+    assert.equal(await spend(spentCents), 'applied')
+    await refunds.make('ref_0', null)
+    assert.deepEqual(await state(), after)
+    const refusals = [['refund_refused', 'ref_0 insufficient_balance', '20.00 usd']]
+    assert.deepEqual(await changes(), after[3] === 'refused' ? refusals : [])
+    await close()
+  }
 })

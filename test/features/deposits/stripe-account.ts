@@ -42,6 +42,7 @@ export const createStripeAccount = ({
 
   /** The refunds of API calls by their idempotency keys. */
   const keys = new Map<string, Refund>()
+  let areRefundsPending = false
 
   const move = (amount: number, fee: number): Transaction => {
     const id = `txn_${transactions.length}`
@@ -94,7 +95,8 @@ export const createStripeAccount = ({
     const cents = Number(form.get('amount'))
     const known = keys.get(key)
     if (known === undefined && cents > leftCents()) return null
-    const made = known ?? addRefund(cents, 0, false, { refund_id: form.get('metadata[refund_id]') ?? '' })
+    const made =
+      known ?? addRefund(cents, 0, areRefundsPending, { refund_id: form.get('metadata[refund_id]') ?? '' })
     keys.set(key, made)
     return refundObject(made)
   }
@@ -146,6 +148,17 @@ export const createStripeAccount = ({
     },
     /** Forgets the idempotency keys, as Stripe does after a day. */
     forgetKeys: (): void => keys.clear(),
+    /** Whether new refunds of API calls are pending. */
+    delayRefunds: (isDelayed: boolean): void => {
+      areRefundsPending = isDelayed
+    },
+    /** The refunds of API calls that are pending, in cents. */
+    pendingCents: (): number =>
+      refunds.reduce(
+        (sum, { status, amount, metadata }) =>
+          sum + (status === 'pending' && metadata.refund_id !== undefined ? amount / 150 : 0),
+        0,
+      ),
     /** The number of refunds that an API call with this id made. */
     countOf: (refundId: string): number =>
       refunds.filter(({ metadata }) => metadata.refund_id === refundId).length,

@@ -55,7 +55,7 @@ const steps = [
   depositBy('dep_3', 4_000),
   wait(10), // 3 December
   (shop: Shop) =>
-    shop.chargeBack(one, -2_500, { gateway: 'stripe', reference: 'stripe dp_1 won', depositId: 'dep_1' }),
+    shop.chargeBack(one, -2_500, { gateway: 'stripe', reference: 'stripe dp_1 txn_2', depositId: 'dep_1' }),
   depositBy('dep_4', 700),
 ]
 
@@ -328,12 +328,12 @@ test('each movement of a refund and of a dispute is matched by the id of the ref
   const reversed = (cents: number, name: string) => (shop: Shop) =>
     shop.chargeBack(one, cents, { gateway: 'stripe', reference: `stripe ${name}`, depositId: 'dep_3' })
   const { file, json } = await world(t, [
-    reversed(300, 're_1'),
-    reversed(-300, 're_1 failed'),
-    reversed(400, 're_2'),
-    reversed(900, 'dp_2'),
-    reversed(-500, 'dp_2 won'),
-    reversed(200, 'dp_2 txn_25'),
+    reversed(300, 're_1 txn_1'),
+    reversed(-300, 're_1 txn_2'),
+    reversed(400, 're_2 txn_3'),
+    reversed(900, 'dp_2 txn_4'),
+    reversed(-500, 'dp_2 txn_5'),
+    reversed(200, 'dp_2 txn_6'),
   ])
   const at = '2026-12-03 02:29:00,usd'
   const balance = await file([

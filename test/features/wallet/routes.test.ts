@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Registry } from 'prom-client'
+import type { TransactionRow } from '../../../projections/balances.ts'
 import { createDirectory } from '../../../src/features/accounts/authenticate.ts'
 import { accountRoutes } from '../../../src/features/accounts/routes.ts'
 import { walletRoutes } from '../../../src/features/wallet/routes.ts'
+import { publicTransaction } from '../../../src/features/wallet/transaction-record.ts'
 import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
 import { createHttpMetrics } from '../../../src/platform/http/gauges.ts'
 import { createHttpServer } from '../../../src/platform/http/server.ts'
@@ -47,6 +49,7 @@ test('a key reads its own account', async (t) => {
     email: 'ann@example.com',
     scopes: ['buy'],
     dailySpendCapCents: 500,
+    owedCents: 0,
   }
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, me)
   await world.accounts.capKey(keyId, null, cause)
@@ -59,6 +62,7 @@ test('an account without money has a balance of zero', async (t) => {
   const { key } = await buyer(world)
   assert.deepEqual((await world.client.get('/api/v1/wallet', { key })).body, {
     balanceCents: 0,
+    owedCents: 0,
     currency: 'USD',
   })
   assert.deepEqual((await world.client.get('/api/v1/wallet/transactions', { key })).body, {
@@ -67,6 +71,57 @@ test('an account without money has a balance of zero', async (t) => {
     limit: 50,
     offset: 0,
   })
+})
+
+test('a debt is in the wallet and in the account, and each transaction has the part that changed it', async (t) => {
+  const world = await served(t)
+  const { accountId, key } = await buyer(world)
+  const shown = async () => {
+    const [wallet, me] = await Promise.all(
+      ['wallet', 'me'].map((path) => world.client.get(`/api/v1/${path}`, { key })),
+    )
+    return [wallet!.body.balanceCents, wallet!.body.owedCents, me!.body.owedCents]
+  }
+  await world.wallets.credit({ accountId, amountCents: 500, reference: 'first' }, cause)
+  const refund = { accountId, reason: 'deposit_refund', gateway: 'stripe', reference: 'stripe re_1' } as const
+  await world.wallets.adjust({ ...refund, amountCents: -2_500 }, cause)
+  assert.deepEqual(await shown(), [0, 2_000, 2_000])
+  await world.wallets.credit({ accountId, amountCents: 2_500, reference: 'second' }, cause)
+  assert.deepEqual(await shown(), [500, 0, 0])
+  const { transactions } = (await world.client.get('/api/v1/wallet/transactions', { key })).body
+  assert.deepEqual(
+    transactions.map((one: Record<string, unknown>) => [
+      ...[one.type, one.amountCents, one.amountMicros, one.owedChangeCents, one.balanceAfterCents],
+    ]),
+    [
+      ['credit', 2_500, 25_000_000, -2_000, 500],
+      ['deposit_refund', -2_500, -25_000_000, 2_000, 0],
+      ['credit', 500, 5_000_000, 0, 500],
+    ],
+  )
+})
+
+test('parts of a cent are rounded against the account, and the cents still add up', () => {
+  const changes = [
+    { amountMicros: 9_970_000, owedChangeMicros: 0 },
+    { amountMicros: -25_000_000, owedChangeMicros: 15_030_000 },
+    { amountMicros: 15_027_500, owedChangeMicros: -15_027_500 },
+    { amountMicros: 5_000, owedChangeMicros: -2_500 },
+  ]
+  let [balanceAfterMicros, owedAfterMicros] = [0, 0]
+  const shown = changes.map((change) => {
+    balanceAfterMicros += change.amountMicros + change.owedChangeMicros
+    owedAfterMicros += change.owedChangeMicros
+    const row = { ...change, balanceAfterMicros, owedAfterMicros } as TransactionRow
+    const { amountCents, owedChangeCents, balanceAfterCents } = publicTransaction(row)
+    return [amountCents, owedChangeCents, balanceAfterCents]
+  })
+  assert.deepEqual(shown, [
+    [997, 0, 997],
+    [-2_500, 1_503, 0],
+    [1_502, -1_502, 0],
+    [1, -1, 0],
+  ])
 })
 
 test('a balance that another process credited is read at once', async (t) => {

@@ -293,6 +293,7 @@ test('each of the sixteen events reaches a receiver as specified, and its data c
     reason: 'deposit_refund',
     amountCents: -400,
     amountMicros: -4_000_000,
+    owedCents: 0,
   })
   const [refund] = reversed.found.transactions
   assert.deepEqual([refund.transactionId, refund.reference], [reversed.json.resource, reference])
