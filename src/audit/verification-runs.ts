@@ -8,6 +8,7 @@ import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
 import type { VerifyDependencies, VerifyOptions, VerifyResult } from './checks/checks.ts'
+import { examinedLog } from './checks/examined-log.ts'
 import { type Finding, findingJson } from './checks/finding.ts'
 import { linkRun, lockChain } from './checks/record-checks.ts'
 import { type GroupSummary, scratchSchema } from './checks/rederive.ts'
@@ -227,10 +228,12 @@ const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
  * cannot be recorded has a finding about that.
  */
 export const runVerification = async (
-  { clock, master, ...dependencies }: VerificationDependencies,
+  { clock, master, ...given }: VerificationDependencies,
   { actor, ...request }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
-  const { pool, log } = dependencies
+  const { pool, logInPostgres } = given
+  const log = logInPostgres ? examinedLog(given.log, pool) : given.log
+  const dependencies = { ...given, log }
   const { runId } = request
   const runStart = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
   const startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)

@@ -11,6 +11,7 @@ import { stepsOf, withProgress } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
 import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
+import { examinedLog } from './checks/examined-log.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns, trafficTable } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
@@ -127,7 +128,11 @@ const differenceText = ({ findings, findingCount }: VerifyResult): string => {
 }
 
 /** Seals of another log are a wrong argument, not a difference. @throws CliMisuse */
-const refuseOtherLog = async ({ log }: CliContext, externalSeals: ExternalSeals): Promise<void> => {
+const refuseOtherLog = async (
+  { log: stored, pool, config }: CliContext,
+  externalSeals: ExternalSeals,
+): Promise<void> => {
+  const log = config.eventStoreUrl === null ? examinedLog(stored, pool) : stored
   const [first] = await log.readAll(0, 1)
   if (externalSeals.logId !== (await log.logId()) && externalSeals.firstEventId !== first?.id)
     throw new CliMisuse(

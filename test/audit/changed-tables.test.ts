@@ -35,7 +35,7 @@ const rounds: readonly (readonly Change[])[] = [
     [
       'alter table vault.api_keys rename to moved',
       'alter table vault.moved rename to api_keys',
-      /^vault: the check could not run: /,
+      /^vault: the check of vault\.api_keys could not run: /,
     ],
     [
       'alter table work.checked_events alter column record type varchar',
@@ -144,7 +144,10 @@ test('a table that the service may not read is a finding, and every other check 
   assert.match(message, /guards: table read\.balances: expected none, found "owner pg_monitor"/)
   assert.match(message, /guards: table work\.checked_events, owner: .*pg_monitor/)
   assert.match(message, /projections: group hot: its table read\.balances is missing, or/)
-  assert.match(message, /vault: the check could not run: permission denied for table api_keys/)
+  assert.match(
+    message,
+    /vault: the check of vault\.api_keys could not run: permission denied for table api_keys/,
+  )
   assert.deepEqual(
     result.groups.map(({ group }: { group: string }) => group),
     clean.result.groups.map(({ group }: { group: string }) => group),

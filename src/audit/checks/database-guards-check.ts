@@ -84,11 +84,12 @@ const sessionSettings = [
  * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
  * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
  * read tables; one role may be both. `not null` is part of the column's fact, because only Postgres 18 and later name
- * it as a constraint.
+ * it as a constraint. No statement fails because a relation or a schema is missing.
  */
 const factsSql = `
   with known as (
-    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner,
+    select coalesce((select relowner from pg_class where oid = to_regclass('public.farebox_migration')),
+        (select nspowner from pg_namespace where nspname = 'log')) as owner,
       (select nspowner from pg_namespace where nspname = 'read') as service
   ), role as (
     select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' else r.rolname::text end as name
@@ -123,7 +124,7 @@ const factsSql = `
   ), type as (
     select t.*, 'type log.' || t.typname as object
       from pg_type t left join pg_class c on c.oid = t.typrelid
-     where t.typnamespace = 'log'::regnamespace and coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
+     where t.typnamespace = to_regnamespace('log') and coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
   ), owned as (
     select 'schema ' || nspname as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
     union all select object, relowner, relacl, case relkind when 'S' then 's' else 'r' end from relation
@@ -244,16 +245,16 @@ const factsSql = `
     from known k, unnest(array[
       case when pg_has_role(k.service, k.owner, 'member') then 'act as <owner>' end,
       case when (select rolsuper from pg_roles where oid = k.service) then 'everything, as a superuser' end,
-      case when has_table_privilege(k.service, 'log.events', 'update, delete, truncate, trigger')
+      case when has_table_privilege(k.service, to_regclass('log.events'), 'update, delete, truncate, trigger')
         then 'change the rows of log.events' end,
-      case when has_table_privilege(k.service, 'log.head', 'insert, update, delete, truncate, trigger')
+      case when has_table_privilege(k.service, to_regclass('log.head'), 'insert, update, delete, truncate, trigger')
         then 'change the row of log.head' end,
       (select nullif(concat_ws(', ', case when s.rolcreaterole then 'make roles' end,
           case when s.rolcreatedb then 'make databases' end, case when s.rolreplication then 'replicate' end,
           case when s.rolbypassrls then 'pass by row security' end), '') from pg_roles s where s.oid = k.service),
       (select 'act as ' || string_agg(m.roleid::regrole::text, ' and ' order by m.roleid::regrole::text collate "C")
          from pg_auth_members m where m.member = k.service and m.roleid <> k.owner),
-      case when has_schema_privilege(k.service, 'log', 'create') then 'make what it likes in the schema log' end
+      case when has_schema_privilege(k.service, to_regnamespace('log'), 'create') then 'make what it likes in the schema log' end
     ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
   union all
   select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
@@ -324,7 +325,14 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
       await client.query(`set local intervalstyle = postgres`)
       await client.query(`set local bytea_output = hex`)
       const { rows } = await client.query<Row>(factsSql, [auditTables, sessionSettings])
-      return guardsOf(rows)
+      const readable = await client.query<{ may: boolean | null }>(
+        `select has_table_privilege(to_regclass('public.farebox_migration'), 'select') as may`,
+      )
+      if (readable.rows[0]?.may !== true) return guardsOf(rows)
+      const applied = await client.query<Row>(
+        `select 'migrations' as object, name as fact, checksum as value from public.farebox_migration`,
+      )
+      return guardsOf([...rows, ...applied.rows])
     },
     'isolation level repeatable read read only',
   )
