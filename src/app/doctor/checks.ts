@@ -196,7 +196,7 @@ const checkQueues = async (
   for (const queue of queues) {
     const items = await countTooLate(pool, queue, clock())
     if (items === 0) continue
-    const text = `${queue.name}: ${pluralize(items, 'item')} due later than the queue ever waits, after a wrong clock`
+    const text = `${queue.name}: ${pluralize(items, 'item')} with a due time that is too late, or an owner that has one, after a wrong clock or a change by hand`
     outcomes.push(wrong(text, 'a running server makes them due within a minute'))
   }
   for (const { queue, failing } of delays)
