@@ -21,7 +21,7 @@ import { sealer, startSealer } from './seals/sealer.ts'
 import { sealKeyOf } from './seals/seals-file.ts'
 import type { AuditAction } from './settings.ts'
 import { rememberSignatures } from './signatures/check-signatures.ts'
-import { startSignatureWatch } from './signatures/signature-watch.ts'
+import { readSignaturesChecked, startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
@@ -52,16 +52,41 @@ const readFindings = async (core: ServerCore, checked: CheckedEvents) => {
 const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
-  check: async () => {
-    const { through, open } = await readFindings(core, checked)
-    const problem = openViolationsText(open)
-    if (problem !== null) return problem
-    const waitedMs = (await waitAfter(core, through)) ?? 0
-    return waitedMs <= lateMs
-      ? null
-      : `events wait for ${secondsText(waitedMs)} to be checked: the auditor does not run, or its log lines say what stops it`
-  },
+  check: async () => openViolationsText((await readFindings(core, checked)).open),
 })
+
+/** What the auditor follows the log with, and the position that each check has reached. */
+const followingChecks = (core: ServerCore) => [
+  {
+    name: 'auditor',
+    gauge: 'farebox_auditor_lag_seconds',
+    what: 'against the invariants',
+    position: async () => (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0,
+  },
+  ...(core.isLogInPostgres
+    ? [
+        {
+          name: 'signatures',
+          gauge: 'farebox_signatures_lag_seconds',
+          what: 'for their signatures',
+          position: async () => readSignaturesChecked(core.pool, await core.log.logId()),
+        },
+      ]
+    : []),
+]
+
+/** The probes of the auditor's position. They are notes, apart from the violations: one problem hides no other. */
+const lagProbes = (core: ServerCore): readonly Probe[] =>
+  followingChecks(core).map(({ name, what, position }) => ({
+    name,
+    note: true,
+    check: async () => {
+      const waitedMs = (await waitAfter(core, await position())) ?? 0
+      return waitedMs <= lateMs
+        ? null
+        : `events wait for ${secondsText(waitedMs)} to be checked ${what}: the auditor does not run, or its log lines say what stops it`
+    },
+  }))
 
 /**
  * The probe of overdue seals, whatever stops the sealer, in this process or another, e.g. a session that has its lock.
@@ -143,6 +168,15 @@ const registerAuditGauges = (
       (failures) => Math.min(1, failures),
     ],
   ])
+  if (checkInvariants)
+    for (const { gauge, what, position } of followingChecks(core))
+      registerGauges(core, async () => (await waitAfter(core, await position())) ?? 0, [
+        [
+          gauge,
+          `The age of the first event that the auditor has not checked ${what}.`,
+          (ms) => Math.max(0, ms / 1000),
+        ],
+      ])
   if (checkInvariants)
     registerGauges(core, () => readFindings(core, checked), [
       [
@@ -274,7 +308,7 @@ export const open = (
   const checked = createCheckedEvents({ ...core, master: keys.master })
   registerAuditGauges(core, { checkInvariants, sealTarget }, checked)
   const probes = [
-    ...(checkInvariants ? [violationProbe(core, checked), guardProbe(core)] : []),
+    ...(checkInvariants ? [violationProbe(core, checked), ...lagProbes(core), guardProbe(core)] : []),
     sealProbe(core, seal.seconds),
     ...sealTargetProbes(core, sealTarget),
   ]
