@@ -24,6 +24,7 @@ import {
 import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
 import {
   checkRuns,
+  createMeteredCheck,
   createPeriodCheck,
   createTrafficCheck,
   type RunsChain,
@@ -308,12 +309,17 @@ export const checks: readonly Check[] = [
   },
   {
     name: 'traffic',
-    proves: 'The traffic counters of plans are not below the traffic in the log, and each belongs to a plan.',
-    open: async ({ client, schema, log, findings, results }) => {
+    proves:
+      'The traffic counters of plans are not below the traffic in the log and in the metered hours, and each belongs to a plan.',
+    open: async ({ client, schema, log, findings, results, attempt }) => {
       const traffic = await createTrafficCheck({ client, schema, log, findings })
+      const ofMetered = { check: 'traffic', of: 'traffic.metered_hours' } as const
+      const metered = await attempt(ofMetered, () => createMeteredCheck({ client, schema, findings }))
       return {
+        page: ({ decoded }) => metered?.take(decoded),
         end: async () => {
           results.unloggedTraffic = await traffic.end()
+          if (metered !== null) await attempt(ofMetered, metered.end)
         },
       }
     },
