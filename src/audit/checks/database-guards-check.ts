@@ -73,13 +73,14 @@ const sessionSettings = [
  *
  * The schema `log` and the tables above are listed completely.
  *
- * Of the other tables that the server trusts (`work`, `vault`, `engine`, `read`), the query lists triggers, rules,
+ * Of the other tables that the server trusts (`work`, `vault`, `engine`, `read`, `traffic`), the query lists triggers, rules,
  * policies, inheriting tables, views that replace a table, a different owner, write rights of other roles, and rights
  * that the service lacks.
  *
  * Defaults, generated columns, types, constraints and indexes can run a function on every write or refuse the row. In
- * `work`, `vault` and `engine` all of them are listed. Read tables have no defaults, constraints or unique indexes, and
- * the conditions of their indexes call no function. `ledger verify` compares their columns.
+ * `work`, `vault`, `engine` and `traffic` all of them are listed. Read tables have no defaults, constraints or unique
+ * indexes besides their primary keys, and the conditions of their indexes call no function. `ledger verify` compares
+ * their columns and keys.
  *
  * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
  * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
@@ -98,7 +99,7 @@ const factsSql = `
   ), schema as (
     select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine')
   ), ours as (
-    select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read')
+    select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read', 'traffic')
   ), extended as (
     select d.classid, d.objid from pg_depend d where d.deptype = 'e'
   ), searched as (
@@ -108,7 +109,7 @@ const factsSql = `
     select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
         else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object,
         n.nspname, n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
-        case n.nspname when 'read' then k.service else k.owner end as right_owner
+        case when n.nspname in ('read', 'traffic') then k.service else k.owner end as right_owner
       from pg_class c join pg_namespace n on n.oid = c.relnamespace, known k
      where c.relkind not in ('i', 'I', 'c', 't')
        and (n.oid in (select oid from ours) or n.nspname || '.' || c.relname = any ($1::text[]))
@@ -192,8 +193,8 @@ const factsSql = `
    group by t.object
   union all
   select object, 'form', concat_ws(', ', case when relpersistence <> 'p' then 'not permanent' end,
-      case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'S') then 'no table' end)
-    from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'S'))
+      case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'p', 'S') then 'no table' end)
+    from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'p', 'S'))
   union all
   select t.object, 'constraint ' || k.conname, pg_get_constraintdef(k.oid)
     from trusted t join pg_constraint k on k.conrelid = t.oid where t.nspname = 'read' and k.contype in ('f', 'c', 'u', 'x')
@@ -209,6 +210,18 @@ const factsSql = `
      and (i.indisunique and not i.indisprimary or i.indexprs is not null
        or pg_get_expr(i.indpred, i.indrelid) !~* '^([a-z_ ()<>=]|''[a-z_]+''::text)+$'
        or pg_get_expr(i.indpred, i.indrelid) ~* '[a-z_][(]')
+  union all
+  select 'schema ' || n.nspname, 'owner', r.name from known k, pg_namespace n join role r on r.oid = n.nspowner
+   where n.nspname = 'traffic' and n.nspowner <> k.service
+  union all
+  select 'schema ' || n.nspname, 'rights of ' || r.name, string_agg(a.privilege_type, ', ' order by a.privilege_type)
+    from known k, pg_namespace n, aclexplode(n.nspacl) a join role r on r.oid = a.grantee
+   where n.nspname in ('read', 'traffic') and a.grantee not in (n.nspowner, k.owner) and a.privilege_type <> 'USAGE'
+   group by n.nspname, r.name
+  union all
+  select t.object, 'key', 'none' from trusted t
+   where t.nspname = 'read' and t.relkind = 'r'
+     and not exists (select from pg_index i where i.indrelid = t.oid and i.indisprimary and i.indisvalid)
   union all
   select t.object, 'statistics ' || e.stxname, coalesce(pg_get_statisticsobjdef_expressions(e.oid)::text, '')
     from trusted t join pg_statistic_ext e on e.stxrelid = t.oid
@@ -226,6 +239,7 @@ const factsSql = `
     from trusted r join pg_policy p on p.polrelid = r.oid
   union all
   select r.object, 'rows of', h.inhrelid::regclass::text from trusted r join pg_inherits h on h.inhparent = r.oid
+   where h.inhrelid not in (select oid from trusted where relispartition)
   union all
   select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
       s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
@@ -378,7 +392,7 @@ const sortedKeys = (...objects: readonly object[]): string[] =>
 const factsOfOther = (object: string, facts: Guards[string] = {}): Guards[string] | undefined => {
   const others = Object.entries(facts).filter(
     ([fact]) =>
-      !/^table (work|vault|engine)[.]/.test(object) || !/^(column|key|constraint|index) /.test(fact),
+      !/^table (work|vault|engine|traffic)[.]/.test(object) || !/^(column|key|constraint|index) /.test(fact),
   )
   return others.length === 0 ? undefined : Object.fromEntries(others)
 }

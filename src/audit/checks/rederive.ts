@@ -69,8 +69,8 @@ const readLiveTables = async (client: pg.ClientBase, group: ReadModelGroup): Pro
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The first column whose position or definition differs between two tables; null when all columns are equal. */
-const differingColumn = async (
+/** The part of two tables that differs: a column, by position or definition, or the primary key; null when none does. */
+const differingPart = async (
   client: pg.ClientBase,
   live: string,
   derived: string,
@@ -82,10 +82,15 @@ const differingColumn = async (
          from pg_attribute where attrelid in ($1::regclass, $2::regclass) and attnum > 0 and not attisdropped
      ), one as (select * from columns where attrelid = $1::regclass),
         other as (select * from columns where attrelid = $2::regclass)
-     select coalesce(one.attname, other.attname) as name
+     (select 'column ' || coalesce(one.attname, other.attname) as name
        from one full join other using (attname, type, attcollation, attnotnull, attgenerated, place)
       where one.attrelid is null or other.attrelid is null
-      group by 1 order by min(place), count(*) limit 1`,
+      group by 1 order by min(place), count(*) limit 1)
+     union all
+     select 'its primary key' where (
+       select count(distinct pg_get_constraintdef(oid)) <> 1 or count(*) <> 2 from pg_constraint
+        where conrelid in ($1::regclass, $2::regclass) and contype = 'p')
+     limit 1`,
     [live, derived],
   )
   return rows[0]?.name ?? null
@@ -164,13 +169,13 @@ export const createRederivation = async (options: {
         report(`its table read.${table.name} is missing, or it is no table that this user may read`)
         continue
       }
-      const changedColumn = await differingColumn(
+      const changedPart = await differingPart(
         client,
         qualified('read', table),
         qualified(scratch.schema, table),
       )
-      if (changedColumn !== null) {
-        report(`its table read.${table.name} was changed: column ${changedColumn}`)
+      if (changedPart !== null) {
+        report(`its table read.${table.name} was changed: ${changedPart}`)
         continue
       }
       const difference = await compareTables(client, table, scratch.schema)
