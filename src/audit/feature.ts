@@ -1,5 +1,4 @@
 import { Gauge } from 'prom-client'
-import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import { type Core, type ServerCore, yieldingLog } from '../platform/feature/core.ts'
@@ -24,7 +23,7 @@ import { rememberSignatures } from './signatures/check-signatures.ts'
 import { readSignaturesChecked, startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
-import { runVerification } from './verification-runs.ts'
+import { runVerification, verifiedGroups } from './verification-runs.ts'
 import { openViolationsText } from './violations.ts'
 
 export type AuditSettings = {
@@ -297,7 +296,7 @@ export const open = (
     const dependencies = {
       pool,
       log: wholeLog,
-      groups,
+      groups: verifiedGroups(checkInvariants),
       logInPostgres: isLogInPostgres,
       clock,
       master: keys.master,

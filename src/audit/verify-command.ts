@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type pg from 'pg'
-import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import { positionToken } from '../kernel/log-position.ts'
@@ -20,7 +19,13 @@ import type { verifyInput } from './commands.ts'
 import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
 import { sealerLock } from './seals/sealing.ts'
 import { readPublicKey, sealKeyOf } from './seals/seals-file.ts'
-import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
+import {
+  listVerifications,
+  newRunId,
+  resultJson,
+  runVerification,
+  verifiedGroups,
+} from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
 type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
@@ -200,7 +205,14 @@ export const verify = async (
     let reportSteps: ReturnType<typeof stepsOf> | null = null
     let currentPhase = ''
     return runVerification(
-      { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
+      {
+        pool,
+        log,
+        groups: verifiedGroups(config.checkInvariants),
+        logInPostgres: config.eventStoreUrl === null,
+        clock,
+        master: context.keys.master,
+      },
       {
         runId: newRunId(),
         actor,

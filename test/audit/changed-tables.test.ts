@@ -43,6 +43,12 @@ const rounds: readonly (readonly Change[])[] = [
       /^guards: table work\.checked_events, column record: /,
     ],
     [
+      'alter table read.plans drop constraint plans_pkey',
+      'alter table read.plans add constraint plans_pkey primary key (plan_id)',
+      /^projections: .*read\.plans was changed: its primary key/,
+      /^guards: table read\.plans: expected none, found "key none"/,
+    ],
+    [
       'alter table work.used_ports rename to hidden',
       'alter table work.hidden rename to used_ports',
       /^guards: table work\.used_ports: expected .*, found none/,

@@ -91,6 +91,9 @@ test('verify reports renamed relations, and every other check still runs', async
     alter table work.event_digests rename to other_digests;
     alter table vault.staff rename to other_staff;
     update vault.accounts set email = 'x' || email where email is not null;
+    insert into read.violations (position, event_id, event_type, stream, rule, problem)
+      select position, id::text, type, stream, 'test', 'a test says so' from log.events limit 1;
+    update read.audit_wallets set available = available + 1;
     update read.balances set available_micros = available_micros + 1`)
   const findings = await findingsOf(env)
   assertFound(
@@ -103,5 +106,7 @@ test('verify reports renamed relations, and every other check still runs', async
     /^vault: the check of vault\.staff could not run: /,
     /^vault: vault\.accounts holds another e-mail or salt /,
     /^projections: hot: balances/,
+    /^projections: laws: violations/,
+    /^projections: laws: audit_wallets/,
   )
 })

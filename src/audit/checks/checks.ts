@@ -6,9 +6,10 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
-import { rules } from '../invariants/invariants.ts'
+import { invariantGroup } from '../invariants/invariants.ts'
 import { createDigestStore, type DigestStore } from '../seals/digests.ts'
 import type { SignatureSummary } from '../signatures/check-signatures.ts'
 import { checkAppendOnly, checkGuards } from './database-guards-check.ts'
@@ -30,13 +31,7 @@ import {
   type RunsChain,
   type UnloggedTraffic,
 } from './record-checks.ts'
-import {
-  createDerivation,
-  createRederivation,
-  type GroupSummary,
-  type Rederivation,
-  type Scratch,
-} from './rederive.ts'
+import { createRederivation, type GroupSummary, type Rederivation, type Scratch } from './rederive.ts'
 import { createSealCheck, createSignatureFindings, type SealSummary } from './seal-check.ts'
 import {
   type AcknowledgedEvents,
@@ -60,6 +55,7 @@ export type VerifyProgress = {
 export type VerifyDependencies = {
   readonly pool: pg.Pool
   readonly log: EventLog
+  /** With the group of the invariants, the tables of the auditor are compared, too. */
   readonly groups: readonly ReadModelGroup[]
   /** Whether the log is in this Postgres, which allows further checks. */
   readonly logInPostgres: boolean
@@ -271,14 +267,37 @@ export const checks: readonly Check[] = [
     name: 'invariants',
     proves:
       'Each event was allowed by the events before it: orders, refunds, stock, plans, prices, authority and more. The work that an event requires was finished in time.',
-    open: async ({ client, schema, scratch, findings, poisons, attempt }) => {
+    open: async ({ client, schema, scratch, log, groups, findings, poisons, attempt, results }) => {
       const isQueueKnown = await attempt({ check: 'invariants', of: 'queued work' }, () =>
         rememberQueuedWork(client, schema),
       )
-      const derivation = await createDerivation(await scratch.session(), schema, rules, poisons.ofRules)
+      const ofAuditor = { group: invariantGroup.name }
+      // Without an auditor there is nothing to compare. The checkpoint is null until it has made its tables.
+      const isLive =
+        groups.includes(invariantGroup) &&
+        (await attempt(ofAuditor, () => readCheckpoint(client, invariantGroup.name))) !== null
+      const derivation = await createRederivation({
+        scratch,
+        log,
+        group: invariantGroup,
+        findings,
+        onPoison: poisons.take,
+        isLive,
+      })
+      let position = 0
       return {
-        page: ({ readable }) => derivation.take(readable),
-        written: derivation.written,
+        page: async ({ stored, readable }) => {
+          await derivation.take(readable)
+          position = stored.at(-1)?.position ?? position
+        },
+        written: async () => {
+          // Each table is compared where the auditor is, before the rest of the log is folded.
+          if (isLive) {
+            const summary = await attempt(ofAuditor, () => derivation.compare(() => undefined))
+            if (summary !== null) results.groups.push(summary)
+          }
+          await derivation.complete(position)
+        },
         end: async () => {
           await readViolations(client, schema, findings, 'invariants')
           await checkUnfinishedWork(client, schema, findings, isQueueKnown ?? false)
@@ -348,13 +367,14 @@ export const checks: readonly Check[] = [
   },
   {
     name: 'projections',
-    proves: 'Each read table equals, cell by cell, the table that the log gives.',
+    proves: 'Each read table, also of the auditor, equals, cell by cell, the table that the log gives.',
     open: async (context) => {
-      const { scratch, log, groups, findings, attempt, poisons, results, report } = context
+      const { scratch, log, findings, attempt, poisons, results, report } = context
+      const groups = context.groups.filter((group) => group !== invariantGroup)
       const rederivations: Rederivation[] = []
       for (const group of groups) {
         const rederivation = await attempt({ group: group.name }, () =>
-          createRederivation({ scratch, log, group, findings, onPoison: poisons.ofModels }),
+          createRederivation({ scratch, log, group, findings, onPoison: poisons.take }),
         )
         if (rederivation !== null) rederivations.push(rederivation)
       }
