@@ -106,8 +106,7 @@ export const createVault = (master: MasterKey): Vault => {
     },
     open(sealed, context) {
       const bytes = Buffer.from(sealed)
-      if (bytes.length < headBytes + tagBytes || bytes[0] !== version)
-        throw brokenRow(context)
+      if (bytes.length < headBytes + tagBytes || bytes[0] !== version) throw brokenRow(context)
       const decipher = createDecipheriv(algorithm, key, bytes.subarray(1, headBytes), {
         authTagLength: tagBytes,
       })
