@@ -57,8 +57,8 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
 /** What the auditor follows the log with, and the position that each check has reached. */
 const followingChecks = (core: ServerCore) => [
   {
-    name: 'auditor',
-    gauge: 'farebox_auditor_lag_seconds',
+    name: 'invariants',
+    gauge: 'farebox_invariants_lag_seconds',
     what: 'against the invariants',
     position: async () => (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0,
   },
@@ -247,12 +247,13 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
-    ...(isLogInPostgres && checkInvariants && { checkedEvents: checked.count }),
+    ...(isLogInPostgres &&
+      checkInvariants && {
+        checkedEvents: checked.count,
+        openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
+      }),
     ...(checkInvariants &&
       auditAction !== 'alarm' && {
-        ...(isLogInPostgres && {
-          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
-        }),
         cleared: (range, signal) => requireInvariantsHold({ ...core, progress, checked }, range, signal),
       }),
   })

@@ -31,7 +31,7 @@ test('without an auditor orders continue, and readyz, metrics and doctor say tha
   assert.equal(ready.status, 200)
   assert.match(notes.laws ?? '', / breaks test: a test says so/)
   assert.match(
-    notes.auditor ?? '',
+    notes.invariants ?? '',
     /^events wait for \d+ s to be checked against the invariants: the auditor/,
   )
   assert.match(
@@ -44,7 +44,7 @@ test('without an auditor orders continue, and readyz, metrics and doctor say tha
     'm',
   ).exec(metrics)
   assert.ok(Number(lag?.[1]) > 0)
-  for (const gauge of ['auditor', 'signatures'])
+  for (const gauge of ['invariants', 'signatures'])
     assert.match(metrics, new RegExp(`^farebox_${gauge}_lag_seconds 1\\d\\d`, 'm'))
   assert.equal((await auditorFinding(env)).found, 'none runs')
 })
