@@ -35,7 +35,7 @@ export const withDatabase = async <Value>(
 export type BenchLog = {
   readonly url: string
   readonly pool: pg.Pool
-  readonly log: Awaited<ReturnType<typeof openPostgresLog>>
+  readonly log: ReturnType<typeof openPostgresLog>
 }
 
 /** The log of a database, migrated if it was not, with a pool whose statements may take as long as they need. */
@@ -47,7 +47,7 @@ export const withLogOf = async <Value>(
   const pool = createPool(settings)
   try {
     await migrate(pool, allMigrations)
-    const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+    const log = openPostgresLog({ pool, connection: clientConfig(settings) })
     try {
       return await work({ url, pool, log })
     } finally {

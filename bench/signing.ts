@@ -85,8 +85,8 @@ export const signing: Bench = {
         const key = sealKeyOf(Buffer.alloc(32, 7))
         const signer = createBatchSigner({ pool, sealKey: key, clock: Date.now, role: 'bench' })
         const connection = clientConfig(settings)
-        const plain = await openPostgresLog({ pool, connection })
-        const signed = await openPostgresLog({ pool, connection, signer })
+        const plain = openPostgresLog({ pool, connection })
+        const signed = openPostgresLog({ pool, connection, signer })
         try {
           await appendAll(plain, batch)
           const costs = { plain: [] as number[], signed: [] as number[] }
@@ -114,7 +114,7 @@ export const signing: Bench = {
       await migrate(pool, allMigrations)
       const key = sealKeyOf(Buffer.alloc(32, 7))
       const signer = createBatchSigner({ pool, sealKey: key, clock: Date.now, role: 'bench' })
-      const log = await openPostgresLog({ pool, connection: clientConfig(settings), signer })
+      const log = openPostgresLog({ pool, connection: clientConfig(settings), signer })
       try {
         for (const batch of sizes) await appendAll(log, batch)
         let events = 0

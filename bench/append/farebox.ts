@@ -13,7 +13,7 @@ export const farebox: Contender = {
     const settings = { url, applicationName: 'farebox-bench' }
     const pool = createPool(settings)
     await migrate(pool, allMigrations)
-    const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+    const log = openPostgresLog({ pool, connection: clientConfig(settings) })
     const run = randomUUID()
     return {
       append: async (writer, n) => {

@@ -16,7 +16,7 @@ export type ReplayFigures = {
 const [url] = process.argv.slice(2)
 const settings = { url: url ?? '', applicationName: 'farebox-bench' }
 const pool = createPool(settings)
-const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+const log = openPostgresLog({ pool, connection: clientConfig(settings) })
 const startedMs = performance.now()
 const { events, entries, sums } = await replay({
   log,

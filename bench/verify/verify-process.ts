@@ -8,7 +8,7 @@ import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 const [url = '', publicKey = ''] = process.argv.slice(2)
 const settings = { url, applicationName: 'farebox-bench-verify', statementTimeoutMs: 0 }
 const pool = createPool(settings)
-const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+const log = openPostgresLog({ pool, connection: clientConfig(settings) })
 const startedMs = performance.now()
 const result = await verifyLog(
   { pool, log, groups, logInPostgres: true },

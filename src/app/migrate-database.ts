@@ -36,6 +36,7 @@ export const migrateDatabase = async (options: {
   readonly starting?: AbortSignal | undefined
 }): Promise<void> => {
   const { pool, ownerUrl, withinMs, waitMs, logger, starting } = options
+  let granted: readonly string[] = []
   const lockOptions = {
     ...(withinMs !== undefined && { withinMs }),
     onWait: (holder: LockHolder | null) =>
@@ -57,7 +58,10 @@ export const migrateDatabase = async (options: {
           'DATABASE_OWNER_URL and DATABASE_URL are two databases. Set both to the same one, as two of its users.',
         )
       const service = serviceSession.role === ownerSession.role ? {} : { service: serviceSession.role }
-      return await migrate(opened.owners, allMigrations, { ...lockOptions, ...service })
+      const onGrant = (statements: readonly string[]): void => {
+        granted = statements
+      }
+      return await migrate(opened.owners, allMigrations, { ...lockOptions, ...service, onGrant })
     } finally {
       await opened.close()
     }
@@ -65,4 +69,6 @@ export const migrateDatabase = async (options: {
   const applied =
     ownerUrl === null ? await migrate(pool, allMigrations, lockOptions) : await migrateAsOwner(ownerUrl)
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
+  else if (granted.length > 0)
+    logger.warn({ granted }, 'rights or owners of the database were not those of the service, and are now')
 }

@@ -25,13 +25,14 @@ export const openCliContext = async (
   config: Config,
   hasExplicitLevel: boolean,
   systemClock: Clock,
-  { makes, copies = false }: OpenOptions = { makes: false },
+  { makes, copies = false, examines = false }: OpenOptions = { makes: false },
 ): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
   const logger = createLogger(hasExplicitLevel ? config.logLevel : 'error', standardError)
   const options = {
     config,
     role: 'command',
     makes,
+    examines,
     ...(copies && { signs: false as const }),
     systemClock,
     logger,

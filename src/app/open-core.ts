@@ -18,8 +18,9 @@ import { createCodec } from '../platform/eventstore/codec.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { StartRefused, withStartFiles } from '../platform/postgres/errors.ts'
 import { createKysely } from '../platform/postgres/kysely.ts'
+import { requireMigrated } from '../platform/postgres/migrate.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
-import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
+import { checkKeys, type Keys, keyNames, keysInUse, loadKeys, storeKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
 import {
@@ -31,6 +32,7 @@ import {
   startClockGuard,
 } from './clock.ts'
 import { migrateDatabase } from './migrate-database.ts'
+import { allMigrations } from './migrations.ts'
 import { type Database, type DatabaseOptions, databaseWaitMs, openDatabase } from './open-database.ts'
 import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
 
@@ -42,6 +44,8 @@ export type CoreOptions = DatabaseOptions & {
    * appends.
    */
   readonly signs?: false
+  /** See `OpenOptions`. */
+  readonly examines?: boolean
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
   /** A service clock other than the system's, as for the demo's history. It never goes back. */
@@ -57,12 +61,29 @@ const commandWorkers: readonly Worker[] = [clockComparison, periodCheck, scraper
 const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
 
 /**
- * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
+ * Opens Postgres (the embedded one without `DATABASE_URL`), checks the keys and opens the log. A server, an auditor and
+ * a command that makes a Farebox migrate the database. Other commands change no table, right or owner of it.
  * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start must
  * stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   closeOnFailure(async (closing) => openCoreOn(await openDatabase(closing, options), closing, options))
+
+/**
+ * The process that makes a database stores the fingerprints of its keys there. Commands use what is there.
+ * @throws KeyRefused
+ */
+const openKeys = async (
+  pool: pg.Pool,
+  { config, role, makes = false, examines }: CoreOptions,
+): Promise<Keys> => {
+  const isMaking = role !== 'command' || makes
+  const usedKeys = isMaking ? await keysInUse(pool) : keyNames
+  const keys = await withStartFiles(config.dataDir, () => loadKeys(config, usedKeys))
+  if (isMaking) await storeKeys(pool, keys)
+  else if (!examines) await checkKeys(pool, keys)
+  return keys
+}
 
 /** Whether the first start after an upgrade has rows to adopt. The code for that is loaded only then. */
 const hasUncommitted = async (pool: pg.Pool): Promise<boolean> =>
@@ -90,17 +111,18 @@ export const openCoreOn = async (
 ): Promise<Core> => {
   const { config, role, systemClock, logger, hooks, metrics } = options
   const { workers = commandWorkers } = options
-  await migrateDatabase({
-    pool,
-    ownerUrl: postgres.ownerUrl,
-    ...(role === 'command' && { withinMs: databaseWaitMs }),
-    waitMs: databaseWaitMs,
-    logger,
-    starting: options.starting,
-  })
-  const usedKeys = await keysInUse(pool)
-  const keys = await withStartFiles(config.dataDir, () => loadKeys(config, usedKeys))
-  await checkKeys(pool, keys)
+  const { makes = role !== 'command', examines = false } = options
+  if (makes)
+    await migrateDatabase({
+      pool,
+      ownerUrl: postgres.ownerUrl,
+      ...(role === 'command' && { withinMs: databaseWaitMs }),
+      waitMs: databaseWaitMs,
+      logger,
+      starting: options.starting,
+    })
+  else if (!examines) await requireMigrated(pool, allMigrations)
+  const keys = await openKeys(pool, options)
 
   const time = await openPostgresClock({ pool, systemClock })
   const clock: Clock = options.clock ?? serviceClock(time, config)
@@ -152,16 +174,13 @@ export const openCoreOn = async (
   })
   // A server and an auditor wait for the log here and report it. A command may not need the log.
   if (role !== 'command') await log.logId()
-  await refuseOffset(config, pool, log)
-  const periodGuard = await startPeriodGuard({
-    scheduler,
-    log: opened,
-    clock,
-    calendar,
-    onChange: reportClock,
-  })
-  closing.add(periodGuard.stop)
-  const timeGuard = guardTime(time, [clockGuard, periodGuard])
+  // An examination decides nothing.
+  if (!examines) await refuseOffset(config, pool, log)
+  const periodGuards = examines
+    ? []
+    : [await startPeriodGuard({ scheduler, log: opened, clock, calendar, onChange: reportClock })]
+  for (const { stop } of periodGuards) closing.add(stop)
+  const timeGuard = guardTime(time, [clockGuard, ...periodGuards])
   const codec = createCodec()
   const lockPool = createPool({ ...connection, max: defaultLimits.contendedGroups })
   closing.add(() => lockPool.end())
@@ -192,8 +211,8 @@ export const openCoreOn = async (
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
-  // A process that copies a log appends no events of its own.
-  if (options.signs !== false && (await hasUncommitted(pool))) {
+  // A process that copies a log appends no events of its own, and a command leaves this to the service.
+  if (role !== 'command' && (await hasUncommitted(pool))) {
     const { adoptCommitments } = await import('./adopt-commitments.ts')
     await adoptCommitments({ pool, keys, runner, logger })
   }

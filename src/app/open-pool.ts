@@ -10,7 +10,7 @@ import {
   placeOf,
   waitForDatabase,
 } from '../platform/postgres/wait-for-database.ts'
-import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
+import { type Keys, keysInUse, loadKeys, storeKeys } from '../platform/vault/keys.ts'
 import type { Config } from './config.ts'
 
 /** Logs what a start waits for. */
@@ -118,6 +118,6 @@ export const openWorkerDatabase = async (
   )
   await waitForTables(pool, requiredTables, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
-  await checkKeys(pool, keys)
+  await storeKeys(pool, keys)
   return { pool, connection: clientConfig(connection), keys }
 }

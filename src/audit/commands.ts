@@ -28,6 +28,9 @@ const location = (text: string): StoreLocation | '-' => {
   throw new InvalidArgumentError(`It must be ${fromExpected}.`)
 }
 
+/** Verification reports what was changed or removed, so nothing that is missing stops it. */
+const examining = { makes: false, examines: true }
+
 const limitInput = { limit: defaulted('<n>', 'at most this many', 20, wholeNumber(1, 10_000)) }
 
 export const witnessInput = {
@@ -154,7 +157,9 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
     run: async () => {
       const { listChecks, verify } = await verification()
       return (bare, input) =>
-        input.list ? listChecks() : withContext(bare, (context) => verify(context, input, bare.clock))
+        input.list
+          ? listChecks()
+          : withContext(bare, (context) => verify(context, input, bare.clock), examining)
     },
   }),
   bareCommand({

@@ -1,5 +1,4 @@
 import { Gauge } from 'prom-client'
-import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import { type Core, type ServerCore, yieldingLog } from '../platform/feature/core.ts'
@@ -21,10 +20,10 @@ import { sealer, startSealer } from './seals/sealer.ts'
 import { sealKeyOf } from './seals/seals-file.ts'
 import type { AuditAction } from './settings.ts'
 import { rememberSignatures } from './signatures/check-signatures.ts'
-import { startSignatureWatch } from './signatures/signature-watch.ts'
+import { readSignaturesChecked, startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, sealPages, verificationPages } from './verification-pages.ts'
-import { runVerification } from './verification-runs.ts'
+import { runVerification, verifiedGroups } from './verification-runs.ts'
 import { openViolationsText } from './violations.ts'
 
 export type AuditSettings = {
@@ -52,16 +51,41 @@ const readFindings = async (core: ServerCore, checked: CheckedEvents) => {
 const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
-  check: async () => {
-    const { through, open } = await readFindings(core, checked)
-    const problem = openViolationsText(open)
-    if (problem !== null) return problem
-    const waitedMs = (await waitAfter(core, through)) ?? 0
-    return waitedMs <= lateMs
-      ? null
-      : `events wait for ${secondsText(waitedMs)} to be checked: the auditor does not run, or its log lines say what stops it`
-  },
+  check: async () => openViolationsText((await readFindings(core, checked)).open),
 })
+
+/** What the auditor follows the log with, and the position that each check has reached. */
+const followingChecks = (core: ServerCore) => [
+  {
+    name: 'invariants',
+    gauge: 'farebox_invariants_lag_seconds',
+    what: 'against the invariants',
+    position: async () => (await readCheckpoint(core.pool, invariantGroup.name))?.position ?? 0,
+  },
+  ...(core.isLogInPostgres
+    ? [
+        {
+          name: 'signatures',
+          gauge: 'farebox_signatures_lag_seconds',
+          what: 'for their signatures',
+          position: async () => readSignaturesChecked(core.pool, await core.log.logId()),
+        },
+      ]
+    : []),
+]
+
+/** The probes of the auditor's position. They are notes, apart from the violations: one problem hides no other. */
+const lagProbes = (core: ServerCore): readonly Probe[] =>
+  followingChecks(core).map(({ name, what, position }) => ({
+    name,
+    note: true,
+    check: async () => {
+      const waitedMs = (await waitAfter(core, await position())) ?? 0
+      return waitedMs <= lateMs
+        ? null
+        : `events wait for ${secondsText(waitedMs)} to be checked ${what}: the auditor does not run, or its log lines say what stops it`
+    },
+  }))
 
 /**
  * The probe of overdue seals, whatever stops the sealer, in this process or another, e.g. a session that has its lock.
@@ -144,6 +168,15 @@ const registerAuditGauges = (
     ],
   ])
   if (checkInvariants)
+    for (const { gauge, what, position } of followingChecks(core))
+      registerGauges(core, async () => (await waitAfter(core, await position())) ?? 0, [
+        [
+          gauge,
+          `The age of the first event that the auditor has not checked ${what}.`,
+          (ms) => Math.max(0, ms / 1000),
+        ],
+      ])
+  if (checkInvariants)
     registerGauges(core, () => readFindings(core, checked), [
       [
         'farebox_law_problem',
@@ -214,12 +247,13 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
-    ...(isLogInPostgres && checkInvariants && { checkedEvents: checked.count }),
+    ...(isLogInPostgres &&
+      checkInvariants && {
+        checkedEvents: checked.count,
+        openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
+      }),
     ...(checkInvariants &&
       auditAction !== 'alarm' && {
-        ...(isLogInPostgres && {
-          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
-        }),
         cleared: (range, signal) => requireInvariantsHold({ ...core, progress, checked }, range, signal),
       }),
   })
@@ -263,7 +297,7 @@ export const open = (
     const dependencies = {
       pool,
       log: wholeLog,
-      groups,
+      groups: verifiedGroups(checkInvariants),
       logInPostgres: isLogInPostgres,
       clock,
       master: keys.master,
@@ -275,7 +309,7 @@ export const open = (
   const checked = createCheckedEvents({ ...probing, master: keys.master })
   registerAuditGauges(probing, { checkInvariants, sealTarget }, checked)
   const probes = [
-    ...(checkInvariants ? [violationProbe(probing, checked), guardProbe(probing)] : []),
+    ...(checkInvariants ? [violationProbe(probing, checked), ...lagProbes(probing), guardProbe(probing)] : []),
     sealProbe(probing, seal.seconds),
     ...sealTargetProbes(probing, sealTarget),
   ]

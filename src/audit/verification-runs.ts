@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { groups } from '../../projections/groups.ts'
 import { createCustomerIds } from '../features/accounts/index.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { type Actor, actorText } from '../kernel/event.ts'
@@ -6,13 +7,16 @@ import { newId } from '../kernel/ids.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
 import type { VerifyDependencies, VerifyOptions, VerifyResult } from './checks/checks.ts'
+import { examinedLog } from './checks/examined-log.ts'
 import { type Finding, findingJson } from './checks/finding.ts'
 import { linkRun, lockChain } from './checks/record-checks.ts'
 import { type GroupSummary, scratchSchema } from './checks/rederive.ts'
 import type { SealSummary } from './checks/seal-check.ts'
 import type { AcknowledgedEvents } from './checks/sequence-check.ts'
+import { invariantGroup } from './invariants/invariants.ts'
 import { verifyLog } from './verify.ts'
 
 /** `failed`: the run ended without a verdict, because of an error or because its process ended. */
@@ -206,6 +210,10 @@ type VerificationRequest = Pick<
   readonly actor: Actor
 }
 
+/** The groups of read models that a verification compares. The auditor has tables of its own if it checks invariants. */
+export const verifiedGroups = (checksInvariants: boolean): readonly ReadModelGroup[] =>
+  checksInvariants ? [...groups, invariantGroup] : groups
+
 export const newRunId = (): string => newId<string>('vrf')
 
 /**
@@ -227,10 +235,12 @@ const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
  * cannot be recorded has a finding about that.
  */
 export const runVerification = async (
-  { clock, master, ...dependencies }: VerificationDependencies,
+  { clock, master, ...given }: VerificationDependencies,
   { actor, ...request }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
-  const { pool, log } = dependencies
+  const { pool, logInPostgres } = given
+  const log = logInPostgres ? examinedLog(given.log, pool) : given.log
+  const dependencies = { ...given, log }
   const { runId } = request
   const runStart = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
   const startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)

@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
 import type pg from 'pg'
-import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import { positionToken } from '../kernel/log-position.ts'
@@ -11,6 +10,7 @@ import { stepsOf, withProgress } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
 import { workerSession } from '../platform/work/queue-table.ts'
 import { checks, type VerifyOptions, type VerifyResult } from './checks/checks.ts'
+import { examinedLog } from './checks/examined-log.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns, trafficTable } from './checks/record-checks.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
@@ -19,7 +19,13 @@ import type { verifyInput } from './commands.ts'
 import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
 import { sealerLock } from './seals/sealing.ts'
 import { readPublicKey, sealKeyOf } from './seals/seals-file.ts'
-import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
+import {
+  listVerifications,
+  newRunId,
+  resultJson,
+  runVerification,
+  verifiedGroups,
+} from './verification-runs.ts'
 
 /** Tables that a verification does not check, by schema, sorted by name. */
 type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
@@ -127,7 +133,11 @@ const differenceText = ({ findings, findingCount }: VerifyResult): string => {
 }
 
 /** Seals of another log are a wrong argument, not a difference. @throws CliMisuse */
-const refuseOtherLog = async ({ log }: CliContext, externalSeals: ExternalSeals): Promise<void> => {
+const refuseOtherLog = async (
+  { log: stored, pool, config }: CliContext,
+  externalSeals: ExternalSeals,
+): Promise<void> => {
+  const log = config.eventStoreUrl === null ? examinedLog(stored, pool) : stored
   const [first] = await log.readAll(0, 1)
   if (externalSeals.logId !== (await log.logId()) && externalSeals.firstEventId !== first?.id)
     throw new CliMisuse(
@@ -195,7 +205,14 @@ export const verify = async (
     let reportSteps: ReturnType<typeof stepsOf> | null = null
     let currentPhase = ''
     return runVerification(
-      { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
+      {
+        pool,
+        log,
+        groups: verifiedGroups(config.checkInvariants),
+        logInPostgres: config.eventStoreUrl === null,
+        clock,
+        master: context.keys.master,
+      },
       {
         runId: newRunId(),
         actor,

@@ -22,7 +22,8 @@ import { openScratch, planForWholeTables } from './checks/rederive.ts'
 import type { SealSummary } from './checks/seal-check.ts'
 
 const couldNotRun = (stepOf: StepOf, error: unknown): Finding => {
-  const problem = `the check could not run: ${error instanceof Error ? error.message : String(error)}`
+  const part = 'of' in stepOf ? ` of ${stepOf.of}` : ''
+  const problem = `the check${part} could not run: ${error instanceof Error ? error.message : String(error)}`
   return 'group' in stepOf
     ? { where: 'group', check: 'projections', group: stepOf.group, problem }
     : { where: 'log', check: stepOf.check, problem }

@@ -17,6 +17,8 @@ const databaseMetrics = [
   'farebox_webhook_fan_out_targets',
   'farebox_webhook_endpoints',
   'farebox_seal_problem',
+  'farebox_invariants_lag_seconds',
+  'farebox_signatures_lag_seconds',
   'farebox_law_problem',
   'farebox_open_violations',
 ]

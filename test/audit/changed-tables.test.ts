@@ -35,12 +35,18 @@ const rounds: readonly (readonly Change[])[] = [
     [
       'alter table vault.api_keys rename to moved',
       'alter table vault.moved rename to api_keys',
-      /^vault: the check could not run: /,
+      /^vault: the check of vault\.api_keys could not run: /,
     ],
     [
       'alter table work.checked_events alter column record type varchar',
       'alter table work.checked_events alter column record type text',
       /^guards: table work\.checked_events, column record: /,
+    ],
+    [
+      'alter table read.plans drop constraint plans_pkey',
+      'alter table read.plans add constraint plans_pkey primary key (plan_id)',
+      /^projections: .*read\.plans was changed: its primary key/,
+      /^guards: table read\.plans: expected none, found "key none"/,
     ],
     [
       'alter table work.used_ports rename to hidden',
@@ -144,7 +150,10 @@ test('a table that the service may not read is a finding, and every other check 
   assert.match(message, /guards: table read\.balances: expected none, found "owner pg_monitor"/)
   assert.match(message, /guards: table work\.checked_events, owner: .*pg_monitor/)
   assert.match(message, /projections: group hot: its table read\.balances is missing, or/)
-  assert.match(message, /vault: the check could not run: permission denied for table api_keys/)
+  assert.match(
+    message,
+    /vault: the check of vault\.api_keys could not run: permission denied for table api_keys/,
+  )
   assert.deepEqual(
     result.groups.map(({ group }: { group: string }) => group),
     clean.result.groups.map(({ group }: { group: string }) => group),

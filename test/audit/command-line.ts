@@ -40,7 +40,7 @@ export const commandLine = async (t: TestContext) => {
       clock: Date.now,
       out: (text) => out.push(text),
       err: (text) => err.push(text),
-      open: () => openCliContext(readConfig({ ...env, ...over }), false, Date.now),
+      open: (options) => openCliContext(readConfig({ ...env, ...over }), false, Date.now, options),
     })
     const text = out.join('\n')
     return { code, out: text, err: err.join('\n'), json: () => JSON.parse(text) }

@@ -210,6 +210,39 @@ describe('a violation that a running server finds', () => {
     assert.equal(byHand.code, 0, `sealing by hand obeys the same setting: ${byHand.err}`)
   })
 
+  test('by default, too, an event that no process signed is sealed only after it was acknowledged', async (t) => {
+    const app = await testApp(t, { own: true, settings: { FAREBOX_SEAL_SECONDS: '1' }, audits: true })
+    const { pool, log } = app.core
+    const account = await app.customer({ email: 'forged@example.com', cents: 2_000 })
+    const eventId = newEventId()
+    await tamper(
+      pool,
+      [
+        `insert into log.events (position, stream, revision, id, type, data, metadata)
+         select h.last_position + 1, e.stream, e.revision + 1, $2, 'AccountUnblocked', '{}', e.metadata
+           from log.head h, log.events e where e.stream = $1 order by e.revision desc limit 1`,
+        [`account-${account.accountId}`, eventId],
+      ],
+      ['update log.head set last_position = last_position + 1'],
+    )
+    const ordinal = (await allEvents(log)).findIndex(({ id }) => id === eventId) + 1
+    await until(async () => /^farebox_seal_problem 1$/m.test(await metrics(app)), {
+      timeoutMs: 30_000,
+      everyMs: 200,
+      what: 'a sealer that reports it',
+    })
+    assert.ok((await sealedThrough(app)) < ordinal, 'it is not sealed')
+    const byHand = await operate(['ledger', 'seal'], app.env)
+    assert.equal(byHand.code, 1, 'nor by hand')
+    const decided = await operate(['ledger', 'decide', eventId, '--reason', 'a test'], app.env)
+    assert.equal(decided.code, 0, decided.err)
+    await until(async () => (await sealedThrough(app)) >= ordinal, {
+      timeoutMs: 60_000,
+      everyMs: 200,
+      what: 'a seal',
+    })
+  })
+
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal states how many events were checked', async (t) => {
     const app = await testApp(t, { own: true, settings: sealing, audits: true })
     const { farebox } = app

@@ -82,7 +82,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
       err: (text) => {
         err += text
       },
-      open: () => openCliContext(config, true, Date.now),
+      open: (options) => openCliContext(config, true, Date.now, options),
     })
     if (out === '') throw new Error(`farebox ${args.join(' ')}: ${err}`)
     return { code, json: JSON.parse(out) }

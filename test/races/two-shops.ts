@@ -151,7 +151,7 @@ export const allOrders = async (baseUrl: string, key: string) => {
 
 /** The log that both write, for reading it meanwhile. */
 export const logOf = async (t: TestContext, { pool, env }: TwoShops): Promise<EventLog> => {
-  const log = await openPostgresLog({
+  const log = openPostgresLog({
     pool,
     connection: clientConfig({ url: env.DATABASE_URL!, applicationName: 'farebox-test' }),
     onTrouble: (what, error) => assert.fail(`${what}: ${error}`),

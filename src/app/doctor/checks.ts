@@ -9,6 +9,7 @@ import { lateMs, unsealedWait, waitAfter } from '../../audit/overdue-checks.ts'
 import { sealer } from '../../audit/seals/sealer.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { sealKeyOf } from '../../audit/seals/seals-file.ts'
+import { readSignaturesChecked } from '../../audit/signatures/signature-watch.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
 import { violationText } from '../../audit/violations.ts'
 import { readFutureTime } from '../../features/finance/index.ts'
@@ -146,8 +147,10 @@ const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promis
   if (running === 0) return wrong('none runs', 'start one: "npm start audit", or "npm start" without roles')
   if (!config.checkInvariants) return ok('it seals the log; FAREBOX_LAWS is off')
   const position = (await readCheckpoint(pool, invariantGroup.name))?.position ?? 0
-  const found = `it checked the log up to position ${position} of ${await log.head()}`
-  const waitedMs = (await waitAfter(context, position)) ?? 0
+  const signed =
+    config.eventStoreUrl === null ? await readSignaturesChecked(pool, await log.logId()) : position
+  const found = `it checked the log up to position ${position}, its signatures up to ${signed}, of ${await log.head()}`
+  const waitedMs = (await waitAfter(context, Math.min(position, signed))) ?? 0
   return waitedMs <= lateMs ? ok(found) : wrong(found, 'read its log lines: they say what stops it')
 }
 
@@ -203,7 +206,7 @@ const checkQueues = async (
   for (const queue of queues) {
     const items = await countTooLate(pool, queue, clock())
     if (items === 0) continue
-    const text = `${queue.name}: ${pluralize(items, 'item')} due later than the queue ever waits, after a wrong clock`
+    const text = `${queue.name}: ${pluralize(items, 'item')} with a due time that is too late, or an owner that has one, after a wrong clock or a change by hand`
     outcomes.push(wrong(text, 'a running server makes them due within a minute'))
   }
   for (const delay of delays) {

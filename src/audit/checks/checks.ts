@@ -6,10 +6,11 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
-import { rules } from '../invariants/invariants.ts'
-import { createDigestStore } from '../seals/digests.ts'
+import { invariantGroup } from '../invariants/invariants.ts'
+import { createDigestStore, type DigestStore } from '../seals/digests.ts'
 import type { SignatureSummary } from '../signatures/check-signatures.ts'
 import { checkAppendOnly, checkGuards } from './database-guards-check.ts'
 import type { ReadEvent } from './event-reader.ts'
@@ -24,18 +25,13 @@ import {
 import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
 import {
   checkRuns,
+  createMeteredCheck,
   createPeriodCheck,
   createTrafficCheck,
   type RunsChain,
   type UnloggedTraffic,
 } from './record-checks.ts'
-import {
-  createDerivation,
-  createRederivation,
-  type GroupSummary,
-  type Rederivation,
-  type Scratch,
-} from './rederive.ts'
+import { createRederivation, type GroupSummary, type Rederivation, type Scratch } from './rederive.ts'
 import { createSealCheck, createSignatureFindings, type SealSummary } from './seal-check.ts'
 import {
   type AcknowledgedEvents,
@@ -45,16 +41,7 @@ import {
   createPositionCheck,
   createSequenceCheck,
 } from './sequence-check.ts'
-import {
-  checkChats,
-  checkConsole,
-  checkCustomers,
-  checkDepositPages,
-  checkLogins,
-  checkVault,
-  checkWhitelist,
-  type VaultSummary,
-} from './vault-check.ts'
+import { type VaultSummary, vaultChecks } from './vault-check.ts'
 
 export type VerifyProgress = {
   readonly phase: 'log' | 'order' | 'projections'
@@ -68,6 +55,7 @@ export type VerifyProgress = {
 export type VerifyDependencies = {
   readonly pool: pg.Pool
   readonly log: EventLog
+  /** With the group of the invariants, the tables of the auditor are compared, too. */
   readonly groups: readonly ReadModelGroup[]
   /** Whether the log is in this Postgres, which allows further checks. */
   readonly logInPostgres: boolean
@@ -126,8 +114,11 @@ type CheckResults = {
   readonly groups: GroupSummary[]
 }
 
-/** The subject of a step: one check of the log, or one group of read models. */
-export type StepOf = { readonly check: CheckName } | { readonly group: string }
+/** The subject of a step: one check of the log, a part of it that runs by itself, or one group of read models. */
+export type StepOf =
+  | { readonly check: CheckName }
+  | { readonly check: CheckName; readonly of: string }
+  | { readonly group: string }
 
 /**
  * Runs a step. Returns null when the step cannot run; this adds a finding, and later steps of that check or group are
@@ -181,14 +172,25 @@ export type Check = {
   open(context: CheckContext): Promise<CheckRun> | CheckRun
 }
 
+/** Without them the seals still show what was changed, and less exactly where. */
+const noDigests: Pick<DigestStore, 'rows' | 'end'> = {
+  rows: async function* () {},
+  end: async () => null,
+}
+
 /** All checks, in the order in which they take a page and in which they end. */
 export const checks: readonly Check[] = [
   {
     name: 'seals',
     proves:
       'No event up to the last seal was changed, removed, added or moved. The seals are signed by the expected key, and equal the exported seals.',
-    open: async ({ log, pool, logId, findings, publicKey, exported, results }) => {
-      const store = createDigestStore(pool, logId)
+    open: async ({ log, pool, logId, findings, publicKey, exported, results, attempt }) => {
+      const digests = createDigestStore(pool, logId)
+      const canRead = await attempt({ check: 'seals', of: 'the stored digests' }, async () => {
+        await digests.end()
+        return true
+      })
+      const store = canRead ? digests : noDigests
       const seals = await createSealCheck({ log, store, findings, publicKey, exported })
       return {
         page: ({ stored, firstOrdinal }) => seals.take(stored, firstOrdinal),
@@ -265,15 +267,40 @@ export const checks: readonly Check[] = [
     name: 'invariants',
     proves:
       'Each event was allowed by the events before it: orders, refunds, stock, plans, prices, authority and more. The work that an event requires was finished in time.',
-    open: async ({ client, schema, scratch, findings, poisons }) => {
-      await rememberQueuedWork(client, schema)
-      const derivation = await createDerivation(await scratch.session(), schema, rules, poisons.ofRules)
+    open: async ({ client, schema, scratch, log, groups, findings, poisons, attempt, results }) => {
+      const isQueueKnown = await attempt({ check: 'invariants', of: 'queued work' }, () =>
+        rememberQueuedWork(client, schema),
+      )
+      const ofAuditor = { group: invariantGroup.name }
+      // Without an auditor there is nothing to compare. The checkpoint is null until it has made its tables.
+      const isLive =
+        groups.includes(invariantGroup) &&
+        (await attempt(ofAuditor, () => readCheckpoint(client, invariantGroup.name))) !== null
+      const derivation = await createRederivation({
+        scratch,
+        log,
+        group: invariantGroup,
+        findings,
+        onPoison: poisons.take,
+        isLive,
+      })
+      let position = 0
       return {
-        page: ({ readable }) => derivation.take(readable),
-        written: derivation.written,
+        page: async ({ stored, readable }) => {
+          await derivation.take(readable)
+          position = stored.at(-1)?.position ?? position
+        },
+        written: async () => {
+          // Each table is compared where the auditor is, before the rest of the log is folded.
+          if (isLive) {
+            const summary = await attempt(ofAuditor, () => derivation.compare(() => undefined))
+            if (summary !== null) results.groups.push(summary)
+          }
+          await derivation.complete(position)
+        },
         end: async () => {
           await readViolations(client, schema, findings, 'invariants')
-          await checkUnfinishedWork(client, schema, findings)
+          await checkUnfinishedWork(client, schema, findings, isQueueKnown ?? false)
         },
       }
     },
@@ -290,27 +317,28 @@ export const checks: readonly Check[] = [
     name: 'vault',
     proves:
       'Stored secrets and personal data equal what events commit to, or are signed by the service: keys, e-mail addresses, passkeys, credentials, sessions, whitelists.',
-    open: ({ pool, client, schema, log, findings, customerIdOf, keys, results: { vault } }) => ({
+    open: (context) => ({
       end: async () => {
-        vault.push(...(await checkVault(client, schema, findings)))
-        if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
-        vault.push(await checkWhitelist(client, schema, log, findings))
-        if (keys === undefined) return
-        vault.push(...(await checkConsole(client, keys, findings)))
-        vault.push(await checkDepositPages(client, schema, keys, findings))
-        vault.push(await checkChats(client, keys, findings))
-        vault.push(...(await checkLogins(pool, client, keys, findings)))
+        for (const { table, check } of vaultChecks(context)) {
+          const summary = await context.attempt({ check: 'vault', of: table }, check)
+          if (summary !== null) context.results.vault.push(summary)
+        }
       },
     }),
   },
   {
     name: 'traffic',
-    proves: 'The traffic counters of plans are not below the traffic in the log, and each belongs to a plan.',
-    open: async ({ client, schema, log, findings, results }) => {
+    proves:
+      'The traffic counters of plans are not below the traffic in the log and in the metered hours, and each belongs to a plan.',
+    open: async ({ client, schema, log, findings, results, attempt }) => {
       const traffic = await createTrafficCheck({ client, schema, log, findings })
+      const ofMetered = { check: 'traffic', of: 'traffic.metered_hours' } as const
+      const metered = await attempt(ofMetered, () => createMeteredCheck({ client, schema, findings }))
       return {
+        page: ({ decoded }) => metered?.take(decoded),
         end: async () => {
           results.unloggedTraffic = await traffic.end()
+          if (metered !== null) await attempt(ofMetered, metered.end)
         },
       }
     },
@@ -339,13 +367,14 @@ export const checks: readonly Check[] = [
   },
   {
     name: 'projections',
-    proves: 'Each read table equals, cell by cell, the table that the log gives.',
+    proves: 'Each read table, also of the auditor, equals, cell by cell, the table that the log gives.',
     open: async (context) => {
-      const { scratch, log, groups, findings, attempt, poisons, results, report } = context
+      const { scratch, log, findings, attempt, poisons, results, report } = context
+      const groups = context.groups.filter((group) => group !== invariantGroup)
       const rederivations: Rederivation[] = []
       for (const group of groups) {
         const rederivation = await attempt({ group: group.name }, () =>
-          createRederivation({ scratch, log, group, findings, onPoison: poisons.ofModels }),
+          createRederivation({ scratch, log, group, findings, onPoison: poisons.take }),
         )
         if (rederivation !== null) rederivations.push(rederivation)
       }

@@ -73,22 +73,24 @@ const sessionSettings = [
  *
  * The schema `log` and the tables above are listed completely.
  *
- * Of the other tables that the server trusts (`work`, `vault`, `engine`, `read`), the query lists triggers, rules,
+ * Of the other tables that the server trusts (`work`, `vault`, `engine`, `read`, `traffic`), the query lists triggers, rules,
  * policies, inheriting tables, views that replace a table, a different owner, write rights of other roles, and rights
  * that the service lacks.
  *
  * Defaults, generated columns, types, constraints and indexes can run a function on every write or refuse the row. In
- * `work`, `vault` and `engine` all of them are listed. Read tables have no defaults, constraints or unique indexes, and
- * the conditions of their indexes call no function. `ledger verify` compares their columns.
+ * `work`, `vault`, `engine` and `traffic` all of them are listed. Read tables have no defaults, constraints or unique
+ * indexes besides their primary keys, and the conditions of their indexes call no function. `ledger verify` compares
+ * their columns and keys.
  *
  * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
  * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
  * read tables; one role may be both. `not null` is part of the column's fact, because only Postgres 18 and later name
- * it as a constraint.
+ * it as a constraint. No statement fails because a relation or a schema is missing.
  */
 const factsSql = `
   with known as (
-    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner,
+    select coalesce((select relowner from pg_class where oid = to_regclass('public.farebox_migration')),
+        (select nspowner from pg_namespace where nspname = 'log')) as owner,
       (select nspowner from pg_namespace where nspname = 'read') as service
   ), role as (
     select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' else r.rolname::text end as name
@@ -97,7 +99,7 @@ const factsSql = `
   ), schema as (
     select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine')
   ), ours as (
-    select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read')
+    select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read', 'traffic')
   ), extended as (
     select d.classid, d.objid from pg_depend d where d.deptype = 'e'
   ), searched as (
@@ -107,7 +109,7 @@ const factsSql = `
     select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
         else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object,
         n.nspname, n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
-        case n.nspname when 'read' then k.service else k.owner end as right_owner
+        case when n.nspname in ('read', 'traffic') then k.service else k.owner end as right_owner
       from pg_class c join pg_namespace n on n.oid = c.relnamespace, known k
      where c.relkind not in ('i', 'I', 'c', 't')
        and (n.oid in (select oid from ours) or n.nspname || '.' || c.relname = any ($1::text[]))
@@ -123,7 +125,7 @@ const factsSql = `
   ), type as (
     select t.*, 'type log.' || t.typname as object
       from pg_type t left join pg_class c on c.oid = t.typrelid
-     where t.typnamespace = 'log'::regnamespace and coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
+     where t.typnamespace = to_regnamespace('log') and coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
   ), owned as (
     select 'schema ' || nspname as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
     union all select object, relowner, relacl, case relkind when 'S' then 's' else 'r' end from relation
@@ -191,8 +193,8 @@ const factsSql = `
    group by t.object
   union all
   select object, 'form', concat_ws(', ', case when relpersistence <> 'p' then 'not permanent' end,
-      case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'S') then 'no table' end)
-    from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'S'))
+      case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'p', 'S') then 'no table' end)
+    from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'p', 'S'))
   union all
   select t.object, 'constraint ' || k.conname, pg_get_constraintdef(k.oid)
     from trusted t join pg_constraint k on k.conrelid = t.oid where t.nspname = 'read' and k.contype in ('f', 'c', 'u', 'x')
@@ -208,6 +210,18 @@ const factsSql = `
      and (i.indisunique and not i.indisprimary or i.indexprs is not null
        or pg_get_expr(i.indpred, i.indrelid) !~* '^([a-z_ ()<>=]|''[a-z_]+''::text)+$'
        or pg_get_expr(i.indpred, i.indrelid) ~* '[a-z_][(]')
+  union all
+  select 'schema ' || n.nspname, 'owner', r.name from known k, pg_namespace n join role r on r.oid = n.nspowner
+   where n.nspname = 'traffic' and n.nspowner <> k.service
+  union all
+  select 'schema ' || n.nspname, 'rights of ' || r.name, string_agg(a.privilege_type, ', ' order by a.privilege_type)
+    from known k, pg_namespace n, aclexplode(n.nspacl) a join role r on r.oid = a.grantee
+   where n.nspname in ('read', 'traffic') and a.grantee not in (n.nspowner, k.owner) and a.privilege_type <> 'USAGE'
+   group by n.nspname, r.name
+  union all
+  select t.object, 'key', 'none' from trusted t
+   where t.nspname = 'read' and t.relkind = 'r'
+     and not exists (select from pg_index i where i.indrelid = t.oid and i.indisprimary and i.indisvalid)
   union all
   select t.object, 'statistics ' || e.stxname, coalesce(pg_get_statisticsobjdef_expressions(e.oid)::text, '')
     from trusted t join pg_statistic_ext e on e.stxrelid = t.oid
@@ -225,6 +239,7 @@ const factsSql = `
     from trusted r join pg_policy p on p.polrelid = r.oid
   union all
   select r.object, 'rows of', h.inhrelid::regclass::text from trusted r join pg_inherits h on h.inhparent = r.oid
+   where h.inhrelid not in (select oid from trusted where relispartition)
   union all
   select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
       s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
@@ -244,16 +259,16 @@ const factsSql = `
     from known k, unnest(array[
       case when pg_has_role(k.service, k.owner, 'member') then 'act as <owner>' end,
       case when (select rolsuper from pg_roles where oid = k.service) then 'everything, as a superuser' end,
-      case when has_table_privilege(k.service, 'log.events', 'update, delete, truncate, trigger')
+      case when has_table_privilege(k.service, to_regclass('log.events'), 'update, delete, truncate, trigger')
         then 'change the rows of log.events' end,
-      case when has_table_privilege(k.service, 'log.head', 'insert, update, delete, truncate, trigger')
+      case when has_table_privilege(k.service, to_regclass('log.head'), 'insert, update, delete, truncate, trigger')
         then 'change the row of log.head' end,
       (select nullif(concat_ws(', ', case when s.rolcreaterole then 'make roles' end,
           case when s.rolcreatedb then 'make databases' end, case when s.rolreplication then 'replicate' end,
           case when s.rolbypassrls then 'pass by row security' end), '') from pg_roles s where s.oid = k.service),
       (select 'act as ' || string_agg(m.roleid::regrole::text, ' and ' order by m.roleid::regrole::text collate "C")
          from pg_auth_members m where m.member = k.service and m.roleid <> k.owner),
-      case when has_schema_privilege(k.service, 'log', 'create') then 'make what it likes in the schema log' end
+      case when has_schema_privilege(k.service, to_regnamespace('log'), 'create') then 'make what it likes in the schema log' end
     ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
   union all
   select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
@@ -324,7 +339,14 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
       await client.query(`set local intervalstyle = postgres`)
       await client.query(`set local bytea_output = hex`)
       const { rows } = await client.query<Row>(factsSql, [auditTables, sessionSettings])
-      return guardsOf(rows)
+      const readable = await client.query<{ may: boolean | null }>(
+        `select has_table_privilege(to_regclass('public.farebox_migration'), 'select') as may`,
+      )
+      if (readable.rows[0]?.may !== true) return guardsOf(rows)
+      const applied = await client.query<Row>(
+        `select 'migrations' as object, name as fact, checksum as value from public.farebox_migration`,
+      )
+      return guardsOf([...rows, ...applied.rows])
     },
     'isolation level repeatable read read only',
   )
@@ -370,7 +392,7 @@ const sortedKeys = (...objects: readonly object[]): string[] =>
 const factsOfOther = (object: string, facts: Guards[string] = {}): Guards[string] | undefined => {
   const others = Object.entries(facts).filter(
     ([fact]) =>
-      !/^table (work|vault|engine)[.]/.test(object) || !/^(column|key|constraint|index) /.test(fact),
+      !/^table (work|vault|engine|traffic)[.]/.test(object) || !/^(column|key|constraint|index) /.test(fact),
   )
   return others.length === 0 ? undefined : Object.fromEntries(others)
 }

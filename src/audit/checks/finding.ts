@@ -250,15 +250,14 @@ export const firstRows = async <Row extends object>(
   return { rows, total: rows[0]?.total_rows ?? 0 }
 }
 
-/** Events that a rule or a read model could not process. */
+/** Events that a read model could not process. */
 export type Poisons = {
-  ofRules(poison: PoisonEvent): void
-  ofModels(poison: PoisonEvent): void
+  take(poison: PoisonEvent): void
   /** Adds one finding for each event, however many models failed. */
   report(client: pg.Client, schema: string, findings: Findings): Promise<void>
 }
 
-type Problem = { readonly ofRules: boolean; readonly models: Set<string>; readonly errorText: string }
+type Problem = { readonly models: Set<string>; readonly errorText: string }
 
 /** Events beyond this number are only counted. A genuine log does not have so many. */
 const limit = 1_000
@@ -266,27 +265,20 @@ const limit = 1_000
 export const createPoisons = (): Poisons => {
   const problems = new Map<number, Problem>()
   let unlistedCount = 0
-  const addProblem = (poison: PoisonEvent, ofRules: boolean): void => {
-    const { event, model, cause } = poison
+  const take: Poisons['take'] = ({ event, model, cause }) => {
     const existing = problems.get(event.position)
     if (existing) existing.models.add(model)
     else if (problems.size === limit) unlistedCount += 1
     else
       problems.set(event.position, {
-        ofRules,
         models: new Set([model]),
         errorText: cause instanceof Error ? cause.message : String(cause),
       })
   }
-  const problemText = ({ ofRules, models, errorText }: Problem): string => {
-    const names = [...models].join(', ')
-    return ofRules
-      ? `no rule can read what it says: ${errorText} (${names})`
-      : `a read table cannot take it: ${errorText} (${names})`
-  }
+  const problemText = ({ models, errorText }: Problem): string =>
+    `a read table cannot take it: ${errorText} (${[...models].join(', ')})`
   return {
-    ofRules: (poison) => addProblem(poison, true),
-    ofModels: (poison) => addProblem(poison, false),
+    take,
     report: async (client, schema, findings) => {
       const { rows } = await client.query<EventLocationRow>(
         `select * from ${schema}.event_places where position = any ($1::bigint[]) order by ordinal`,
@@ -297,7 +289,7 @@ export const createPoisons = (): Poisons => {
         findings.addForEvent('content', toEventLocation(row), problemText(problem))
       }
       if (unlistedCount === 0) return
-      findings.addForLog('content', `rules or read tables could not take ${unlistedCount} more events`)
+      findings.addForLog('content', `read tables could not take ${unlistedCount} more events`)
       findings.addUnshown(unlistedCount - 1)
     },
   }

@@ -24,7 +24,12 @@ const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
  * Work that must follow an event and is missing in the log. `sql` returns `position` of the last event that leaves it
  * open, `problem` in words, and `since_ms`, the time when it became due; null means the time of that event.
  */
-type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
+type UnfinishedWork = {
+  readonly boundMs: number
+  /** Whether work in a queue is left out. */
+  readonly isQueued: boolean
+  readonly sql: (schema: string) => string
+}
 
 /** Ids of the work in the queues of the service at the start of a verification. */
 const queuedTable = { name: 'queued_before' }
@@ -34,19 +39,24 @@ const queuedTable = { name: 'queued_before' }
  * its event is appended. Queued work may stay open for any time: retries continue after an outage, a slow receiver has
  * a backlog, a provider may be down for weeks.
  */
-export const rememberQueuedWork = async (client: pg.Client, schema: string): Promise<void> => {
+export const rememberQueuedWork = async (client: pg.Client, schema: string): Promise<true> => {
   await client.query(
     `create unlogged table ${schema}.${queuedTable.name} as
        select delivery_id collate "C" as id from work.webhook_deliveries where status = 'pending'
        union all select deposit_id collate "C" from work.deposit_looks where status = 'pending'`,
   )
+  return true
 }
 
 const defineWork = (
   boundMs: number,
   tables: readonly Pick<Table, 'name'>[],
   sql: (...names: readonly string[]) => string,
-): UnfinishedWork => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
+): UnfinishedWork => ({
+  boundMs,
+  isQueued: tables.some(({ name }) => name === queuedTable.name),
+  sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)),
+})
 
 const unfinishedWork: readonly UnfinishedWork[] = [
   defineWork(
@@ -188,7 +198,8 @@ type Row = EventLocationRow & { problem: string }
 const catchUpMs = 10 * 60 * 1000
 
 /**
- * Checks that the work that other streams require is in the log: the end of an order, a payment, a call.
+ * Checks that the work that other streams require is in the log: the end of an order, a payment, a call. Work that may
+ * be in a queue is left out if `rememberQueuedWork` could not read the queues.
  *
  * Work that started less than its bound before the end of the log is ignored: another process may continue it after a
  * crash. The end is the last event before the last minutes of the log. After an outage that lasted until then, only
@@ -198,6 +209,7 @@ export const checkUnfinishedWork = async (
   client: pg.Client,
   schema: string,
   findings: Findings,
+  isQueueKnown: boolean,
 ): Promise<void> => {
   const { rows: lastTimeRows } = await client.query<{ last_ms: number | null }>(
     `select max(recorded_ms) as last_ms from ${schema}.event_places
@@ -205,7 +217,8 @@ export const checkUnfinishedWork = async (
   )
   const lastMs = lastTimeRows[0]?.last_ms
   if (lastMs === null || lastMs === undefined) return
-  for (const { sql, boundMs } of unfinishedWork)
+  for (const { sql, boundMs, isQueued } of unfinishedWork) {
+    if (isQueued && !isQueueKnown) continue
     await addEventFindings<Row>(
       client,
       findings,
@@ -217,4 +230,5 @@ export const checkUnfinishedWork = async (
       }),
       [lastMs - boundMs],
     )
+  }
 }

@@ -14,6 +14,7 @@ import type { PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { plansTable } from '../invariants/fulfilment-invariants.ts'
+import { subjectOf } from '../invariants/invariant.ts'
 import type { ReadEvent } from './event-reader.ts'
 import { eventLocationOf, type Findings, firstRows } from './finding.ts'
 
@@ -128,6 +129,70 @@ export const createTrafficCheck = async (options: {
           where t.used_bytes > p.used_bytes and t.counted_since is not null`,
       )
       return unloggedTotals.rows[0]!
+    },
+  }
+}
+
+/** The gateways' clock may be ahead of the one that recorded an event. Milliseconds. */
+const skewMs = 60_000
+
+/**
+ * Compares the traffic counters with the hours of `traffic.metered_hours`, which are written in the same statement. The
+ * oldest hours are deleted after some days, so a counter is at least what the log had before the oldest hour, plus the
+ * hours since. A counter that is set back between two events of the log is below that. Create it before the log is read.
+ */
+export const createMeteredCheck = async (options: {
+  readonly client: pg.ClientBase
+  readonly schema: string
+  readonly findings: Findings
+}) => {
+  const { client, schema, findings } = options
+  const before = `${schema}.metered_before`
+  await client.query(
+    `create unlogged table ${before} (plan_id text collate "C" primary key, used_bytes bigint not null)`,
+  )
+  const { rows } = await client.query<{ first: string | null }>(
+    'select min(hour) as first from traffic.metered_hours',
+  )
+  const first = rows[0]?.first ?? null
+  const lastBefore = first === null ? '' : new Date(Date.parse(first) - skewMs).toISOString()
+
+  return {
+    /** Takes the next events of the log in decoded form. */
+    async take(page: readonly ReadEvent[]): Promise<void> {
+      const used = new Map<string, number>()
+      for (const { event, problem } of page)
+        if (event?.type === 'TrafficMetered' && problem === null && event.metadata.recordedAt < lastBefore)
+          used.set(subjectOf(event), (event as RecordedEvent<TrafficMetered>).data.usedBytes)
+      if (used.size > 0)
+        await client.query(
+          `insert into ${before} as known select * from unnest($1::text[], $2::bigint[])
+           on conflict (plan_id) do update set used_bytes = greatest(known.used_bytes, excluded.used_bytes)`,
+          [[...used.keys()], [...used.values()]],
+        )
+    },
+    /** Call after the last event. Counters that are below the log are not reported once more. */
+    async end(): Promise<void> {
+      const low = await firstRows<{ plan_id: string; used_bytes: number; metered: number }>(
+        client,
+        `select * from (
+           select m.plan_id, coalesce(t.used_bytes, 0) as used_bytes, m.bytes + coalesce(b.used_bytes, 0) as metered
+             from (select plan_id, sum(bytes)::bigint as bytes from traffic.metered_hours
+                    where hour >= $1::timestamptz group by plan_id) m
+             left join ${trafficTable} t on t.plan_id collate "C" = m.plan_id
+             left join ${before} b on b.plan_id = m.plan_id
+             left join ${schema}.${plansTable.name} p on p.plan_id = m.plan_id
+            where coalesce(t.used_bytes >= p.used_bytes, true)) c
+          where used_bytes < metered`,
+        'plan_id',
+        [first],
+      )
+      for (const { plan_id, used_bytes, metered } of low.rows)
+        findings.addForLog(
+          'traffic',
+          `${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log and traffic.metered_hours have ${metered}`,
+        )
+      findings.addUnshown(low.total - low.rows.length)
     },
   }
 }

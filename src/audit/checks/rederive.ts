@@ -12,24 +12,19 @@ import { createFolding } from '../../platform/projections/write-batch.ts'
 import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
 
-/** Read models that are folded into a scratch schema. */
-type Derivation = {
-  /** Folds the next events. */
-  take(events: readonly RecordedEvent[]): Promise<unknown>
-  /** Resolves when all rows are written. */
-  written(): Promise<void>
-}
-
 /** Rows that a model caches in memory. The limit makes the memory use independent of the length of the log. */
 const maxRows = 20_000
 
-/** @param onPoison called for each event that a model cannot process; the model skips it and continues */
-export const createDerivation = async (
+/**
+ * Folds read models into a scratch schema.
+ * @param onPoison called for each event that a model cannot process; the model skips it and continues
+ */
+const createDerivation = async (
   session: Session,
   schema: string,
   models: readonly ReadModel[],
   onPoison: (poison: PoisonEvent) => void,
-): Promise<Derivation> => {
+) => {
   for (const table of models.flatMap(({ tables }) => tables))
     await session.client.query(createTableSql(schema, table, 'unlogged'))
   return createFolding({ session, schema, models, maxRows, onPoison })
@@ -52,6 +47,8 @@ export type Rederivation = {
    * @param onTable called before each table
    */
   compare(onTable: () => void): Promise<GroupSummary>
+  /** Folds up to a position, if that is not done yet, and writes all rows. */
+  complete(position: number): Promise<void>
 }
 
 const pageSize = 5_000
@@ -69,8 +66,8 @@ const readLiveTables = async (client: pg.ClientBase, group: ReadModelGroup): Pro
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The first column whose position or definition differs between two tables; null when all columns are equal. */
-const differingColumn = async (
+/** The part of two tables that differs: a column, by position or definition, or the primary key; null when none does. */
+const differingPart = async (
   client: pg.ClientBase,
   live: string,
   derived: string,
@@ -82,10 +79,15 @@ const differingColumn = async (
          from pg_attribute where attrelid in ($1::regclass, $2::regclass) and attnum > 0 and not attisdropped
      ), one as (select * from columns where attrelid = $1::regclass),
         other as (select * from columns where attrelid = $2::regclass)
-     select coalesce(one.attname, other.attname) as name
+     (select 'column ' || coalesce(one.attname, other.attname) as name
        from one full join other using (attname, type, attcollation, attnotnull, attgenerated, place)
       where one.attrelid is null or other.attrelid is null
-      group by 1 order by min(place), count(*) limit 1`,
+      group by 1 order by min(place), count(*) limit 1)
+     union all
+     select 'its primary key' where (
+       select count(distinct pg_get_constraintdef(oid)) <> 1 or count(*) <> 2 from pg_constraint
+        where conrelid in ($1::regclass, $2::regclass) and contype = 'p')
+     limit 1`,
     [live, derived],
   )
   return rows[0]?.name ?? null
@@ -98,13 +100,15 @@ export const createRederivation = async (options: {
   readonly findings: Findings
   /** Called for each event that a model of the group cannot process. */
   readonly onPoison: (poison: PoisonEvent) => void
+  /** False: there are no live tables, and all events are folded. Default: true. */
+  readonly isLive?: boolean
 }): Promise<Rederivation> => {
-  const { scratch, log, group, findings, onPoison } = options
+  const { scratch, log, group, findings, onPoison, isLive = true } = options
   const session = await scratch.session()
   const { client } = session
   const derivation = await createDerivation(session, scratch.schema, group.models, onPoison)
   // The position of the live tables. Events after it are not folded until the live tables have passed them.
-  let bound = (await readCheckpoint(client, group.name))?.position ?? 0
+  let bound = isLive ? ((await readCheckpoint(client, group.name))?.position ?? 0) : Number.POSITIVE_INFINITY
   let position = 0
   const reader = createEventReader()
 
@@ -169,13 +173,13 @@ export const createRederivation = async (options: {
         report(`its table read.${table.name} is missing, or it is no table that this user may read`)
         continue
       }
-      const changedColumn = await differingColumn(
+      const changedPart = await differingPart(
         client,
         qualified('read', table),
         qualified(scratch.schema, table),
       )
-      if (changedColumn !== null) {
-        report(`its table read.${table.name} was changed: column ${changedColumn}`)
+      if (changedPart !== null) {
+        report(`its table read.${table.name} was changed: ${changedPart}`)
         continue
       }
       const difference = await compareTables(client, table, scratch.schema)
@@ -210,6 +214,7 @@ export const createRederivation = async (options: {
     }
     const logId = await log.logId()
     const presentTables = await readLiveTables(client, group)
+    let failure: unknown = null
     const compareInSnapshot = async (): Promise<GroupSummary> => {
       await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
         set local enable_seqscan = on; set local lock_timeout = '60s'`)
@@ -221,14 +226,30 @@ export const createRederivation = async (options: {
       const problems = await readLiveProblems(presentTables, logId)
       await catchUp()
       for (const problem of problems) report(problem)
-      const rows = problems.length === 0 ? await compareAll(presentTables, onTable) : 0
       const tables = group.models.flatMap((model) => model.tables).length
-      return { group: group.name, position: bound, tables, rows }
+      const summary = { group: group.name, position: bound, tables, rows: 0 }
+      if (problems.length > 0) return summary
+      // Rows that were folded here stay, even if the comparison fails.
+      await client.query('savepoint folded')
+      try {
+        return { ...summary, rows: await compareAll(presentTables, onTable) }
+      } catch (error) {
+        failure = error
+        await client.query('rollback to savepoint folded')
+        return summary
+      }
     }
-    return transact(client, compareInSnapshot, 'isolation level repeatable read')
+    const summary = await transact(client, compareInSnapshot, 'isolation level repeatable read')
+    if (failure !== null) throw failure
+    return summary
   }
 
-  return { group: group.name, take: foldEvents, compare }
+  const complete = async (through: number): Promise<void> => {
+    bound = Math.max(position, through)
+    await catchUp()
+  }
+
+  return { group: group.name, take: foldEvents, compare, complete }
 }
 
 /** A schema for the tables of one verification. Closing drops it. */

@@ -136,7 +136,7 @@ type SealCheck = {
 
 type SealCheckOptions = {
   readonly log: Pick<EventLog, 'readStream'>
-  readonly store: DigestStore
+  readonly store: Pick<DigestStore, 'rows' | 'end'>
   readonly findings: Findings
   /** The key that must have signed: from the settings, or pinned by the caller. */
   readonly publicKey: string

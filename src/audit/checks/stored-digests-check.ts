@@ -131,7 +131,7 @@ type StoredDigests = {
   at(ordinal: number): Buffer | null
 }
 
-const createStoredDigests = (store: DigestStore): StoredDigests => {
+const createStoredDigests = (store: Pick<DigestStore, 'rows'>): StoredDigests => {
   const source = store.rows()[Symbol.asyncIterator]()
   let rows: DigestRow[] = []
   let isEnded = false
@@ -191,7 +191,7 @@ const coveredBy = ({ stream, data }: StoredEvent): number | null => {
  * classifies both. The check then continues from the stored digest, so that one change is one finding.
  */
 export const createStoredDigestCheck = async (options: {
-  readonly store: DigestStore
+  readonly store: Pick<DigestStore, 'rows' | 'end'>
   readonly digestOf: EventDigest
   readonly findings: Findings
   readonly passed: OnDigestedEvent

@@ -10,7 +10,7 @@ import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { financeStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import type { Keys } from '../../platform/vault/keys.ts'
+import { type Keys, readWrongKeys } from '../../platform/vault/keys.ts'
 import { commitmentSql, createVault } from '../../platform/vault/seal.ts'
 import { allowedEntry, commitmentsTable, removedEntry } from '../invariants/delivery-invariants.ts'
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
@@ -103,6 +103,7 @@ const pagesTable = 'vault.deposit_pages'
 const whitelistTable = 'vault.whitelist'
 const exitLoginsTable = 'vault.exit_credentials'
 const stockLoginsTable = 'vault.stock_credentials'
+const fingerprintsTable = 'vault.key_fingerprint'
 
 /** The tables that are compared with the log or whose rows are signed. */
 export const vaultTables: readonly string[] = [
@@ -115,6 +116,7 @@ export const vaultTables: readonly string[] = [
   whitelistTable,
   exitLoginsTable,
   stockLoginsTable,
+  fingerprintsTable,
 ]
 
 /** Counts of the rows of one vault table that events name. */
@@ -133,51 +135,51 @@ export type VaultSummary = {
   readonly erased: number
 }
 
+/** A check of one table, which runs even if the table of another check is missing. */
+export type VaultCheck = { readonly table: string; readonly check: () => Promise<VaultSummary | null> }
+
 /**
- * Compares the rows of the vault with the commitments in events.
+ * Compares the rows of a table with the commitments in events.
  * @param client sees the complete tables of the rules
  */
-export const checkVault = async (
+const checkSource = async (
   client: pg.ClientBase,
   schema: string,
   findings: Findings,
-): Promise<readonly VaultSummary[]> => {
+  { what, table, id, owner, salted, detail = 'null::text', alternatives }: Source,
+): Promise<VaultSummary> => {
   const committed = `${schema}.${commitmentsTable.name}`
-  const summaries: VaultSummary[] = []
-  for (const { what, table, id, owner, salted, detail = 'null::text', alternatives } of sources) {
-    const digest = commitmentSql({
-      what: 'c.what',
-      id: `v.${id}`,
-      owner,
-      salted: `(${salted})`,
-    })
-    await addEventFindings<EventLocationRow & { committed_id: string }>(
-      client,
-      findings,
-      `select e.*, c.id as committed_id
-         from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
-        where c.what = $1::text
-          and (c.digest is not null and ${digest} is distinct from c.digest
-            or c.detail is not null and ${detail} is distinct from c.detail)`,
-      ({ committed_id }) => ({
-        check: 'vault',
-        problem: `${table} holds ${alternatives} for ${committed_id} than this event commits to`,
-      }),
-      [what],
-    )
-    const counted = await client.query<Omit<VaultSummary, 'table'>>(
-      `select count(*) filter (where v.${id} is not null and c.committed) as checked,
-              count(*) filter (where v.${id} is not null and c.adopted) as adopted,
-              count(*) filter (where v.${id} is not null and not c.committed) as uncommitted,
-              count(*) filter (where v.${id} is null and c.committed) as erased
-         from (select id, bool_or(digest is not null) as committed, bool_or(adopted) as adopted
-                 from ${committed} where what = $1::text group by id) c
-         left join ${table} v on v.${id} collate "C" = c.id`,
-      [what],
-    )
-    summaries.push({ table, ...counted.rows[0]! })
-  }
-  return summaries
+  const digest = commitmentSql({
+    what: 'c.what',
+    id: `v.${id}`,
+    owner,
+    salted: `(${salted})`,
+  })
+  await addEventFindings<EventLocationRow & { committed_id: string }>(
+    client,
+    findings,
+    `select e.*, c.id as committed_id
+       from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
+      where c.what = $1::text
+        and (c.digest is not null and ${digest} is distinct from c.digest
+          or c.detail is not null and ${detail} is distinct from c.detail)`,
+    ({ committed_id }) => ({
+      check: 'vault',
+      problem: `${table} holds ${alternatives} for ${committed_id} than this event commits to`,
+    }),
+    [what],
+  )
+  const counted = await client.query<Omit<VaultSummary, 'table'>>(
+    `select count(*) filter (where v.${id} is not null and c.committed) as checked,
+            count(*) filter (where v.${id} is not null and c.adopted) as adopted,
+            count(*) filter (where v.${id} is not null and not c.committed) as uncommitted,
+            count(*) filter (where v.${id} is null and c.committed) as erased
+       from (select id, bool_or(digest is not null) as committed, bool_or(adopted) as adopted
+               from ${committed} where what = $1::text group by id) c
+       left join ${table} v on v.${id} collate "C" = c.id`,
+    [what],
+  )
+  return { table, ...counted.rows[0]! }
 }
 
 const pageRows = 5_000
@@ -186,7 +188,7 @@ const pageRows = 5_000
  * Compares the resellers' own ids of customers with the customer ids in events. A customer id is derived from the
  * reseller's id with a secret, so a changed id no longer matches its row (src/features/accounts/customers.ts).
  */
-export const checkCustomers = async (
+const checkCustomers = async (
   client: pg.ClientBase,
   idOf: CustomerIdOf,
   findings: Findings,
@@ -253,39 +255,43 @@ const checkSignedRows = async <Row extends { readonly named: string; readonly si
 type SignedRow = { readonly named: string; readonly signature: Buffer | null }
 
 /** Checks sessions and sign-in links, which are valid for hours, and the origin that the links point to. */
-export const checkConsole = async (
+const consoleChecks = (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
   findings: Findings,
-): Promise<readonly VaultSummary[]> => {
+): readonly VaultCheck[] => {
   const signers = [
     { table: sessionsTable, id: 'session_id', ...createSessionSigner(keys) },
     { table: linksTable, id: `encode(hash, 'hex')`, ...createLinkSigner(keys) },
   ]
-  const summaries: VaultSummary[] = []
-  for (const { table, id, isSigned } of signers)
-    summaries.push(
-      await checkSignedRows(client, findings, {
-        table,
-        from: `select *, ${id} as named from ${table}`,
-        isSigned: (row) => isSigned(row as never),
-        problemOf: (row: { named: string; subject_id: string; signature: Buffer | null }) =>
-          `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
-      }),
-    )
-  summaries.push(
-    await checkSignedRows<SignedRow>(client, findings, {
+  return [
+    ...signers.map(({ table, id, isSigned }) => ({
+      table,
+      check: () =>
+        checkSignedRows(client, findings, {
+          table,
+          from: `select *, ${id} as named from ${table}`,
+          isSigned: (row) => isSigned(row as never),
+          problemOf: (row: { named: string; subject_id: string; signature: Buffer | null }) =>
+            `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
+        }),
+    })),
+    {
       table: addressTable,
-      from: `select origin as named, signature from ${addressTable}`,
-      isSigned: ({ named, signature }) => createAddressSigner(keys).isSigned({ origin: named, signature }),
-      problemOf: ({ named }) => `${addressTable} holds ${named}, which the service has not written so`,
-    }),
-  )
-  return summaries
+      check: () =>
+        checkSignedRows<SignedRow>(client, findings, {
+          table: addressTable,
+          from: `select origin as named, signature from ${addressTable}`,
+          isSigned: ({ named, signature }) =>
+            createAddressSigner(keys).isSigned({ origin: named, signature }),
+          problemOf: ({ named }) => `${addressTable} holds ${named}, which the service has not written so`,
+        }),
+    },
+  ]
 }
 
 /** Checks the page addresses of deposits. Their signatures also cover the payer, which is read from the log. */
-export const checkDepositPages = (
+const checkDepositPages = (
   client: pg.ClientBase,
   schema: string,
   keys: Pick<Keys, 'master'>,
@@ -310,7 +316,7 @@ export const checkDepositPages = (
  * read again, because they may have been changed or removed meanwhile. A row without a salt is from an older release
  * and grants no access.
  */
-export const checkWhitelist = async (
+const checkWhitelist = async (
   client: pg.ClientBase,
   schema: string,
   log: Pick<EventLog, 'readStreams'>,
@@ -356,7 +362,7 @@ export const checkWhitelist = async (
 }
 
 /** Checks the chats that bots write to. */
-export const checkChats = (
+const checkChats = (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
   findings: Findings,
@@ -372,27 +378,77 @@ export const checkChats = (
   })
 
 /** Checks the supplier logins. A row decrypts only under its own id, which events name. */
-export const checkLogins = async (
+const loginChecks = (
   pool: pg.Pool,
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
   findings: Findings,
-): Promise<readonly VaultSummary[]> => {
+): readonly VaultCheck[] => {
   const { master } = keys
   const sealers = [
     { table: exitLoginsTable, ...createExitLogins({ pool, vault: createVault(master) }) },
     { table: stockLoginsTable, ...createStockLogins({ pool, master }) },
   ]
-  const summaries: VaultSummary[] = []
-  for (const { table, isSealed } of sealers)
-    summaries.push(
-      await checkSignedRows<SignedRow>(client, findings, {
+  return sealers.map(({ table, isSealed }) => ({
+    table,
+    check: () =>
+      checkSignedRows<SignedRow>(client, findings, {
         table,
         // The tag of the cipher serves as the signature.
         from: `select credential_id as named, sealed as signature from ${table}`,
         isSigned: ({ named, signature }) => signature !== null && isSealed(named, signature),
         problemOf: ({ named }) => `${table} holds another login for ${named} than the service has written`,
       }),
-    )
-  return summaries
+  }))
 }
+
+/** The master key signs and encrypts. Its fingerprint in the database says which key that is. */
+const checkFingerprint = async (
+  client: pg.ClientBase,
+  keys: Pick<Keys, 'master'>,
+  findings: Findings,
+): Promise<null> => {
+  for (const name of await readWrongKeys(client, keys))
+    findings.addForLog(
+      'vault',
+      `${fingerprintsTable} holds another fingerprint than that of the ${name} key of the settings`,
+    )
+  return null
+}
+
+/** The checks of the vault, one a table. Run them when the tables of the rules are complete. */
+export const vaultChecks = ({
+  pool,
+  client,
+  schema,
+  log,
+  findings,
+  customerIdOf,
+  keys,
+}: {
+  readonly pool: pg.Pool
+  readonly client: pg.ClientBase
+  readonly schema: string
+  readonly log: Pick<EventLog, 'readStreams'>
+  readonly findings: Findings
+  readonly customerIdOf?: CustomerIdOf
+  readonly keys?: Pick<Keys, 'master'>
+}): readonly VaultCheck[] => [
+  ...sources.map((source) => ({
+    table: source.table,
+    check: () => checkSource(client, schema, findings, source),
+  })),
+  ...(customerIdOf === undefined
+    ? []
+    : [{ table: customersTable, check: () => checkCustomers(client, customerIdOf, findings) }]),
+  { table: whitelistTable, check: () => checkWhitelist(client, schema, log, findings) },
+  ...(keys === undefined
+    ? []
+    : [
+        { table: fingerprintsTable, check: () => checkFingerprint(client, keys, findings) },
+        ...consoleChecks(client, keys, findings),
+        { table: pagesTable, check: () => checkDepositPages(client, schema, keys, findings) },
+        { table: `${customersTable} (chats)`, check: () => checkChats(client, keys, findings) },
+        ...loginChecks(pool, client, keys, findings),
+      ]),
+]

@@ -43,7 +43,7 @@ const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
  * The position up to which the log was checked, from the table. Nothing before the first signature is checked, so the
  * check of an older log starts there.
  */
-const readCheckedThrough = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<number> => {
+export const readSignaturesChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<number> => {
   const { rows } = await pool.query<{ position: number }>(
     `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position
        from log.head h left join (
@@ -101,7 +101,7 @@ const openSignatureCheck = async (
   const resumeFrom = await readSignaturesBefore(
     pool,
     logId,
-    Math.min(await readCheckedThrough(pool, logId), from),
+    Math.min(await readSignaturesChecked(pool, logId), from),
   )
   let next = resumeFrom.position
   const unsigned: UnsignedRow[] = []

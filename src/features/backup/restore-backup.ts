@@ -175,7 +175,7 @@ export const checkBackup = async (
 
 const quoteColumns = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ')
 
-/** Creates the tables as of the backup. A later program applies further migrations at its first start. */
+/** Creates the tables as of the backup. The migrations of a later program follow when the rows are there. */
 const migrateAsOf = async (
   client: pg.ClientBase,
   head: BackupHead,

@@ -7,9 +7,9 @@ import { CliMisuse, type CliOutput, fields } from '../../platform/cli/output.ts'
 import { stepsOf, withProgress } from '../../platform/cli/progress-bar.ts'
 import { fileSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
 import { DatabaseClient } from '../../platform/postgres/client.ts'
-import type { Migrations } from '../../platform/postgres/migrate.ts'
+import { type Migrations, migrate } from '../../platform/postgres/migrate.ts'
 import { openPostgres } from '../../platform/postgres/open.ts'
-import { clientConfig } from '../../platform/postgres/pool.ts'
+import { clientConfig, createPool } from '../../platform/postgres/pool.ts'
 import { fingerprintOf, keyNames, loadKeys } from '../../platform/vault/keys.ts'
 import { type BackupHead, BackupRefused, createBackup } from './create-backup.ts'
 import { checkBackup, restoreBackup } from './restore-backup.ts'
@@ -96,17 +96,20 @@ export const restore =
       if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
         throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
       await assertKeys(config, head)
-      const postgres = await openPostgres(config, 'command', true)
-      const client = new DatabaseClient(
-        clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
-      )
+      const { url, ownerUrl, stop } = await openPostgres(config, 'command', true)
+      const owner = { url: ownerUrl ?? url, applicationName: 'farebox-restore' }
+      const client = new DatabaseClient(clientConfig(owner))
       try {
         await client.connect()
         const step = stepsOf(bar, 'restore', rows, 'rows')
         await restoreBackup(client, path, migrations, (doneCount) => step(doneCount, doneCount))
+        // The next command finds the database of this version, with the rights of the service.
+        const pool = createPool({ ...owner, max: 1 })
+        const service = ownerUrl === null ? {} : { service: decodeURIComponent(new URL(url).username) }
+        await migrate(pool, migrations, service).finally(() => pool.end())
       } finally {
         await client.end()
-        await postgres.stop()
+        await stop()
       }
       const { createdAt, log } = head
       const summary = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }

@@ -154,7 +154,7 @@ export type BatchItems = {
   store(batch: NewBatch, inputs: readonly Readonly<Record<string, unknown>>[]): Promise<BatchRow>
   /** Whether the service wrote this batch, and this call of it; without a call, the batch only. */
   isGenuine(batch: BatchRow, call?: BatchItem): boolean
-  /** Null: there is none, or it finished more than a day ago. */
+  /** Null: the service wrote none, or it finished more than a day ago. */
   batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
   list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
   /** Readable batches of an account, newest first, after a given batch; null: from the newest on. */
@@ -197,7 +197,7 @@ export const createBatchItems = ({
               where batch_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)`,
       values: [batchId, isoTime(clock() - resultTtlMs)],
     })
-    return rows[0] ?? null
+    return rows.find(isSigned) ?? null
   }
   return {
     batch,
@@ -280,7 +280,7 @@ export const createBatchItems = ({
                order by b.created_at desc, b.batch_id desc`,
         values: [accountId, isoTime(clock() - resultTtlMs), after?.at ?? null, after?.id ?? null, limit],
       })
-      return rows
+      return rows.filter(isSigned)
     },
 
     page: async (accountId, { limit, offset }) => {
@@ -303,7 +303,7 @@ export const createBatchItems = ({
         values: [accountId, isoTime(clock() - resultTtlMs), limit, offset],
       })
       return {
-        batches: rows.filter(({ batch_id }) => batch_id !== null),
+        batches: rows.filter((row) => row.batch_id !== null && isSigned(row)),
         total: rows[0]?.total ?? 0,
       }
     },

@@ -74,6 +74,11 @@ export type OpenOptions = {
   readonly makes: boolean
   /** The command appends the events of another log unchanged, and signs nothing. */
   readonly copies?: boolean
+  /**
+   * The command examines a database that somebody may have changed. No missing or changed table stops the opening: the
+   * command reports it.
+   */
+  readonly examines?: boolean
 }
 
 export type OpenContext = (
@@ -96,8 +101,9 @@ export type BareContext<Settings extends CliSettings = CliSettings> = {
 export const withContext = async <Value>(
   { open }: Pick<BareContext, 'open'>,
   work: (context: CliContext) => Promise<Value>,
+  options?: OpenOptions,
 ): Promise<Value> => {
-  const { context, close } = await open()
+  const { context, close } = await open(options)
   try {
     return await work(context)
   } finally {

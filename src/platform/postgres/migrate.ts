@@ -5,86 +5,68 @@ import { allowSilence } from './postgres-session.ts'
 import { transact } from './transaction.ts'
 
 /**
- * The privileges of the service's role on the owner's objects. The role owns the read tables, which it rebuilds, and the
- * traffic records, whose partitions it creates and drops. It creates scratch schemas. It writes work, the vault and the engine's rows. It reads the log and appends to it; for
- * more than an insert it calls functions that run as their owner. It changes no function, key, trigger, owner or
- * privilege.
- *
- * Only missing privileges are granted, so that most starts change nothing.
+ * The statements that give the service's role the privileges that it lacks on the owner's objects. The role owns the
+ * read tables, which it rebuilds, the traffic records, whose partitions it creates and drops, and what a killed rebuild
+ * or verification left behind. It creates scratch schemas. It writes work, the vault and the engine's rows. It reads the
+ * log and appends to it; for more than an insert it calls functions that run as their owner. It changes no function,
+ * key, trigger, owner or privilege.
  */
-const granting = `
-  do $$
-  declare
-    service constant name := current_setting('farebox.service');
-    found record;
-  begin
-    if not has_database_privilege(service, current_database(), 'create') then
-      execute format('grant create on database %I to %I', current_database(), service);
-    end if;
-    for found in
-      select n.nspname from pg_namespace n where n.nspname in ('log', 'engine', 'vault', 'work')
-        and not has_schema_privilege(service, n.oid, 'usage')
-    loop
-      execute format('grant usage on schema %I to %I', found.nspname, service);
-    end loop;
-
-    for found in
-      select n.nspname, c.relname, c.relkind, string_agg(w.wanted, ', ') as wanted
-        from pg_class c join pg_namespace n on n.oid = c.relnamespace,
-          unnest(case
-            when n.nspname || '.' || c.relname = 'log.events' then array['select', 'insert']
-            when n.nspname = 'log' and c.relkind = 'S' then array['select', 'usage']
-            when n.nspname = 'log' or n.nspname = 'public' then array['select']
-            when c.relkind = 'S' then array['select', 'usage', 'update']
-            when n.nspname || '.' || c.relname = 'work.event_digests' then array['select', 'insert', 'delete']
-            when n.nspname || '.' || c.relname = 'work.verifications' then array['select', 'insert', 'update']
-            when n.nspname = 'work' then array['select', 'insert', 'update', 'delete', 'truncate']
-            else array['select', 'insert', 'update', 'delete'] end) w(wanted)
-       where c.relkind in ('r', 'p', 'v', 'S')
-         and (n.nspname in ('log', 'engine', 'vault', 'work') or n.nspname || '.' || c.relname = 'public.farebox_migration')
-         and not case c.relkind when 'S' then has_sequence_privilege(service, c.oid, w.wanted)
-           else has_table_privilege(service, c.oid, w.wanted) end
-       group by n.nspname, c.relname, c.relkind
-    loop
-      execute format('grant %s on %s %I.%I to %I', found.wanted,
-        case found.relkind when 'S' then 'sequence' else 'table' end, found.nspname, found.relname, service);
-    end loop;
-
-    for found in
-      select p.oid::regprocedure as routine from pg_proc p
-       where p.pronamespace = 'log'::regnamespace and p.prorettype <> 'trigger'::regtype
-         and not has_function_privilege(service, p.oid, 'execute')
-    loop
-      execute format('grant execute on function %s to %I', found.routine, service);
-    end loop;
-
-    -- The read tables, the traffic records with their daily partitions, and what a rebuild or a verification that was
-    -- killed left behind.
-    for found in
-      select n.nspname from pg_namespace n
-       where (n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
-         and pg_get_userbyid(n.nspowner) <> service
-    loop
-      execute format('alter schema %I owner to %I', found.nspname, service);
-    end loop;
-    for found in
-      select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where (n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%')
-         and c.relkind in ('r', 'p') and pg_get_userbyid(c.relowner) <> service
-    loop
-      execute format('alter table %I.%I owner to %I', found.nspname, found.relname, service);
-    end loop;
-  end
-  $$`
+const missingGrantsSql = `
+  with service as (select $1::name as name),
+  owned as (
+    select n.oid, n.nspname, n.nspowner from pg_namespace n
+     where n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%'
+  ), wanted as (
+    select n.nspname, c.oid, c.relname, c.relkind, w.privilege
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace,
+        unnest(case
+          when n.nspname || '.' || c.relname = 'log.events' then array['select', 'insert']
+          when n.nspname = 'log' and c.relkind = 'S' then array['select', 'usage']
+          when n.nspname = 'log' or n.nspname = 'public' then array['select']
+          when c.relkind = 'S' then array['select', 'usage', 'update']
+          when n.nspname || '.' || c.relname = 'work.event_digests' then array['select', 'insert', 'delete']
+          when n.nspname || '.' || c.relname = 'work.verifications' then array['select', 'insert', 'update']
+          when n.nspname = 'work' then array['select', 'insert', 'update', 'delete', 'truncate']
+          else array['select', 'insert', 'update', 'delete'] end) w(privilege)
+     where c.relkind in ('r', 'p', 'v', 'S')
+       and (n.nspname in ('log', 'engine', 'vault', 'work') or n.nspname || '.' || c.relname = 'public.farebox_migration')
+  ), missing as (
+    select 1 as step, format('grant create on database %I to %I', current_database(), name) as statement
+      from service where not has_database_privilege(name, current_database(), 'create')
+    union all
+    select 2, format('grant usage on schema %I to %I', n.nspname, name) from service, pg_namespace n
+     where n.nspname in ('log', 'engine', 'vault', 'work') and not has_schema_privilege(name, n.oid, 'usage')
+    union all
+    select 3, format('grant %s on %s %I.%I to %I', string_agg(privilege, ', '),
+        case relkind when 'S' then 'sequence' else 'table' end, nspname, relname, name)
+      from service, wanted
+     where not case relkind when 'S' then has_sequence_privilege(name, oid, privilege)
+       else has_table_privilege(name, oid, privilege) end
+     group by nspname, relname, relkind, name
+    union all
+    select 4, format('grant execute on function %s to %I', p.oid::regprocedure, name) from service, pg_proc p
+     where p.pronamespace = 'log'::regnamespace and p.prorettype <> 'trigger'::regtype
+       and not has_function_privilege(name, p.oid, 'execute')
+    union all
+    select 5, format('alter schema %I owner to %I', nspname, name) from service, owned
+     where pg_get_userbyid(nspowner) <> name
+    union all
+    select 6, format('alter table %I.%I owner to %I', o.nspname, c.relname, name)
+      from service, owned o join pg_class c on c.relnamespace = o.oid
+     where c.relkind in ('r', 'p') and pg_get_userbyid(c.relowner) <> name
+  )
+  select statement from missing order by step, statement`
 
 /**
  * Grants a role the privileges that the service needs in a migrated database, and no more. The caller must be the
  * owner of the database and a member of the role, or a superuser. No migration may run at the same time.
+ * @returns the statements that were necessary
  */
-export const grantService = (client: pg.ClientBase, role: string): Promise<void> =>
+const grantService = (client: pg.ClientBase, role: string): Promise<readonly string[]> =>
   transact(client, async () => {
-    await client.query("select set_config('farebox.service', $1::text, true)", [role])
-    await client.query(granting)
+    const { rows } = await client.query<{ statement: string }>(missingGrantsSql, [role])
+    for (const { statement } of rows) await client.query(statement)
+    return rows.map(({ statement }) => statement)
   })
 
 /**
@@ -131,6 +113,30 @@ const throwRefusal = (error: unknown): never => {
   throw refusalOf(error)
 }
 
+/** The names of the migrations that a database lacks. @throws MigrationRefused if it does not fit this code */
+const missingOf = (landed: readonly AppliedMigration[], migrations: Migrations): readonly string[] => {
+  refuseMismatch(landed, migrations)
+  const names = new Set(landed.map(({ name }) => name))
+  return Object.keys(migrations)
+    .filter((name) => !names.has(name))
+    .sort()
+}
+
+const readApplied = async (client: pg.Pool | pg.ClientBase): Promise<readonly AppliedMigration[]> =>
+  (await client.query<AppliedMigration>('select name, checksum from public.farebox_migration')).rows
+
+/**
+ * Checks that the database is of this version, and changes nothing.
+ * @throws MigrationRefused
+ */
+export const requireMigrated = async (pool: pg.Pool, migrations: Migrations): Promise<void> => {
+  const missing = missingOf(await readApplied(pool), migrations)
+  if (missing.length > 0)
+    throw new MigrationRefused(
+      `Start the service of this version first: it migrates the database, which is older and lacks ${missing.join(', ')}. Commands change no tables.`,
+    )
+}
+
 /** Creates the table only if it is missing: without the privilege to create, Postgres rejects `if not exists`, too. */
 const makeRecord = async (client: pg.ClientBase): Promise<void> => {
   const { rows } = await client.query<{ made: boolean }>(
@@ -171,7 +177,7 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
  * that already migrates, because a new index on a large table may take long.
  *
  * With `service`, a role other than the migrating one, that role then gets the privileges that the service needs, and
- * no more.
+ * no more. `onGrant` gets the statements that were necessary.
  *
  * Kysely's own migrator stores no checksums, so it cannot detect an edited migration.
  * @throws MigrationRefused if the database is newer than the code, or an applied migration was edited; LockHeld if
@@ -180,25 +186,24 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
 export const migrate = async (
   pool: pg.Pool,
   migrations: Migrations,
-  options: Pick<TakeOptions, 'withinMs' | 'onWait'> & { readonly service?: string } = {},
+  options: Pick<TakeOptions, 'withinMs' | 'onWait'> & {
+    readonly service?: string
+    readonly onGrant?: (statements: readonly string[]) => void
+  } = {},
 ): Promise<readonly string[]> => {
-  const { service, ...waiting } = options
+  const { service, onGrant, ...waiting } = options
   const client = await pool.connect()
   try {
     allowSilence(client)
     await client.query("set lock_timeout = '60s'")
     await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
     await makeRecord(client)
-    const { rows } = await client.query<AppliedMigration>(
-      'select name, checksum from public.farebox_migration',
-    )
-    refuseMismatch(rows, migrations)
-    const landed = new Set(rows.map(({ name }) => name))
-    const missing = Object.keys(migrations)
-      .filter((name) => !landed.has(name))
-      .sort()
+    const missing = missingOf(await readApplied(client), migrations)
     for (const name of missing) await applyOne(client, name, migrations[name] ?? '')
-    if (service !== undefined) await grantService(client, service).catch(throwRefusal)
+    if (service !== undefined) {
+      const granted = await grantService(client, service).catch(throwRefusal)
+      if (granted.length > 0) onGrant?.(granted)
+    }
     return missing
   } finally {
     // Ends the session, which releases the lock, whatever state an error left it in.

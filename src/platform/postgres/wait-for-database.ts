@@ -23,13 +23,15 @@ export const placeOf = (url: string): string => {
 }
 
 /**
- * Rejects a database that was never migrated, e.g. of another program.
+ * Rejects a database that was never migrated, e.g. of another program. A renamed table does not make it another
+ * program's: `ledger verify` reports it.
  * @param url the address of the database; the message contains only its host, port and name
  * @throws FareboxNotInstalled
  */
 export const requireInstalled = async (pool: pg.Pool, url: string): Promise<void> => {
   const { rows } = await pool.query<{ made: boolean }>(
-    "select to_regclass('public.farebox_migration') is not null as made",
+    `select to_regclass('public.farebox_migration') is not null
+         or count(*) >= 2 as made from pg_namespace where nspname in ('log', 'engine', 'vault')`,
   )
   if (rows[0]?.made === true) return
   throw new FareboxNotInstalled(

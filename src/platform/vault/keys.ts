@@ -106,27 +106,41 @@ export const keysInUse = async (pool: pg.Pool): Promise<readonly KeyName[]> => {
   return rows.map(({ name }) => name)
 }
 
+/** The names of the keys that are not those of the database. A database that was never started has none. */
+export const readWrongKeys = async (
+  client: pg.Pool | pg.ClientBase,
+  keys: Partial<Keys>,
+): Promise<readonly KeyName[]> => {
+  const { rows } = await client.query<{ name: KeyName; fingerprint: string }>(
+    'select name, fingerprint from vault.key_fingerprint',
+  )
+  const stored = new Map(rows.map(({ name, fingerprint }) => [name, fingerprint]))
+  return keyNames.filter((name) => {
+    const [key, fingerprint] = [keys[name], stored.get(name)]
+    return key !== undefined && fingerprint !== undefined && fingerprint !== fingerprintOf(name, key)
+  })
+}
+
+/** @throws KeyRefused if a key is not the one that the database was made with */
+export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
+  for (const name of await readWrongKeys(pool, keys))
+    throw new KeyRefused(
+      `${settingOf(name)} is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
+    )
+}
+
 /**
  * Stores the keys' fingerprints in the database at the first start and compares them at every later start.
- * @throws KeyRefused if a key is not the stored one
+ * @throws KeyRefused
  */
-export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
-  for (const name of keyNames) {
-    const fingerprint = fingerprintOf(name, keys[name])
-    const { rows } = await pool.query<{ fingerprint: string }>(
-      `with stored as (
-         insert into vault.key_fingerprint (name, fingerprint) values ($1::text, $2::text)
-         on conflict (name) do nothing returning fingerprint
-       )
-       select fingerprint from stored
-       union all select fingerprint from vault.key_fingerprint where name = $1::text`,
-      [name, fingerprint],
+export const storeKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
+  for (const name of keyNames)
+    await pool.query(
+      `insert into vault.key_fingerprint (name, fingerprint) values ($1::text, $2::text)
+       on conflict (name) do nothing`,
+      [name, fingerprintOf(name, keys[name])],
     )
-    if (rows[0]?.fingerprint !== fingerprint)
-      throw new KeyRefused(
-        `${settingOf(name)} is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
-      )
-  }
+  await checkKeys(pool, keys)
 }
 
 /**

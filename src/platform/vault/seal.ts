@@ -66,6 +66,10 @@ export class SealBroken extends Error {
   override readonly name = 'SealBroken'
 }
 
+/** The keys are compared at each start, so the row is wrong. */
+const brokenRow = (context: string, cause?: unknown): SealBroken =>
+  new SealBroken(`the row of ${context} was changed: its value was not sealed for it`, { cause })
+
 export type Vault = {
   /** Encrypts. Equal inputs have different outputs. `context` identifies the value, e.g. `webhook-secret whs_…`. */
   seal(plaintext: Uint8Array, context: string): Buffer
@@ -102,8 +106,7 @@ export const createVault = (master: MasterKey): Vault => {
     },
     open(sealed, context) {
       const bytes = Buffer.from(sealed)
-      if (bytes.length < headBytes + tagBytes || bytes[0] !== version)
-        throw new SealBroken(`these bytes are not a sealed value of version ${version}`)
+      if (bytes.length < headBytes + tagBytes || bytes[0] !== version) throw brokenRow(context)
       const decipher = createDecipheriv(algorithm, key, bytes.subarray(1, headBytes), {
         authTagLength: tagBytes,
       })
@@ -113,12 +116,7 @@ export const createVault = (master: MasterKey): Vault => {
       try {
         return Buffer.concat([plaintext, decipher.final()])
       } catch (cause) {
-        throw new SealBroken(
-          `the sealed value of ${context} does not open: another key or context, or changed bytes`,
-          {
-            cause,
-          },
-        )
+        throw brokenRow(context, cause)
       }
     },
   }

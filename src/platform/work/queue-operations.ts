@@ -47,11 +47,16 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
 }
 
 /**
- * Items that are due later than the longest wait of the queue: a wrong clock set that time. A condition over the item
- * `d` and the time `$1`.
+ * Items that are due later than the longest wait of the queue, because a wrong clock set that time, and due items that
+ * no process claims, because their owner is missing or is due later than they are. A condition over the item `d` and
+ * the time `$1`.
  */
-const tooLateCondition = ({ longestWaitMs }: QueueTable): string =>
-  `d.status = 'pending' and d.due_at > $1::timestamptz + make_interval(secs => ${longestWaitMs / 1000 + lateGraceS}::float8)`
+const tooLateCondition = ({ name, owner, longestWaitMs }: QueueTable): string =>
+  `d.status = 'pending'
+     and (d.due_at > $1::timestamptz + make_interval(secs => ${longestWaitMs / 1000 + lateGraceS}::float8)
+       or d.due_at < $1::timestamptz - interval '${lateGraceS} seconds' and not exists (
+         select from work.queue_owners q where q.queue = '${name}' and q.owner = d.${owner}
+            and (q.lease_worker is not null or q.next_due_at <= d.due_at)))`
 /** Tolerance for the differences of the processes' clocks, seconds. */
 const lateGraceS = 60
 
@@ -67,7 +72,7 @@ export const countTooLate = async (
   return rows[0]?.items ?? 0
 }
 
-/** Makes these items due now. @returns the number of items */
+/** Makes these items due now, also for their owners, whose rows a trigger changes. @returns the number of items */
 export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Promise<number> => {
   const { rowCount } = await db.query({
     name: `${queue.name}-bring-forward`,
@@ -75,7 +80,7 @@ export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Pr
              update work.queue_owners d set hold_until = null
               where d.queue = '${queue.name}' and d.hold_until > $1::timestamptz + make_interval(secs => ${queue.longestWaitMs / 1000}::float8)
            )
-           update ${queue.table} d set due_at = $1::timestamptz where ${tooLateCondition(queue)}`,
+           update ${queue.table} d set due_at = least(d.due_at, $1::timestamptz) where ${tooLateCondition(queue)}`,
     values: [isoTime(nowMs)],
   })
   return rowCount ?? 0

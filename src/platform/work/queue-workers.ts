@@ -67,7 +67,7 @@ export const createWorkers = (dependencies: {
           if (items === 0) continue
           logger.warn(
             { queue: table.name, items },
-            'items were due later than the longest wait of their queue, and are due now',
+            'items or their owners had a due time that was too late, and are due now',
           )
           running.wake()
         }

@@ -74,11 +74,11 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     /^guards: function log\.helper\(\): expected none, found ".*sql, returns integer.*"$/,
   ],
   [
-    'create table read.found (id text); alter table read.found add constraint mute check (id <> $$a$$) not valid',
+    'create table read.found (id text primary key); alter table read.found add constraint mute check (id <> $$a$$) not valid',
     /^guards: table read\.found: expected none, found "constraint mute CHECK .*"$/,
   ],
   [
-    'create table read.found (id text); create unique index mute on read.found ((true))',
+    'create table read.found (id text primary key); create unique index mute on read.found ((true))',
     /^guards: table read\.found: expected none, found "index mute CREATE UNIQUE INDEX .*"$/,
   ],
   ['create table log.saved as select * from log.events', /^guards: table log\.saved: expected none, found /],
@@ -173,7 +173,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     /^guards: table work\.event_digests, key event_digests_pkey: expected ".*", found none$/,
   ],
   [
-    `create table read.few (id text); create trigger mute before insert on read.few for each row execute function work.tell_queue()`,
+    `create table read.few (id text primary key); create trigger mute before insert on read.few for each row execute function work.tell_queue()`,
     /^guards: table read\.few, trigger mute: expected none|^guards: table read\.few: expected none, found "trigger mute CREATE TRIGGER mute /,
   ],
   [
@@ -258,13 +258,41 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   ],
   [
     `create function public.runs(text) returns text immutable language sql as 'select $1';
-     create table read.few (id text); create index mute on read.few (public.runs(id)); create index mute_too on read.few (id) where public.runs(id) <> 'a';
+     create table read.few (id text primary key); create index mute on read.few (public.runs(id)); create index mute_too on read.few (id) where public.runs(id) <> 'a';
      create index fits on read.few (id) where id <> 'a' and not id is null`,
     /^guards: table read\.few: expected none, found "index mute CREATE INDEX [^"]*runs.*, index mute_too CREATE INDEX [^"]*WHERE \(public\.runs\(id\) <> 'a'::text\)"$/,
   ],
   [
-    `create table read.few (id text default query_to_xml('select 1', true, true, '')::text)`,
+    `create table read.few (id text primary key default query_to_xml('select 1', true, true, '')::text)`,
     /^guards: table read\.few: expected none, found "column id default .*query_to_xml/,
+  ],
+  ['create table read.few (id text)', /^guards: table read\.few: expected none, found "key none"$/],
+  [
+    `create table read.few (id text primary key); update pg_index set indisvalid = false where indrelid = 'read.few'::regclass`,
+    /^guards: table read\.few: expected none, found "key none"$/,
+  ],
+  [
+    'alter table traffic.metered_hours drop constraint metered_hours_pkey',
+    /^guards: table traffic\.metered_hours, key metered_hours_pkey: expected "PRIMARY KEY .*", found none$/,
+  ],
+  [
+    'create rule mute as on insert to traffic.metered_hours do instead nothing',
+    /^guards: table traffic\.metered_hours, rule mute: expected none, found "CREATE RULE mute /,
+  ],
+  [
+    'alter table traffic.merged_hours owner to pg_monitor; alter schema traffic owner to pg_monitor',
+    /^guards: schema traffic: expected none, found "owner pg_monitor"$/,
+    /^guards: table traffic\.merged_hours, owner: expected none, found "pg_monitor"$/,
+  ],
+  [
+    'alter table traffic.requests rename to hidden',
+    /^guards: relation of kind p traffic\.hidden: expected none, found /,
+    /^guards: relation of kind p traffic\.requests: expected ".*", found none$/,
+  ],
+  [
+    `create table traffic.requests_20261129 partition of traffic.requests for values from ('2026-11-29') to ('2026-11-30');
+     create trigger mute before insert on traffic.requests_20261129 for each row execute function suppress_redundant_updates_trigger()`,
+    /^guards: table traffic\.requests_20261129: expected none, found "trigger mute /,
   ],
   [
     'alter table work.deposit_looks add constraint mute check (attempts < 3)',
@@ -299,7 +327,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     /^guards: schema vault, rights of pg_monitor: expected none, found "CREATE"$/,
   ],
   [
-    'create table read.few (id text); revoke insert on read.few from current_user',
+    'create table read.few (id text primary key); revoke insert on read.few from current_user',
     /^guards: table read\.few: expected none, found "rights of its owner not INSERT"$/,
   ],
 ]

@@ -152,7 +152,7 @@ describe('traffic counters', () => {
     const said = trafficIn(clean.findings.map(findingText))
     assert.deepEqual([said, clean.unloggedTraffic], [[], { plans: 2, bytes: 2 * gb }])
     const set = (change: string) => `update ${table} set ${change} where plan_id = $1`
-    const changes: readonly (readonly [change: string, says: RegExp])[] = [
+    const changes: readonly (readonly [change: string, ...says: RegExp[]])[] = [
       [
         set('used_bytes = 5'),
         /^traffic: work.traffic counts 5 bytes of plan pln_half, the log has 1000000000 already$/,
@@ -161,13 +161,38 @@ describe('traffic counters', () => {
         set('counted_since = null'),
         /^traffic: .* 2000000000 bytes of plan pln_half, the log has 1000000000, and no report/,
       ],
-      [set("plan_id = 'pln_unknown'"), /^traffic: .* the plan pln_unknown, which the log does not have$/],
+      [
+        set("plan_id = 'pln_unknown'"),
+        /^traffic: .* the plan pln_unknown, which the log does not have$/,
+        /^traffic: .* counts 0 bytes of plan pln_half, the log and traffic\.metered_hours have 2000000000$/,
+      ],
+      [
+        set(`used_bytes = ${gb}, counted_since = null`),
+        /^traffic: .* counts 1000000000 bytes of plan pln_half, the log and traffic\.metered_hours have 2000000000$/,
+      ],
     ]
-    for (const [change, says] of changes) {
+    for (const [change, ...says] of changes) {
       const found = trafficIn(await mutated({ pool, log }, table, change, [half]))
-      assert.equal(found.length, 1, `${change}: ${found.join('; ')}`)
-      assert.match(found[0]!, says)
+      assert.equal(found.length, says.length, `${change}: ${found.join('; ')}`)
+      for (const [at, one] of says.entries()) assert.match(found[at]!, one)
     }
+    // The first hour of this plan was deleted: the log has what it used until then.
+    await pool.query(
+      `update traffic.metered_hours set hour = hour + interval '1 day',
+              bytes = case plan_id when $1 then ${gb} else bytes end`,
+      [half],
+    )
+    assert.deepEqual(trafficIn((await verified({ pool, log })).findings.map(findingText)), [])
+    const one = set('used_bytes = used_bytes - 1')
+    assert.match(
+      trafficIn(await mutated({ pool, log }, table, one, [half])).join(),
+      /^traffic: .* counts 1999999999 bytes of plan pln_half, the log and .* have 2000000000$/,
+    )
+    await pool.query(
+      `update traffic.metered_hours set hour = hour - interval '1 day',
+              bytes = case plan_id when $1 then ${2 * gb} else bytes end`,
+      [half],
+    )
     await meter.settle(half)
     await meter.settle(fresh)
     const settled = await verified({ pool, log })

@@ -290,6 +290,19 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
   assert.ok(events.every(({ data }) => !data.includes('scb_forged') && !data.includes('scb_done')))
 })
 
+test('a batch whose row was changed with SQL is not shown', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('changed', ['a'])
+  assert.ok(await world.batches.find(world.accountId, batch.batch_id))
+  await world.pool.query(`update work.scrape_batches set platform = 'tiktok' where batch_id = $1`, [
+    batch.batch_id,
+  ])
+  assert.equal(await world.batches.find(world.accountId, batch.batch_id), null)
+  assert.equal(await world.batches.cancel(world.accountId, batch.batch_id), null)
+  const { batches } = await world.batches.list(world.accountId, { limit: 10, offset: 0 })
+  assert.deepEqual(batches, [])
+})
+
 test('a batch canceled while it runs, twice and across a crash, costs only its completed calls', async (t) => {
   const gate = Promise.withResolvers<void>()
   const world = await batchWorld(t, async () => {

@@ -14,7 +14,7 @@ const pool = createPool(settings)
 startEnqueuer({
   scheduler: testScheduler({ pool }),
   pool,
-  log: await openPostgresLog({ pool, connection: clientConfig(settings) }),
+  log: openPostgresLog({ pool, connection: clientConfig(settings) }),
   clock: Date.now,
   logger: pino({ level: 'error' }, { write: () => void process.send?.('failed') }),
   onEnqueued: () => void process.send?.('enqueued'),

@@ -14,7 +14,7 @@ export const openLog = async (url: string, options: Partial<PostgresLogOptions> 
     ...(answerTimeoutMs !== undefined && { answerTimeoutMs }),
   }
   const pool = createPool({ ...settings, max: 4 })
-  const log = await openPostgresLog({ pool, connection: clientConfig(settings), ...options })
+  const log = openPostgresLog({ pool, connection: clientConfig(settings), ...options })
   const close = async (): Promise<void> => {
     await log.close()
     await pool.end()

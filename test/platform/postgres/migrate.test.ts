@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allMigrations } from '../../../src/app/migrations.ts'
 import { LockHeld, type LockHolder } from '../../../src/platform/postgres/locks.ts'
-import { MigrationRefused, type Migrations, migrate } from '../../../src/platform/postgres/migrate.ts'
+import {
+  MigrationRefused,
+  type Migrations,
+  migrate,
+  requireMigrated,
+} from '../../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -24,6 +29,19 @@ test('migrations are applied once, in the order of their names', async (t) => {
   assert.deepEqual(await migrate(pool, two), ['0001_a', '0002_b'])
   assert.deepEqual(await migrate(pool, two), [])
   assert.deepEqual((await pool.query('select n from a order by n')).rows, [{ n: 1 }, { n: 2 }])
+})
+
+test('a command refuses an older or newer database and changes nothing', async (t) => {
+  const pool = await freshPool(t)
+  const one = { '0001_a': two['0001_a']! }
+  await migrate(pool, one)
+  await requireMigrated(pool, one)
+  await assert.rejects(
+    requireMigrated(pool, two),
+    /^MigrationRefused: Start the service of this version .* lacks 0002_b/,
+  )
+  await assert.rejects(requireMigrated(pool, {}), /^MigrationRefused: .* newer than this version/)
+  assert.deepEqual((await pool.query('select name from public.farebox_migration')).rows, [{ name: '0001_a' }])
 })
 
 test('several processes that start at once apply each migration once', async (t) => {

@@ -23,7 +23,7 @@ const [url = ''] = positionals
 const answerTimeoutMs = values['answer-timeout-ms']
 const settings = { url, applicationName: 'farebox-test-process' }
 const pool = createPool(settings)
-const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+const log = openPostgresLog({ pool, connection: clientConfig(settings) })
 const { decode } = createCodec()
 const feed = createLogFeed({ log, decode, onError: () => undefined })
 let passes = 0

@@ -41,6 +41,10 @@ test('a truncated value is not a sealed value', () => {
   const sealed = vault.seal(Buffer.from('secret'), 'context')
   for (let length = 0; length < sealed.length; length += 1)
     assert.throws(() => vault.open(sealed.subarray(0, length), 'context'), SealBroken)
+  assert.throws(
+    () => vault.open(Buffer.from('x'), 'webhook value whv_1'),
+    /^SealBroken: the row of webhook value whv_1 was changed/,
+  )
 })
 
 test('the same bytes have another form each time they are sealed', () => {

@@ -340,6 +340,22 @@ test('items due later than the longest possible wait are counted, and reschedule
   assert.deepEqual(await statuses(pool), { done: 2, pending: 1 })
 })
 
+for (const change of [
+  `update work.queue_owners set next_due_at = '2100-01-01'`,
+  'update work.queue_owners set next_due_at = null',
+  'delete from work.queue_owners',
+])
+  test(`due items are found again after: ${change}`, async (t) => {
+    const pool = await openJobs(t)
+    await put(pool, 'a', 2, 0, nowMs - 120_000)
+    await pool.query(change)
+    assert.equal(await countTooLate(pool, jobs, nowMs), 2)
+    const process = openProcess(t, pool, done)
+    await process.runNow()
+    await until(async () => (await statuses(pool)).done === 2)
+    assert.equal(await countTooLate(pool, jobs, nowMs), 0)
+  })
+
 /** Has Postgres refuse to write down the result of jobs. */
 const refuseResults = (pool: pg.Pool, condition: string, errcode: string) =>
   pool.query(`

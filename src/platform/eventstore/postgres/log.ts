@@ -82,9 +82,8 @@ const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended =
  *
  * Appends during an outage are `unavailable`. `close()` writes the queued appends, and ends the connections and
  * subscriptions of the log, but not the pool.
- * @throws LogUnavailable if the id of the log cannot be read
  */
-export const openPostgresLog = async (options: PostgresLogOptions): Promise<EventLog> => {
+export const openPostgresLog = (options: PostgresLogOptions): EventLog => {
   const { pool, connection, statementTimeoutMs = 10_000, pollMs = 5_000 } = options
   const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
@@ -115,7 +114,14 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     return outcomes
   }
   const commit = createGroupCommit(send, options.onBatch ?? (() => undefined))
-  const logId = await reads.logId()
+  let logId: Promise<string> | null = null
+  const readLogId = async (): Promise<string> => {
+    logId ??= reads.logId()
+    return logId.catch((error) => {
+      logId = null
+      throw error
+    })
+  }
 
   const close = async (): Promise<void> => {
     closing.abort()
@@ -128,7 +134,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     ...reads,
     atomicItems: true,
     onActivity: waker.onActivity,
-    logId: async () => logId,
+    logId: readLogId,
     appendAll: commit.appendAll,
     append: async (stream, expected, events) => {
       const append = { stream, expected, events }
