@@ -309,7 +309,9 @@ export const open = (
   const checked = createCheckedEvents({ ...probing, master: keys.master })
   registerAuditGauges(probing, { checkInvariants, sealTarget }, checked)
   const probes = [
-    ...(checkInvariants ? [violationProbe(probing, checked), ...lagProbes(probing), guardProbe(probing)] : []),
+    ...(checkInvariants
+      ? [violationProbe(probing, checked), ...lagProbes(probing), guardProbe(probing)]
+      : []),
     sealProbe(probing, seal.seconds),
     ...sealTargetProbes(probing, sealTarget),
   ]
