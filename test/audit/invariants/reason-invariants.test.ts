@@ -225,7 +225,7 @@ const cases: Cases = {
     /TopupRequested.*it is off, or no card is saved/,
   ],
   'a top-up while it is paused': [
-    (log) => ({ remove: log.first('TopupResumed') }),
+    (log) => ({ remove: log.first('TopupResumed', ({ blocks }) => blocks === 1) }),
     /TopupRequested.*it is paused until the customer resumes it/,
   ],
   'an expired invoice of a top-up by a card': [
