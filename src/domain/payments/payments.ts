@@ -122,6 +122,8 @@ export type InvoiceReport = {
   /** The final payments. One that was reported before may be missing. */
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
+  /** The ids of payments that cannot be read. */
+  readonly unreadable?: readonly string[]
 }
 
 /** Why a provider moves a received payment again. */
@@ -165,6 +167,8 @@ export type ReversalReport = {
   readonly kind: 'reversals'
   readonly depositId: string | null
   readonly reversals: readonly Reversal[]
+  /** The ids of refunds that cannot be read. */
+  readonly unreadable?: readonly string[]
 }
 
 /** A change of a payment after it arrived. */
