@@ -377,6 +377,8 @@ export const decideTopup = (
   const amountCents = topupCents(topup, ledger.availableMicros, nowMs)
   if (amountCents === null || owner === null || owner.blocked || !isGatewayOf(topup, gateway))
     return { appends: [], answer: 'not_needed' }
+  // A requested refund holds the missing money: the card would be charged for what is returned to it.
+  if (ledger.holds.some((hold) => hold.depositId !== undefined)) return { appends: [], answer: 'not_needed' }
   // Another request was decided meanwhile.
   if (depositId !== nextDepositId(account, topup)) return { appends: [], answer: 'not_needed' }
   const topupId = topupIdOf(account, topup.requests + 1)

@@ -13,6 +13,7 @@ import {
   type TopupState,
   topupFold,
 } from '../../../src/domain/deposits/topups.ts'
+import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { type Appends, applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import fc from '../../support/fast-check.ts'
@@ -73,7 +74,7 @@ test('property: never a second open top-up, never above the monthly maximum, and
           const states = {
             topup,
             deposit: null,
-            ledger: { availableMicros: availableCents * 10_000 },
+            ledger: { ...ledgerFold.initial, availableMicros: availableCents * 10_000 },
             account: { blocked: false },
           } as never
           const byInvoice = topup.settings?.method === 'crypto'
