@@ -2,9 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { accountFold } from '../../../src/domain/accounts/fold.ts'
 import { decideTopup, nextDepositId, noTopups } from '../../../src/domain/deposits/topups.ts'
-import { decideCredit, decideHold } from '../../../src/domain/ledger/decide.ts'
+import {
+  decideAdjustment,
+  decideCredit,
+  decideHold,
+  decideRelease,
+} from '../../../src/domain/ledger/decide.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
+import { fallsBelow } from '../../../src/domain/ledger/movements.ts'
 import { applyDecided, type Refused } from '../../../src/kernel/decider.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 
@@ -12,6 +18,8 @@ const account = 'acc_1' as AccountId
 const nowMs = Date.parse('2026-11-21T00:00:00.000Z')
 
 type Decided = Refused<unknown> | { readonly outcome: 'decided'; readonly events: readonly LedgerEvent[] }
+
+const correction = { reason: 'correction', gateway: null } as const
 
 const after = (ledger: LedgerState, decided: Decided): LedgerState => {
   assert.ok(decided.outcome === 'decided')
@@ -53,4 +61,25 @@ test('while a refund holds its amount, automatic top-up does not charge the card
   assert.equal(decided(ofCall), 'requested')
   const ofRefund = after(credited, decideHold(credited, { ...hold, holdId: 'ref_1', depositId: 'dep_1' }))
   assert.equal(decided(ofRefund), 'not_needed')
+})
+
+test('a requested refund is one fall of the balance: when it is booked', () => {
+  const events: LedgerEvent[] = []
+  let ledger = after(
+    ledgerFold.initial,
+    decideAdjustment(ledgerFold.initial, { ...correction, amountMicros: 25_000_000, reference: 'start' }),
+  )
+  const decide = (decided: Decided): void => {
+    ledger = after(ledger, decided)
+    if (decided.outcome === 'decided') events.push(...decided.events)
+  }
+  decide(decideHold(ledger, { holdId: 'ref_1', depositId: 'dep_1', amountMicros: 20_000_000, keyId: null }))
+  decide(decideRelease(ledger, { holdId: 'ref_1' }))
+  decide(
+    decideAdjustment(ledger, { ...correction, amountMicros: -20_000_000, reference: 'stripe re_1 txn_1' }),
+  )
+  assert.deepEqual(
+    events.filter((event) => fallsBelow(event, 10_000_000)).map(({ type }) => type),
+    ['WalletAdjusted'],
+  )
 })
