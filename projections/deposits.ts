@@ -400,17 +400,18 @@ export const gatewayChanges = readModel({
   },
 })
 
-/** A movement at a payment provider without a known deposit. It is open until an operator resolves it. */
+/** A movement at a payment provider without a known deposit, or an object there that cannot be read, until an operator resolves it. */
 const unmatchedMovementsTable = readTable({
   name: 'unmatched_movements',
   columns: {
     itemId: column.text(),
     gateway: column.text(),
-    reason: column.text<ReversalReason>(),
+    /** Null, with the currency, the amount and the time: an object that cannot be read. */
+    reason: nullable(column.text<ReversalReason>()),
     reference: column.text(),
-    currency: column.text(),
-    amountMicros: column.bigint(),
-    happenedAt: column.timestamptz(),
+    currency: nullable(column.text()),
+    amountMicros: nullable(column.bigint()),
+    happenedAt: nullable(column.timestamptz()),
     reportedAt: column.timestamptz(),
     /** Null while it is open. */
     resolvedAt: nullable(column.timestamptz()),
@@ -442,7 +443,7 @@ export const listUnmatchedMovements = (
 /** Movements at payment providers without a known deposit, for operators. */
 export const unmatchedMovements = readModel({
   name: 'unmatched-movements',
-  version: 1,
+  version: 2,
   tables: [unmatchedMovementsTable],
   reads: (event) =>
     event.type === 'UnmatchedMovementResolved'

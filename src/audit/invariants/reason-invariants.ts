@@ -493,7 +493,7 @@ const bookingStreamOf = ({ accountId, reference }: Recorded<'UnmatchedMovementRe
 /** A movement without a known deposit is reported once, in the stream of its name, and resolved once. A booking precedes it. */
 export const unmatchedRules = invariant({
   name: 'audit-unmatched',
-  version: 1,
+  version: 2,
   table: unmatchedTable,
   kind: 'unmatched-',
   key: ({ data }) => data.itemId,
@@ -504,6 +504,9 @@ export const unmatchedRules = invariant({
       if (unmatchedStream(unmatchedIdOf(data)) !== stream || unmatchedIdOf(data) !== data.itemId)
         report('unmatched-elsewhere', `the item of ${data.reference} is ${unmatchedIdOf(data)}`)
       if (row !== undefined) report('unmatched-twice', `${data.reference} was reported before`)
+      const figures = [data.reason, data.currency, data.amountMicros, data.happenedAt]
+      if (figures.includes(null) && figures.some((figure) => figure !== null))
+        report('unmatched-in-part', 'it has a part of the figures of a movement')
       return { itemId: data.itemId, reported: data, resolved: false }
     },
     UnmatchedMovementResolved: ({ stream, data }, row, { rows, report }) => {

@@ -516,6 +516,8 @@ export const decideTopup = (
   const { topup, deposit, ledger, account: owner } = states
   if (owner === null || owner.blocked || !isGatewayOf(topup, gateway))
     return { appends: [], answer: 'not_needed' }
+  // A requested refund holds the missing money: the card would be charged for what is returned to it.
+  if (ledger.holds.some((hold) => hold.depositId !== undefined)) return { appends: [], answer: 'not_needed' }
   if (topup.limitMonth !== monthOf(nowMs) && isAtMaximum(topup, ledger.availableMicros, nowMs))
     return { appends: [append(account, pausing(states, account, 'monthly_maximum'))], answer: 'paused' }
   const amountCents = topupCents(topup, ledger.availableMicros, nowMs)

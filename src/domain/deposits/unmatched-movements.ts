@@ -6,7 +6,7 @@ import { deriveId } from '../../kernel/ids.ts'
 import { unmatchedStream } from '../../kernel/streams.ts'
 import { decideManual, type ManualAnswer, type ManualStates } from '../ledger/decide-manual.ts'
 import type { ManualMovement } from '../ledger/manual-movements.ts'
-import { providers, reversalReasons } from '../payments/payments.ts'
+import { type Provider, providers, type ReversalReason, reversalReasons } from '../payments/payments.ts'
 
 /** An `unmatched-{item}` stream. */
 const stream = 'unmatched-{item}'
@@ -15,20 +15,42 @@ const itemId = id('umv', 'the open item')
 export const unmatchedMovementReported = defineEvent('UnmatchedMovementReported', {
   stream,
   means:
-    "A refund or a dispute at one of the service's gateways moved money, and no deposit is known for it: an operator must resolve it. No wallet changed.",
+    "A refund or a dispute at one of the service's gateways moved money, and no deposit is known for it, or an object there cannot be read: an operator must resolve it. No wallet changed.",
   fields: {
     itemId,
     gateway: oneOf(providers, 'the gateway in the books'),
-    reason: oneOf(reversalReasons, 'the kind of movement'),
+    reason: orNull(oneOf(reversalReasons, 'the kind of movement; null: the object cannot be read')),
     reference: text(
       "the movement's name in the books: the provider with the ids of the refund or dispute and of its balance transaction",
     ),
-    currency: text('lower case ISO 4217'),
-    amountMicros: micros('either sign', 'micro-units of the currency; negative: it left the balance'),
-    happenedAt: time('the time at the provider'),
+    currency: orNull(text('lower case ISO 4217; null: the object cannot be read')),
+    amountMicros: orNull(
+      micros(
+        'either sign',
+        'micro-units of the currency; negative: it left the balance; null: the object cannot be read',
+      ),
+    ),
+    happenedAt: orNull(time('the time at the provider; null: the object cannot be read')),
   },
 })
 export type UnmatchedMovement = EventOf<typeof unmatchedMovementReported>['data']
+
+/** A movement whose object was read. */
+type ReadMovement = UnmatchedMovement & {
+  readonly reason: ReversalReason
+  readonly currency: string
+  readonly amountMicros: number
+}
+
+export const isRead = (movement: UnmatchedMovement): movement is ReadMovement =>
+  movement.reason !== null && movement.currency !== null && movement.amountMicros !== null
+
+/** The open item of an object that cannot be read. @param id its id at the provider */
+export const unreadableItem = (gateway: Provider, id: string): UnmatchedMovement => {
+  const named = { gateway, reference: `${gateway} ${id}` }
+  const unknown = { reason: null, currency: null, amountMicros: null, happenedAt: null }
+  return { itemId: unmatchedIdOf(named), ...named, ...unknown }
+}
 
 export const unmatchedMovementResolved = defineEvent('UnmatchedMovementResolved', {
   stream,
@@ -89,6 +111,8 @@ export type ResolutionRefusal =
   | { readonly code: 'resolved_before'; readonly accountId: string | null }
   /** Wallets are in dollars. */
   | { readonly code: 'other_currency'; readonly currency: string }
+  /** Its amount is not known. */
+  | { readonly code: 'unreadable' }
 export type ResolutionAnswer =
   | { readonly outcome: 'resolved'; readonly accountId: string | null }
   | Refused<ResolutionRefusal>
@@ -96,7 +120,7 @@ export type ResolutionAnswer =
 
 /** The movement of the wallet that books an item. */
 export const bookingOf = (
-  { gateway, reason, reference, amountMicros }: UnmatchedMovement,
+  { gateway, reason, reference, amountMicros }: ReadMovement,
   accountId: string,
 ): ManualMovement => ({ kind: 'adjustment', accountId, reference, reason, gateway, amountMicros })
 
@@ -116,8 +140,10 @@ const resolution = (
 const resolutionRefusal = (item: UnmatchedState, accountId: string | null): ResolutionRefusal | null => {
   if (item === null) return { code: 'unknown_item' }
   if (item.resolved !== null) return { code: 'resolved_before', ...item.resolved }
+  if (accountId === null) return null
+  if (!isRead(item.movement)) return { code: 'unreadable' }
   const { currency } = item.movement
-  return accountId !== null && currency !== 'usd' ? { code: 'other_currency', currency } : null
+  return currency === 'usd' ? null : { code: 'other_currency', currency }
 }
 
 /**
@@ -151,7 +177,7 @@ export const decideBooking = (
 ): CommandDecision<ResolutionAnswer> => {
   const { item } = states
   const refusal = resolutionRefusal(item, accountId)
-  if (refusal !== null || item === null)
+  if (refusal !== null || item === null || !isRead(item.movement))
     return { appends: [], answer: refused(refusal ?? { code: 'unknown_item' }) }
   const { amountMicros } = item.movement
   const { appends, answer } = decideManual(states, bookingOf(item.movement, accountId))

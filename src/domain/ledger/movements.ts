@@ -54,6 +54,8 @@ export const transactionIdOf = (eventId: string): string => `txn_${compactUuid(e
  * threshold makes another such fall possible.
  */
 export const fallsBelow = (event: LedgerEvent, thresholdMicros: number): boolean => {
+  // The end of the hold and the booking of the refund are one append, and that is a fall of its own.
+  if (event.type === 'FundsHeld' && event.data.depositId !== undefined) return false
   const { availableAfterMicros: after } = event.data
   return after < thresholdMicros && after - movementOf(event).availableMicros >= thresholdMicros
 }

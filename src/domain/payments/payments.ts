@@ -132,6 +132,8 @@ export type InvoiceReport = {
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
   readonly unknownStatuses?: readonly UnknownStatus[]
+  /** The ids of payments that cannot be read. */
+  readonly unreadable?: readonly string[]
 }
 
 /** Why a provider moves a received payment again. */
@@ -175,6 +177,8 @@ export type ReversalReport = {
   readonly kind: 'reversals'
   readonly depositId: string | null
   readonly reversals: readonly Reversal[]
+  /** The ids of refunds that cannot be read. */
+  readonly unreadable?: readonly string[]
 }
 
 /** A change of a payment after it arrived. */

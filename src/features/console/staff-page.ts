@@ -169,7 +169,7 @@ export const staffPages = ({
         href: '/console/operator/gateway-changes',
       },
       unmatched > 0 && {
-        text: `${countText(unmatched, 'refund or dispute', 'refunds or disputes')} without a known deposit`,
+        text: `${countText(unmatched, 'movement')} at payment providers to resolve`,
         href: '/console/operator/unmatched',
       },
       ...silent.map((gateway) => ({

@@ -86,7 +86,7 @@ BTCPay and NOWPayments, and payments at a reseller's own gateway.`,
   command({
     name: 'deposits unmatched',
     about:
-      "list refunds and disputes at the service's gateways without a known deposit, from the read tables",
+      "list refunds and disputes at the service's gateways without a known deposit, and objects there that cannot be read, from the read tables",
     input: {
       all: flag('include resolved ones'),
       limit: defaulted('<n>', 'at most this many', 100, wholeNumber(1, 1_000)),

@@ -9,7 +9,6 @@ import { accountRef } from '../../domain/accounts/fold.ts'
 import type { DepositRefundRefusal } from '../../domain/deposits/decide-refund.ts'
 import type { DepositStatus } from '../../domain/deposits/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { amountIn } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
@@ -25,7 +24,7 @@ import { changeRecord, reviewChange } from './gateway-changes.ts'
 import { refundRefusalText, requestDepositRefund } from './refund-deposit.ts'
 import { topupPauseText } from './topup-mails.ts'
 import { topupRecord } from './topup-routes.ts'
-import { resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
+import { itemAmount, resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
 
 type Shown = z.input<typeof DepositRecord>
 
@@ -121,7 +120,7 @@ export const listUnmatched = async (
 ) => {
   await requireReadTable(db, 'read.unmatched_movements')
   const items = await listUnmatchedMovements(db, { all, limit, offset: 0 })
-  const rows = items.map((item) => ({ ...item, amount: amountIn(item.amountMicros, item.currency) }))
+  const rows = items.map((item) => ({ ...item, amount: itemAmount(item) }))
   return {
     json: { items: rows },
     rows,

@@ -23,7 +23,8 @@ import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/command.ts'
 import type { Orderable } from '../catalog/index.ts'
-import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
+import { type Gateways, GatewayUnavailable, UnreadableAnswer } from '../payments/index.ts'
+import { reportUnreadable } from './unmatched-movements.ts'
 
 export type DepositSettlement = {
   /** The current state of the deposit in the log, or null. */
@@ -154,7 +155,15 @@ export const createDepositSettlement = (dependencies: {
     const liveGateway = await gateways.byId(deposit.details.gatewayId)
     if (!liveGateway) throw new GatewayUnavailable(`gateway ${deposit.details.gatewayId} is gone`)
     const { invoiceId, expiresAt } = deposit.invoice
-    const invoice = await liveGateway.gateway.readInvoice({ invoiceId, depositId })
+    const { gateway, owner, provider } = liveGateway
+    const reportItems = async (ids: readonly string[]): Promise<void> => {
+      if (owner === null) await reportUnreadable(runner, provider, ids, cause)
+    }
+    const invoice = await gateway.readInvoice({ invoiceId, depositId }).catch(async (error) => {
+      if (error instanceof UnreadableAnswer) await reportItems([invoiceId])
+      throw error
+    })
+    if (invoice?.unreadable) await reportItems(invoice.unreadable)
     if (invoice?.depositId !== depositId)
       throw new GatewayUnavailable(`${liveGateway.provider} does not know the invoice of ${depositId}`)
     if (invoice.currency !== 'usd') {

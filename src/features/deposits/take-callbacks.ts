@@ -24,13 +24,14 @@ import {
   type InboxEntry,
   inboxQueue,
   type LiveGateway,
+  UnreadableAnswer,
 } from '../payments/index.ts'
 import { bookStatementLine, type Wallets } from '../wallet/index.ts'
 import { saveCard } from './auto-topup.ts'
 import type { Deposits } from './deposit-service.ts'
 import { bookReversal } from './reversals.ts'
 import { inOtherCurrency } from './settle-deposit.ts'
-import { reportUnmatched } from './unmatched-movements.ts'
+import { reportUnmatched, reportUnreadable } from './unmatched-movements.ts'
 
 export type CallbackDependencies = {
   readonly gateways: Pick<Gateways, 'byId'>
@@ -189,9 +190,21 @@ export const takeCallback = async (
 ): Promise<string> => {
   const liveGateway = await dependencies.gateways.byId(entry.gateway_id)
   if (!liveGateway) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not configured here`)
-  const report = await liveGateway.gateway.fetch(entry.reference)
+  const { gateway, owner, provider } = liveGateway
+  const reportItems = (ids: readonly string[]) =>
+    reportUnreadable(dependencies.runner, provider, ids, { actor, correlationId: newId('run') })
+  let report: Awaited<ReturnType<typeof gateway.fetch>>
+  try {
+    report = await gateway.fetch(entry.reference)
+  } catch (error) {
+    // The server of a reseller is not trusted: it could fill the log with items.
+    if (!(error instanceof UnreadableAnswer) || owner !== null) throw error
+    await reportItems([entry.reference])
+    return 'it cannot be read: an operator must resolve it'
+  }
   dependencies.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
+  if ('unreadable' in report && report.unreadable && owner === null) await reportItems(report.unreadable)
   switch (report.kind) {
     case 'invoice':
       return takeInvoice(dependencies, liveGateway, report)

@@ -4,9 +4,12 @@ import {
   decideBooking,
   decideResolution,
   decideUnmatched,
+  isRead,
   type ResolutionAnswer,
+  type UnmatchedMovement,
   unmatchedIdOf,
   unmatchedRef,
+  unreadableItem,
 } from '../../domain/deposits/unmatched-movements.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
 import {
@@ -24,6 +27,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type Refused, refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { amountIn } from '../../kernel/money.ts'
 import { CliRefusal, notFound } from '../../platform/cli/output.ts'
 import { type CommandRunner, readState } from '../../platform/commands/command.ts'
 import { movementIn, refusalOf } from '../wallet/index.ts'
@@ -50,6 +54,31 @@ export const reportUnmatched = async (
     })
   }
 }
+
+/** Reports objects of a gateway of the service that cannot be read as open items, each once. */
+export const reportUnreadable = async (
+  runner: CommandRunner,
+  gateway: Provider,
+  ids: readonly string[],
+  cause: Cause,
+): Promise<void> => {
+  for (const id of ids) {
+    const item = unreadableItem(gateway, id)
+    await runner.run({
+      name: 'report-unreadable-object',
+      streams: { item: unmatchedRef(item.itemId) },
+      decide: (states) => decideUnmatched(states.item, item),
+      ...cause,
+    })
+  }
+}
+
+/** The amount of an item, for people. */
+export const itemAmount = ({
+  amountMicros,
+  currency,
+}: Pick<UnmatchedMovement, 'amountMicros' | 'currency'>): string =>
+  amountMicros === null || currency === null ? 'cannot be read' : amountIn(amountMicros, currency)
 
 const bookingStreams = (itemId: string, movement: ManualMovement) => ({
   item: unmatchedRef(itemId),
@@ -85,9 +114,11 @@ export const resolveUnmatched = async (
   }
   const item = await readState(runner, { ...cause, name: 'read-unmatched-movement' }, unmatchedRef(itemId))
   if (item === null) return unknown
+  const { movement } = item
+  if (!isRead(movement)) return refused({ code: 'unreadable' })
   const { answer } = await runner.run({
     name: 'book-unmatched-movement',
-    streams: { ...bookingStreams(itemId, bookingOf(item.movement, accountId)), fourEyes: approvalLimitsRef },
+    streams: { ...bookingStreams(itemId, bookingOf(movement, accountId)), fourEyes: approvalLimitsRef },
     decide: (states, { nowMs }) =>
       decideWithApproval<ResolutionAnswer>(
         states,
@@ -156,6 +187,12 @@ export const resolutionRefusal = (
         refusal.code,
         `it moved ${refusal.currency}, and wallets are in dollars: adjust the wallet by the amount in dollars, then resolve the item without an account`,
         { currency: refusal.currency },
+      )
+    case 'unreadable':
+      return new CliRefusal(
+        refusal.code,
+        'its amount cannot be read: look it up at the provider and adjust the wallet by it, then resolve the item without an account',
+        {},
       )
     default:
       return refusalOf(refusal)

@@ -1,6 +1,5 @@
-import { listUnmatchedMovements } from '../../../projections/deposits.ts'
+import { listUnmatchedMovements, type UnmatchedMovementRow } from '../../../projections/deposits.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { amountIn } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -13,12 +12,15 @@ import { detailsOf, tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
-import { resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
+import { itemAmount, resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
 
 const path = '/console/operator/unmatched'
 const maxOffset = 1_000_000
 
 const kindText = { deposit_refund: 'refund', chargeback: 'dispute' } as const
+
+const kindOf = (reason: UnmatchedMovementRow['reason']): string =>
+  reason === null ? 'object that cannot be read' : kindText[reason]
 
 /** Refunds and disputes without a known deposit: their list, and the page that resolves one. */
 export const unmatchedPages = ({
@@ -55,7 +57,7 @@ export const unmatchedPages = ({
         const next = rows.length > pageRows ? String(offset + pageRows) : null
         return {
           title: 'Movements without a deposit',
-          body: html`<p>Refunds and disputes that moved money at the service's payment gateways, and whose deposit is not known. No wallet changed. Book each to an account, or resolve it with a reason.</p>
+          body: html`<p>Refunds and disputes that moved money at the service's payment gateways, and whose deposit is not known, and objects that cannot be read. No wallet changed. Book each to an account, or resolve it with a reason.</p>
 <p>${all ? html`<a href="${path}">Show open ones only</a>` : html`<a href="${path}?show=all">Show resolved ones too</a>`}</p>
 ${tableOf({
   caption: all ? 'Movements, latest first' : 'Open movements, latest first',
@@ -65,10 +67,10 @@ ${tableOf({
     {
       title: 'Movement',
       head: true,
-      cell: ({ reason, reference }) => html`${kindText[reason]}<br><small><code>${reference}</code></small>`,
+      cell: ({ reason, reference }) => html`${kindOf(reason)}<br><small><code>${reference}</code></small>`,
     },
-    { title: 'Amount', cell: ({ amountMicros, currency }) => amountIn(amountMicros, currency) },
-    { title: 'At the provider', cell: ({ happenedAt }) => timeText(happenedAt) },
+    { title: 'Amount', cell: itemAmount },
+    { title: 'At the provider', cell: ({ happenedAt }) => happenedAt && timeText(happenedAt) },
     {
       title: 'Resolved',
       cell: ({ itemId, resolvedAt, accountId, note }) =>
@@ -90,15 +92,17 @@ ${pagerOf(path, all ? { show: 'all' } : {}, { before: offset === 0 ? null : Stri
       confirmed: true,
       act: { once: true },
       form: async (visit) => {
-        const { itemId, reason, reference, amountMicros, currency, happenedAt } = await itemOf(visit)
-        const amount = amountIn(amountMicros, currency)
+        const item = await itemOf(visit)
+        const { itemId, reason, reference, happenedAt } = item
+        const amount = itemAmount(item)
+        const kind = kindOf(reason)
         return pageForm({
-          title: `Resolve a ${kindText[reason]} of ${amount}`,
+          title: reason === null ? `Resolve an ${kind}` : `Resolve a ${kind} of ${amount}`,
           intro: html`${detailsOf([
-            ['Kind', kindText[reason]],
+            ['Kind', kind],
             ['Amount', amount],
             ['Reference', html`<code>${reference}</code>`],
-            ['At the provider', timeText(happenedAt)],
+            ['At the provider', happenedAt && timeText(happenedAt)],
             ['Item', idText(itemId)],
           ])}
 <p class="soft">With an account, its wallet moves by the amount at once. What it does not cover is owed, and a dispute blocks the account.</p>`,
@@ -121,7 +125,7 @@ ${pagerOf(path, all ? { show: 'all' } : {}, { before: offset === 0 ? null : Stri
                 isReference(text) ? text : { problem: 'Give a reason of at most 200 characters.' },
             }),
           },
-          submit: `Resolve ${amount}`,
+          submit: reason === null ? 'Resolve' : `Resolve ${amount}`,
           danger: true,
           back: path,
           cliEquivalents: [

@@ -1,3 +1,4 @@
+import { serviceBook } from '../../domain/ledger/books.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { type CsvValue, csvHead, csvLines } from '../../kernel/csv.ts'
 import { plainDollars } from '../../kernel/money.ts'
@@ -17,24 +18,35 @@ export class TooManyJournalLines extends Error {
 /** A line of a day's journal, cents: positive for a debit, negative for a credit. */
 export type DayLine = { readonly day: string; readonly target: TargetAccount; readonly cents: bigint }
 
+type Journal = { readonly book: string; readonly zone: string }
+
 type DaySpelling = {
   readonly heading: readonly string[]
-  /** The number of lines that the system imports from one file; null: none is documented. */
-  readonly maxLines: number | null
-  row(line: DayLine, zone: string): readonly CsvValue[]
+  /** The number of lines that the system imports from one file. */
+  readonly maxLines: number
+  row(line: DayLine, journal: Journal): readonly CsvValue[]
 }
 
 const microsPerCent = 10_000n
 
 const dollars = (cents: bigint): string => plainDollars(cents * microsPerCent).slice(0, -4)
 
-const title = (day: string, zone: string): string => `Farebox ${day} (${zone})`
+/** It differs for two books, which may be imported into one organisation. */
+const title = (day: string, { book, zone }: Journal): string =>
+  `Farebox ${day} (${zone})${book === serviceBook ? '' : ` ${book}`}`
+
+/** The number of a journal, at most the 21 characters of QuickBooks. A reseller's has the end of its id. */
+const numberOf = (day: string, { book }: Journal): string =>
+  `${book === serviceBook ? 'farebox' : `fb${book.slice(book.lastIndexOf('_') + 1).slice(-8)}`}-${day}`
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 const spellings: Readonly<Record<DailyFormat, DaySpelling>> = {
   /**
    * Xero's template for manual journals, https://help.xero.com/nz/ManualJournalsImport: lines with the same narration
-   * and date form a journal, dates are dd/mm/yyyy, a positive amount is a debit, a file has at most 300 lines. An
-   * asterisk marks a mandatory column.
+   * and date form a journal, a positive amount is a debit, a file has at most 300 lines. Dates may be `dd/mm/yyyy` or
+   * `dd mmm yyyy`; an organisation in the United States reads the month of the first one first. An asterisk marks a
+   * mandatory column.
    */
   xero: {
     heading: [
@@ -50,28 +62,29 @@ const spellings: Readonly<Record<DailyFormat, DaySpelling>> = {
       'TrackingOption2',
     ],
     maxLines: 300,
-    row: ({ day, target: { code, taxRate, accounts }, cents }, zone) => {
+    row: ({ day, target: { code, taxRate, accounts }, cents }, journal) => {
       const [year, month, date] = day.split('-')
+      const dateText = `${date} ${months[Number(month) - 1]} ${year}`
       const what = accounts.join(', ')
       const tracking = [null, null, null, null]
-      return [title(day, zone), `${date}/${month}/${year}`, what, code, taxRate, dollars(cents), ...tracking]
+      return [title(day, journal), dateText, what, code, taxRate, dollars(cents), ...tracking]
     },
   },
   /**
    * The columns of "Import journal entries" in the help of QuickBooks Online,
    * https://quickbooks.intuit.com/learn-support/en-au/help-article/import-export-files/import-journal-entries-quickbooks-online/L4tQBwbs7_AU_en_AU:
    * lines with the same number form an entry, a subaccount is written `Parent:Sub`. Dates are MM/DD/YYYY, as in
-   * the United States.
+   * the United States. An import of QuickBooks Online has at most 1,000 rows.
    */
   quickbooks: {
     heading: ['Journal No', 'Journal Date', 'Account Name', 'Debits', 'Credits', 'Description'],
-    maxLines: null,
-    row: ({ day, target: { code, accounts }, cents }, zone) => {
+    maxLines: 1_000,
+    row: ({ day, target: { code, accounts }, cents }, journal) => {
       const [year, month, date] = day.split('-')
       const debit = cents > 0n ? dollars(cents) : null
       const credit = cents < 0n ? dollars(-cents) : null
-      const what = `${title(day, zone)}: ${accounts.join(', ')}`
-      return [`farebox-${day}`, `${month}/${date}/${year}`, code, debit, credit, what]
+      const what = `${title(day, journal)}: ${accounts.join(', ')}`
+      return [numberOf(day, journal), `${month}/${date}/${year}`, code, debit, credit, what]
     },
   },
 }
@@ -138,15 +151,15 @@ export const dailyWriter = ({
     atLastDay = rounded
   }
 
-  const refuseTooMany = (limit: number): void => {
-    const firstTooMany = lines[limit]
+  const refuseTooMany = (): void => {
+    const firstTooMany = lines[maxLines]
     if (firstTooMany === undefined) return
     const advice =
       firstTooMany.day === lines[0]?.day
         ? 'map more accounts to one code'
         : `end it with --to ${firstTooMany.day}`
     throw new TooManyJournalLines(
-      `the file would have ${lines.length} lines, and ${format} imports ${limit}: ${advice}`,
+      `the file would have ${lines.length} lines, and ${format} imports ${maxLines}: ${advice}`,
     )
   }
 
@@ -169,8 +182,8 @@ export const dailyWriter = ({
       endDay()
       if (unmapped.size > 0)
         throw new UnmappedAccounts(`the mapping has no line for ${[...unmapped].sort().join(', ')}`)
-      if (maxLines !== null) refuseTooMany(maxLines)
-      return csvHead(heading) + csvLines(lines.map((line) => row(line, calendar.zone)))
+      refuseTooMany()
+      return csvHead(heading) + csvLines(lines.map((line) => row(line, { book, zone: calendar.zone })))
     },
   }
 }

@@ -16,6 +16,8 @@ import {
   type CreatedInvoice,
   GatewayUnavailable,
   type PaymentGateway,
+  readEach,
+  UnreadableAnswer,
 } from './payment-port.ts'
 import {
   coinsText,
@@ -64,8 +66,13 @@ const Invoice = z.object({
   monitoringExpiration: seconds.optional(),
   metadata: z.object({ orderId: printable.optional().catch(undefined) }).nullish(),
 })
-const Payments = z.array(z.object({ id: printable, value: z.string(), status: z.string() })).max(maxPayments)
-const PaymentMethods = z.array(z.object({ rate: z.string(), payments: Payments })).max(maxMethods)
+/** An invoice whose other fields may be unreadable. */
+const Ordered = z.object({ metadata: z.object({ orderId: z.string() }) })
+const Payment = z.object({ id: printable, value: z.string(), status: z.string() })
+type Payment = z.output<typeof Payment>
+const PaymentMethods = z
+  .array(z.object({ rate: z.string(), payments: z.array(z.unknown()).max(maxPayments) }))
+  .max(maxMethods)
 
 /** Written to the log. Without exponents, because these could make it hundreds of digits long. */
 const coins = z.string().regex(/^\d{1,20}(\.\d{1,20})?$/)
@@ -89,29 +96,34 @@ const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus
   Invalid: 'failed',
 }
 
-/** Settled payments in micro-dollars, at the rate of the invoice. @throws GatewayUnavailable for an invalid figure */
-export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] => {
-  if (methods.reduce((count, { payments }) => count + payments.length, 0) > maxPayments)
-    throw new GatewayUnavailable(`btcpay: an invoice with more than ${maxPayments} payments`)
-  return methods.flatMap(({ rate, payments }) =>
-    payments
-      .filter(({ status }) => status === 'Settled')
-      .flatMap(({ id, value }) => {
-        const [amount, price] = [parseDecimalText(value), parseDecimalText(rate)]
-        if (!amount || !price) throw new GatewayUnavailable('btcpay: a payment whose figures are no numbers')
-        const amountMicros = productMicros(amount, price)
-        return amountMicros > 0 ? [{ paymentId: id, amountMicros }] : []
-      }),
-  )
+/** A settled payment in micro-dollars, at the rate of the invoice; null: it is not settled, or of 0. */
+const settledPayment = (rate: string, { id, value, status }: Payment): GatewayPayment | null => {
+  if (status !== 'Settled') return null
+  const [amount, price] = [parseDecimalText(value), parseDecimalText(rate)]
+  if (!amount || !price) throw new UnreadableAnswer('btcpay: a payment whose figures are no numbers')
+  const amountMicros = productMicros(amount, price)
+  return amountMicros > 0 ? { paymentId: id, amountMicros } : null
 }
 
-/** Payments that became invalid, such as one that the chain dropped. */
-const invalidPayments = (methods: z.input<typeof PaymentMethods>): readonly UndonePayment[] =>
-  methods.flatMap(({ payments }) =>
-    payments
-      .filter(({ status }) => status === 'Invalid')
-      .map(({ id, value }) => ({ paymentId: id, why: 'invalid', amount: coinsText(value) })),
+/** The payments of an invoice: the settled ones, and those that became invalid, such as one that the chain dropped. */
+export const paymentsOf = (methods: z.input<typeof PaymentMethods>) => {
+  const all = methods.flatMap(({ rate, payments }) => payments.map((payment) => ({ rate, payment })))
+  if (all.length > maxPayments)
+    throw new GatewayUnavailable(`btcpay: an invoice with more than ${maxPayments} payments`)
+  const { values, unreadable = [] } = readEach(
+    all,
+    ({ payment }) => Payment.pick({ id: true }).safeParse(payment).data?.id ?? 'payment',
+    ({ rate, payment }) => {
+      const read = Payment.safeParse(payment)
+      if (!read.success) throw new UnreadableAnswer('btcpay: a payment outside its documentation')
+      return { ...read.data, settled: settledPayment(rate, read.data) }
+    },
   )
+  const undone = values
+    .filter(({ status }) => status === 'Invalid')
+    .map(({ id, value }): UndonePayment => ({ paymentId: id, why: 'invalid', amount: coinsText(value) }))
+  return { payments: values.flatMap(({ settled }) => settled ?? []), undone, unreadable }
+}
 
 /** Whether a payout was sent or is being sent, so that its money is gone. */
 const isSent = ({ state }: { readonly state: string }): boolean =>
@@ -122,7 +134,7 @@ const sentAmount = (payouts: z.output<typeof Payouts>): string =>
   sumText(
     payouts.filter(isSent).map(({ originalAmount, amount = originalAmount }) => {
       const sent = parseDecimalText(amount ?? '')
-      if (sent === null) throw new GatewayUnavailable('btcpay: a payout whose amount is no number')
+      if (sent === null) throw new UnreadableAnswer('btcpay: a payout whose amount is no number')
       return sent
     }),
   )
@@ -165,15 +177,16 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
     const invoice = await api('GET', path, Invoice)
     const methods = invoice && (await api('GET', `${path}/payment-methods`, PaymentMethods))
     if (!invoice || !methods) return null
-    const undone = invalidPayments(methods)
+    const { payments, undone, unreadable } = paymentsOf(methods)
     return {
       kind: 'invoice',
       invoiceId: invoice.id,
       depositId: invoice.metadata?.orderId ?? null,
       currency: invoice.currency.toLowerCase(),
       status: statuses[invoice.status],
-      payments: settledPayments(methods),
+      payments,
       ...(undone.length > 0 && { undone }),
+      ...(unreadable.length > 0 && { unreadable: unreadable.map((id) => `${invoice.id} ${id}`) }),
     }
   }
 
@@ -208,9 +221,13 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
     },
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
       const orderQuery = `?orderId=${encodeURIComponent(depositId)}`
-      const existingInvoices = await api('GET', `${store}${orderQuery}`, z.array(Invoice).max(maxInvoices))
-      const ownInvoice = existingInvoices?.find(({ metadata }) => metadata?.orderId === depositId)
-      if (ownInvoice) return created(ownInvoice, server)
+      const existing = await api('GET', `${store}${orderQuery}`, z.array(z.unknown()).max(maxInvoices))
+      const own = existing?.find((one) => Ordered.safeParse(one).data?.metadata.orderId === depositId)
+      if (own !== undefined) {
+        const read = Invoice.safeParse(own)
+        if (!read.success) throw new UnreadableAnswer('btcpay: an invoice outside its documentation')
+        return created(read.data, server)
+      }
       const invoice = await api('POST', store, Invoice, {
         body: {
           amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,

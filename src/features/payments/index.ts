@@ -7,6 +7,7 @@ export {
   gatewayCredentials,
   type LiveGateway,
   realCredentials,
+  UnreadableAnswer,
 } from './payment-port.ts'
 export { type Decimal, parseDecimalText, shareMicros } from './provider-http.ts'
 export type { PaymentConfig } from './settings.ts'

@@ -14,6 +14,8 @@ import {
   GatewayUnavailable,
   type NowpaymentsCredentials,
   type PaymentGateway,
+  readEach,
+  UnreadableAnswer,
 } from './payment-port.ts'
 import {
   coinsText,
@@ -69,6 +71,12 @@ const isUnknown = ({ payment_status, actually_paid }: StatusOfPayment): boolean 
   !otherStatuses.has(payment_status) &&
   /[1-9]/.test(actually_paid ?? '')
 
+/** The ids of a payment whose other fields may be unreadable. */
+const Named = z.object({
+  payment_id: id.optional().catch(undefined),
+  order_id: z.string().nullish().catch(undefined),
+})
+
 /** The final amount of a payment: price × paid coins / requested coins; null if it is 0 or the payment is not final. */
 export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | null => {
   if (!arrivedStatuses.has(payment.payment_status)) return null
@@ -77,7 +85,7 @@ export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | nu
   )
   const [price, paid, payAmount] = figures
   if (!price || !paid || !payAmount)
-    throw new GatewayUnavailable('nowpayments: a payment whose figures are no numbers')
+    throw new UnreadableAnswer('nowpayments: a payment whose figures are no numbers')
   const amountMicros = shareMicros(price, paid, payAmount)
   return amountMicros > 0 ? { paymentId: payment.payment_id, amountMicros } : null
 }
@@ -177,15 +185,26 @@ export const createNowpaymentsGateway = (
     return repeated
   }
 
-  /** The invoice's payments with our own reference, because the provider's filter is not trusted. */
-  const paymentsOf = async (invoiceId: string, depositId: string): Promise<readonly Payment[]> => {
+  /**
+   * The invoice's payments with our own reference, because the provider's filter is not trusted, and the ids of those
+   * that cannot be read.
+   */
+  const paymentsOf = async (invoiceId: string, depositId: string) => {
     const list = await api(
       'GET',
       `/payment/?limit=${maxPayments}&page=0&sortBy=created_at&orderBy=asc&invoiceId=${encodeURIComponent(invoiceId)}`,
-      z.object({ data: z.array(Payment).max(maxPayments) }),
+      z.object({ data: z.array(z.unknown()).max(maxPayments) }),
       { headers: { authorization: `Bearer ${await token()}` } },
     )
-    const listed = (list?.data ?? []).filter(({ order_id }) => order_id === depositId)
+    const { values: listed, unreadable = [] } = readEach(
+      (list?.data ?? []).filter((payment) => Named.safeParse(payment).data?.order_id === depositId),
+      (payment) => `${invoiceId} ${Named.safeParse(payment).data?.payment_id ?? 'payment'}`,
+      (payment) => {
+        const read = Payment.safeParse(payment)
+        if (!read.success) throw new UnreadableAnswer('nowpayments: a payment outside its documentation')
+        return read.data
+      },
+    )
     const payments = new Map(listed.map((payment) => [payment.payment_id, payment]))
     // No repeated deposit is to an address at which nothing arrived.
     for (const payment of listed.filter(({ payment_status }) => payment_status !== 'waiting')) {
@@ -194,10 +213,19 @@ export const createNowpaymentsGateway = (
       for (const repeated of whole === null ? [] : await repeatedOf(whole))
         payments.set(repeated.payment_id, repeated)
     }
-    return [...payments.values()]
+    return { payments: [...payments.values()], unreadable }
   }
 
-  const report = (invoiceId: string, depositId: string, payments: readonly Payment[]): InvoiceReport => {
+  const report = (
+    invoiceId: string,
+    depositId: string,
+    {
+      payments,
+      unreadable,
+    }: { readonly payments: readonly Payment[]; readonly unreadable: readonly string[] },
+  ): InvoiceReport => {
+    const arrived = readEach(payments, ({ payment_id }) => `${invoiceId} ${payment_id}`, arrivedOf)
+    const allUnreadable = [...unreadable, ...(arrived.unreadable ?? [])]
     const undone = payments.filter(({ payment_status }) => payment_status === 'refunded').map(refundedOf)
     return {
       kind: 'invoice',
@@ -207,9 +235,10 @@ export const createNowpaymentsGateway = (
         ? 'mixed'
         : 'usd',
       status: statusOf(payments),
-      payments: payments.map(arrivedOf).filter((payment) => payment !== null),
+      payments: arrived.values.filter((payment) => payment !== null),
       ...(undone.length > 0 && { undone }),
       ...unknownOnly(payments.filter(isUnknown).map(unknownOf)),
+      ...(allUnreadable.length > 0 && { unreadable: allUnreadable }),
     }
   }
 
@@ -225,9 +254,9 @@ export const createNowpaymentsGateway = (
       const depositId = payment.order_id ?? parent?.order_id ?? null
       const invoiceId = payment.invoice_id ?? parent?.invoice_id ?? null
       if (depositId === null || invoiceId === null) return null
-      const invoicePayments = await paymentsOf(invoiceId, depositId)
-      const otherPayments = invoicePayments.filter(({ payment_id }) => payment_id !== payment.payment_id)
-      return report(invoiceId, depositId, [...otherPayments, payment])
+      const { payments, unreadable } = await paymentsOf(invoiceId, depositId)
+      const otherPayments = payments.filter(({ payment_id }) => payment_id !== payment.payment_id)
+      return report(invoiceId, depositId, { payments: [...otherPayments, payment], unreadable })
     },
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl, callbackUrl }) => {
       const Created = z.object({ id, invoice_url: z.string() })

@@ -225,3 +225,27 @@ export class GatewayUnavailable extends Error {
     super(message)
   }
 }
+
+/** The provider answered with an object outside its documentation. Another request would have the same answer. */
+export class UnreadableAnswer extends GatewayUnavailable {}
+
+/**
+ * Reads each object of a list of a provider. One that cannot be read does not hide the others; it becomes an open item.
+ * @param read throws UnreadableAnswer
+ */
+export const readEach = <Item, Value>(
+  items: readonly Item[],
+  idOf: (item: Item) => string,
+  read: (item: Item) => Value,
+): { readonly values: readonly Value[]; readonly unreadable?: readonly string[] } => {
+  const values: Value[] = []
+  const unreadable: string[] = []
+  for (const item of items)
+    try {
+      values.push(read(item))
+    } catch (error) {
+      if (!(error instanceof UnreadableAnswer)) throw error
+      unreadable.push(idOf(item))
+    }
+  return { values, ...(unreadable.length > 0 && { unreadable }) }
+}

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { InvoiceReport, UnknownStatus } from '../../domain/payments/payments.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
-import { GatewayUnavailable } from './payment-port.ts'
+import { GatewayUnavailable, UnreadableAnswer } from './payment-port.ts'
 
 /** A decimal number without rounding: `digits / 10^scale`. */
 export type Decimal = { readonly digits: bigint; readonly scale: number }
@@ -49,20 +49,20 @@ const safeNumber = (value: bigint): number => {
   const number = Number(value)
   // Without the figure: it comes from the provider and must not be logged.
   if (value < 0n || !Number.isSafeInteger(number))
-    throw new GatewayUnavailable('a payment of more than can be credited, or of less than nothing')
+    throw new UnreadableAnswer('a payment of more than can be credited, or of less than nothing')
   return number
 }
 
 /**
  * `a × b` dollars as micro-dollars, rounded down.
- * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ * @throws UnreadableAnswer for less than 0 and for more than 2^53 - 1 micro-dollars
  */
 export const productMicros = (a: Decimal, b: Decimal): number =>
   safeNumber((a.digits * b.digits * 1_000_000n) / 10n ** BigInt(a.scale + b.scale))
 
 /**
  * `price × part / whole` dollars as micro-dollars, rounded down; 0 when the whole is 0.
- * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ * @throws UnreadableAnswer for less than 0 and for more than 2^53 - 1 micro-dollars
  */
 export const shareMicros = (price: Decimal, part: Decimal, whole: Decimal): number => {
   if (whole.digits === 0n) return 0
@@ -131,10 +131,14 @@ export const jsonApi = (
     if (status === 404) return null
     if (status >= 300) throw fail(path, `status ${status}`)
     if (valuesAtMost(text) > maxValues) throw fail(path, `an answer of more than ${maxValues} values`)
-    const answer = shape.safeParse(exactJsonOf(text))
+    const json = exactJsonOf(text)
+    // For example a page of a proxy: the next answer may be another one.
+    if (json === undefined) throw fail(path, 'an answer that is not JSON')
+    const answer = shape.safeParse(json)
     if (answer.success) return answer.data
     const field = answer.error.issues[0]?.path.join('.')
-    throw fail(path, `an answer that its documentation does not have${field ? `, at ${field}` : ''}`)
+    const problem = `an answer that its documentation does not have${field ? `, at ${field}` : ''}`
+    throw new UnreadableAnswer(fail(path, problem).message)
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type UnknownStatus,
 } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { centsToMicros } from '../../kernel/money.ts'
+import { centsToMicros, micros } from '../../kernel/money.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import {
@@ -22,9 +22,11 @@ import {
   GatewayUnavailable,
   type PaymentGateway,
   type PaymentRefunds,
+  readEach,
   type SavedCards,
   type SetupReport,
   type StripeCredentials,
+  UnreadableAnswer,
 } from './payment-port.ts'
 import { jsonOf, statusText, unknownOnly } from './provider-http.ts'
 
@@ -128,14 +130,19 @@ const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
 const depositIdOf = (session: Stripe.Checkout.Session | undefined): string | null =>
   session?.metadata?.deposit_id ?? session?.client_reference_id ?? null
 
+/** In the smallest unit of the currency. */
+const Amount = z.int().min(0)
+/** Written to the log. */
+const Currency = z.string().regex(/^\w{0,20}$/)
+
 /** Credits `amount_total` in the session's currency, once per session, if the session is paid. */
 export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport => {
-  const cents = session.payment_status === 'paid' ? (session.amount_total ?? 0) : 0
+  const cents = session.payment_status === 'paid' ? Amount.parse(session.amount_total ?? 0) : 0
   return {
     kind: 'invoice',
     invoiceId: session.id,
     depositId: depositIdOf(session),
-    currency: session.currency ?? '',
+    currency: Currency.parse(session.currency ?? ''),
     status: statusOf(session),
     payments: cents > 0 ? [{ paymentId: session.id, amountMicros: centsToMicros(cents) }] : [],
     ...unknownOnly(unknownInSession(session)),
@@ -157,12 +164,12 @@ const statusOfIntent = ({ status, last_payment_error }: Stripe.PaymentIntent): I
 const reportOfIntent = (intent: Stripe.PaymentIntent): InvoiceReport | null => {
   const { id, currency, status, amount_received, metadata } = intent
   if (!metadata.topup_id) return null
-  const cents = status === 'succeeded' ? amount_received : 0
+  const cents = status === 'succeeded' ? Amount.parse(amount_received) : 0
   return {
     kind: 'invoice',
     invoiceId: id,
     depositId: metadata.deposit_id ?? null,
-    currency,
+    currency: Currency.parse(currency),
     status: statusOfIntent(intent),
     payments: cents > 0 ? [{ paymentId: id, amountMicros: centsToMicros(cents) }] : [],
     ...unknownOnly(unknownStatuses([id, status, intentStatuses])),
@@ -214,14 +221,32 @@ const otherDecimals: ReadonlyMap<string, number> = new Map([
   ...'bhd jod kwd omr tnd'.split(' ').map((one) => [one, 3] as const),
 ])
 
-/** A balance transaction. Its amounts are in the smallest unit of the currency that Stripe settled. */
-const movementOf = ({ id, amount, currency, fee, created }: Stripe.BalanceTransaction): BalanceMovement => {
+/** What is read of a balance transaction. Its amounts are in the smallest unit of the currency that Stripe settled. */
+const Transaction = z.object({
+  id: z.string().regex(/^[\x21-\x7e]{1,200}$/),
+  amount: z.int(),
+  currency: Currency,
+  fee: z.int(),
+  created: z.int().min(0).max(253_402_300_799),
+})
+
+/** Reads an object without a request. */
+const readable = <Value>(what: string, read: () => Value): Value => {
+  try {
+    return read()
+  } catch {
+    throw new UnreadableAnswer(`stripe: ${what} outside its documentation`)
+  }
+}
+
+const movementOf = (transaction: Stripe.BalanceTransaction): BalanceMovement => {
+  const { id, amount, currency, fee, created } = Transaction.parse(transaction)
   const unitMicros = 10 ** (6 - (otherDecimals.get(currency) ?? 2))
   return {
     transactionId: id,
     currency,
-    amountMicros: amount * unitMicros,
-    feeMicros: fee * unitMicros,
+    amountMicros: micros(amount * unitMicros),
+    feeMicros: micros(fee * unitMicros),
     at: isoTime(created * 1000),
   }
 }
@@ -247,6 +272,10 @@ const movementsOf = ({ balance_transactions }: Stripe.Dispute): readonly Balance
   balance_transactions
     .toSorted((one, other) => one.created - other.created || one.amount - other.amount)
     .map(movementOf)
+
+/** The ids of the movements of a dispute, which may be unreadable otherwise. */
+const movedIds = ({ balance_transactions: moved }: Stripe.Dispute): readonly string[] =>
+  Array.isArray(moved) ? moved.map((one) => String(idOf(one))).sort() : ['unreadable']
 
 /** The used parts of an event. A thin event names its object and does not contain it; Farebox needs none of these. */
 const Event = z.object({
@@ -305,7 +334,7 @@ export const createStripeGateway = (
 
   const readIntent = async (intentId: string): Promise<InvoiceReport | null> => {
     const intent = await orNull(() => stripe.paymentIntents.retrieve(intentId))
-    return intent && reportOfIntent(intent)
+    return intent && readable('a payment', () => reportOfIntent(intent))
   }
 
   const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
@@ -313,7 +342,7 @@ export const createStripeGateway = (
     const session = await orNull(() =>
       stripe.checkout.sessions.retrieve(invoiceId, { expand: ['payment_intent'] }),
     )
-    return session && reportOfSession(session)
+    return session && readable('a session', () => reportOfSession(session))
   }
 
   /** A session that pays, or one that saves a card. */
@@ -321,7 +350,7 @@ export const createStripeGateway = (
     const session = await orNull(() =>
       stripe.checkout.sessions.retrieve(sessionId, { expand: ['payment_intent'] }),
     )
-    if (session?.mode !== 'setup') return session && reportOfSession(session)
+    if (session?.mode !== 'setup') return session && readable('a session', () => reportOfSession(session))
     // Read separately, because a key for payments alone may not read setup intents.
     const setup = await orNull(() =>
       stripe.checkout.sessions.retrieve(sessionId, { expand: ['setup_intent.payment_method'] }),
@@ -347,10 +376,11 @@ export const createStripeGateway = (
   const readDispute = async (disputeId: string): Promise<ReversalReport | null> => {
     const dispute = await orNull(() => stripe.disputes.retrieve(disputeId))
     if (dispute === null) return null
+    const movements = readable('a dispute', () => movementsOf(dispute))
     return {
       kind: 'reversals',
       depositId: await depositOfIntent(dispute.payment_intent),
-      reversals: [{ reason: 'chargeback', reversalId: dispute.id, movements: movementsOf(dispute) }],
+      reversals: [{ reason: 'chargeback', reversalId: dispute.id, movements }],
     }
   }
 
@@ -371,11 +401,12 @@ export const createStripeGateway = (
         })
         .autoPagingToArray({ limit: maxRefunds }),
     )
-    return {
-      kind: 'reversals',
-      depositId,
-      reversals: refunds.map(reversalOf),
-    }
+    const { values: reversals, ...others } = readEach(
+      refunds,
+      ({ id }) => String(id),
+      (refund) => readable('a refund', () => reversalOf(refund)),
+    )
+    return { kind: 'reversals', depositId, reversals, ...others }
   }
 
   /** Refunds since then; empty if the key may not read them. */
@@ -516,7 +547,7 @@ export const createStripeGateway = (
         const changes: FoundChange[] = []
         const created = { gte: Math.floor(sinceMs / 1000) }
         for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
-          const moved = movementsOf(dispute).map(({ transactionId }) => transactionId)
+          const moved = movedIds(dispute)
           if (moved.length === 0) continue
           changes.push({
             eventId: ['found', dispute.id, ...moved].join(' '),

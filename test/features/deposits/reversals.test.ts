@@ -10,6 +10,7 @@ import { ledgerRef } from '../../../src/domain/ledger/fold.ts'
 import { makeDepositRefund } from '../../../src/features/deposits/refund-deposit.ts'
 import { createDepositSettlement, depositRef } from '../../../src/features/deposits/settle-deposit.ts'
 import { takeCallback } from '../../../src/features/deposits/take-callbacks.ts'
+import { UnreadableAnswer } from '../../../src/features/payments/index.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { CrashHooks } from '../../../src/kernel/crash-points.ts'
 import type { AccountId, CustomerId, DepositId } from '../../../src/kernel/ids.ts'
@@ -362,6 +363,7 @@ const paidDeposit = async (settles: 'usd' | 'eur' = 'usd') => {
   }
   return {
     ...{ log, stripe, take, spend, close: () => runner.close() },
+    settle: () => deposits.settle(depositId, cause),
     refunds: createRefunds(log, runner, stripe),
     /** What the wallet has, holds and owes, in cents, and the state of the first requested refund. */
     state: async () => {
@@ -448,4 +450,34 @@ test('a request whose hold the log lost holds the amount before the call of Stri
     assert.deepEqual(await changes(), after[3] === 'refused' ? refusals : [])
     await close()
   }
+})
+
+test('a refund, a dispute and a session that cannot be read are open items, once, and the other refunds of the charge are booked', async () => {
+  const { log, stripe, take, settle, state, close } = await paidDeposit()
+  for (const cents of [100, 200]) stripe.refund(cents, 0, false)
+  stripe.dispute()
+  stripe.moveDisputed(0, -500, 0)
+  stripe.damage(0, true)
+  stripe.damage(2, true)
+  for (const reference of ['charge:ch_1', 'dispute:dp_0', 'charge:ch_1', 'dispute:dp_0'])
+    await take(reference)
+  assert.deepEqual((await state()).slice(0, 3), [2_800, 0, 0])
+  const reported = (await log.readAll(0, 1_000))
+    .filter(({ type }) => type === 'UnmatchedMovementReported')
+    .map(({ data }) => JSON.parse(data))
+  assert.deepEqual(
+    reported.map(({ reference, amountMicros }) => [reference, amountMicros]),
+    [
+      ['stripe re_0', null],
+      ['stripe dispute:dp_0', null],
+    ],
+  )
+  stripe.damage(0, false)
+  await take('charge:ch_1')
+  assert.deepEqual((await state()).slice(0, 3), [2_700, 0, 0])
+  stripe.damage('session', true)
+  await assert.rejects(settle(), UnreadableAnswer)
+  const last = (await log.readAll(0, 1_000)).at(-1)
+  assert.equal(JSON.parse(last!.data).reference, 'stripe cs_1')
+  await close()
 })

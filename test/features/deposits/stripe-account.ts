@@ -43,6 +43,9 @@ export const createStripeAccount = ({
   /** The refunds of API calls by their idempotency keys. */
   const keys = new Map<string, Refund>()
   let areRefundsPending = false
+  const damaged = new Set<string>()
+  const shown = (transaction: Transaction | null) =>
+    transaction && damaged.has(transaction.id) ? { ...transaction, amount: 'much' } : transaction
 
   const move = (amount: number, fee: number): Transaction => {
     const id = `txn_${transactions.length}`
@@ -69,8 +72,8 @@ export const createStripeAccount = ({
     amount,
     charge: 'ch_1',
     currency: 'jpy',
-    balance_transaction: taken,
-    failure_balance_transaction: returned,
+    balance_transaction: shown(taken),
+    failure_balance_transaction: shown(returned),
     metadata,
   })
   const leftCents = (): number =>
@@ -103,7 +106,11 @@ export const createStripeAccount = ({
   const answerTo = (path: string, query: URLSearchParams): object | null => {
     if (path === '/v1/checkout/sessions/cs_1')
       return query.has('expand[0]')
-        ? { ...session, payment_intent: { id: 'pi_1', currency: 'usd' } }
+        ? {
+            ...session,
+            ...(damaged.has(session.id) && { amount_total: 'much' }),
+            payment_intent: { id: 'pi_1', currency: 'usd' },
+          }
         : session
     if (path === '/v1/checkout/sessions')
       return listOf(query.get('payment_intent') === 'pi_1' ? [session] : [])
@@ -120,7 +127,7 @@ export const createStripeAccount = ({
           currency: 'jpy',
           amount: 99_999,
           status: 'needs_response',
-          balance_transactions: dispute.transactions,
+          balance_transactions: dispute.transactions.map(shown),
         }
       : null
   }
@@ -148,6 +155,12 @@ export const createStripeAccount = ({
     },
     /** Forgets the idempotency keys, as Stripe does after a day. */
     forgetKeys: (): void => keys.clear(),
+    /** Stripe shows the n-th movement, or the session, with an amount that is no number, or as it is. */
+    damage: (n: number | 'session', isDamaged: boolean): void => {
+      const id = n === 'session' ? session.id : transactions[n]!.id
+      if (isDamaged) damaged.add(id)
+      else damaged.delete(id)
+    },
     /** Whether new refunds of API calls are pending. */
     delayRefunds: (isDelayed: boolean): void => {
       areRefundsPending = isDelayed

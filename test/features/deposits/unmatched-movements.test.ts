@@ -82,7 +82,7 @@ test('a refund or a dispute without a known deposit stays open until an operator
     await app.act(other.id, 'refund', 300)
     const [item] = await openItems(1)
     const operator = await staffBrowser(app, ['operator'])
-    assert.match((await operator.get('/console/staff')).html, /1 refund or dispute without a known deposit/)
+    assert.match((await operator.get('/console/staff')).html, /1 movement at payment providers to resolve/)
     assert.match((await operator.get('/console/operator/unmatched')).html, /-3\.00 usd/)
     const path = `/console/operator/unmatched/${item.itemId}`
     const form = async () => hiddenField(await operator.get(path), 'form')

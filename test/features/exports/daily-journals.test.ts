@@ -54,21 +54,24 @@ const centsOf = (amount: string): bigint => {
   return BigInt(amount.replace('.', ''))
 }
 
+const months = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ')
+
 /** The lines of a file, read with nothing but text functions. */
 const linesOf: Readonly<Record<DailyFormat, (text: string) => readonly Line[]>> = {
   xero: (text) =>
     [
       ...text.matchAll(
-        /^Farebox (\S+) \(UTC\),(\d\d)\/(\d\d)\/(\d{4}),(?:"[^"]*"|[^",]*),(code \d+),Tax Exempt,([^,]*),,,,\r$/gm,
+        /^Farebox (\S+) \(UTC\)(?: reseller:acc_3c)?,(\d\d) ([A-Z][a-z]{2}) (\d{4}),(?:"[^"]*"|[^",]*),(code \d+),Tax Exempt,([^,]*),,,,\r$/gm,
       ),
-    ].map(([, day = '', date, month, year, code = '', amount = '']) => {
-      assert.equal(`${year}-${month}-${date}`, day)
+    ].map(([, day = '', date, month = '', year, code = '', amount = '']) => {
+      const number = String(months.indexOf(month) + 1).padStart(2, '0')
+      assert.equal(`${year}-${number}-${date}`, day)
       return { day, code, cents: centsOf(amount) }
     }),
   quickbooks: (text) =>
     [
       ...text.matchAll(
-        /^farebox-(\S+),(\d\d)\/(\d\d)\/(\d{4}),(code \d+),([^,]*),([^,]*),(?:"[^"]*"|[^",]*)\r$/gm,
+        /^(?:farebox|fb3c)-(\S+),(\d\d)\/(\d\d)\/(\d{4}),(code \d+),([^,]*),([^,]*),(?:"[^"]*"|[^",]*)\r$/gm,
       ),
     ].map(([, day = '', month, date, year, code = '', debit = '', credit = '']) => {
       assert.equal(`${year}-${month}-${date}`, day)
@@ -191,15 +194,15 @@ test('accounts that the mapping lacks are all listed, without ids of owners, and
 const entryOn = (at: string, postings: object) =>
   ({ at, postings }) as unknown as Parameters<ReturnType<typeof dailyWriter>['entry']>[0]
 
-test('a file for Xero has at most 300 lines, and the refusal names the day at which to end it', () => {
-  const codes = Array.from({ length: 102 }, (_, at) => `revenue:orders:${at}`)
-  const mapping = parseMapping(
-    mappingText('xero', [['assets', 'bank'], ...codes.map((name) => [name, name] as const)]),
-    'xero',
-  )
-  const write = (days: readonly string[]) => {
+test('a file has at most the lines that its system imports, and the refusal names the day at which to end it', () => {
+  const write = (format: DailyFormat, lines: number, days: readonly string[]) => {
+    const codes = Array.from({ length: lines - 1 }, (_, at) => `revenue:orders:${at}`)
+    const mapping = parseMapping(
+      mappingText(format, [['assets', 'bank'], ...codes.map((name) => [name, name] as const)]),
+      format,
+    )
     const writer = dailyWriter({
-      format: 'xero',
+      format,
       book: 'service',
       mapping,
       from: '2026-11-01',
@@ -214,11 +217,43 @@ test('a file for Xero has at most 300 lines, and the refusal names the day at wh
       )
     return writer.end().split('\r\n').length - 2
   }
-  assert.equal(write(['01', '02']), 206)
+  assert.equal(write('xero', 103, ['01', '02']), 206)
   assert.throws(
-    () => write(['01', '02', '03']),
+    () => write('xero', 103, ['01', '02', '03']),
     /309 lines, and xero imports 300: end it with --to 2026-11-03/,
   )
+  assert.equal(write('quickbooks', 500, ['01', '02']), 1_000)
+  assert.throws(
+    () => write('quickbooks', 500, ['01', '02', '03']),
+    /1500 lines, and quickbooks imports 1000: end it with --to 2026-11-03/,
+  )
+})
+
+test('the journals of two books have different numbers and narrations, and a number has at most 21 characters', () => {
+  const ids = ['0199f3b2c1d07a3e9b1f2c4d5e6f7a8b', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8c']
+  const books = ['service', ...ids.map((id) => `reseller:acc_${id}`)]
+  const first = (format: DailyFormat) =>
+    books.map((book) => {
+      const rows = [['assets', 'code 1'] as const, ['revenue', 'code 2'] as const]
+      const mapping = parseMapping(mappingText(format, rows), format)
+      const writer = dailyWriter({ format, book, mapping, from: '2026-11-01', calendar: utcCalendar })
+      writer.entry(
+        entryOn('2026-11-04T00:00:00.000Z', [
+          { book, account: 'assets:bank', debitMicros: 10_000, creditMicros: 0 },
+          { book, account: 'revenue:sales', debitMicros: 0, creditMicros: 10_000 },
+        ]),
+      )
+      return writer.end().split('\r\n')[1]?.split(',').slice(0, 2)
+    })
+  assert.deepEqual(first('quickbooks'), [
+    ['farebox-2026-11-04', '11/04/2026'],
+    ['fb5e6f7a8b-2026-11-04', '11/04/2026'],
+    ['fb5e6f7a8c-2026-11-04', '11/04/2026'],
+  ])
+  assert.deepEqual(first('xero'), [
+    ['Farebox 2026-11-04 (UTC)', '04 Nov 2026'],
+    ...ids.map((id) => [`Farebox 2026-11-04 (UTC) reseller:acc_${id}`, '04 Nov 2026']),
+  ])
 })
 
 test('a day of the accounting time zone has a journal, and its narration names the zone', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { createBtcpayGateway, settledPayments } from '../../../src/features/payments/btcpay.ts'
+import { createBtcpayGateway, paymentsOf } from '../../../src/features/payments/btcpay.ts'
 import { GatewayUnavailable } from '../../../src/features/payments/payment-port.ts'
 import type { Send } from '../../../src/platform/outgoing/send.ts'
 
@@ -67,15 +67,28 @@ const methods = (value: string, status: string) => [
   },
 ]
 
+const settledIn = (read: Parameters<typeof paymentsOf>[0]) => paymentsOf(read).payments
+
 test('settled payments count at the rate of the invoice, rounded down to a micro-dollar', () => {
-  assert.deepEqual(settledPayments(methods('0.00007766', 'Settled')), [
+  assert.deepEqual(settledIn(methods('0.00007766', 'Settled')), [
     { paymentId: 'c9ebb2c1-0', amountMicros: 5_000_700 },
   ])
-  assert.deepEqual(settledPayments(methods('0.00007766', 'Processing')), [])
-  assert.deepEqual(settledPayments(methods('0.00007766', 'Invalid')), [])
-  assert.deepEqual(settledPayments(methods('0', 'Settled')), [])
-  for (const odd of ['a lot', '-1', '9'.repeat(40)])
-    assert.throws(() => settledPayments(methods(odd, 'Settled')), GatewayUnavailable, odd)
+  assert.deepEqual(settledIn(methods('0.00007766', 'Processing')), [])
+  assert.deepEqual(settledIn(methods('0.00007766', 'Invalid')), [])
+  assert.deepEqual(settledIn(methods('0', 'Settled')), [])
+})
+
+test('a payment that cannot be read is named, and the others of its invoice count', () => {
+  const [method] = methods('0.00007766', 'Settled')
+  const [good] = method!.payments
+  for (const odd of [{ value: 'a lot' }, { value: '-1' }, { value: '9'.repeat(40) }, { status: 7 }]) {
+    const payments = [{ ...good!, id: 'odd', ...odd }, good!, { ...good!, id: '' }]
+    const read = paymentsOf([{ ...method!, payments }])
+    assert.deepEqual(
+      [read.payments.map(({ paymentId }) => paymentId), read.unreadable],
+      [[good!.id], ['odd', 'payment']],
+    )
+  }
 })
 
 test('an invoice with an impossible number of payments is an outage, for any payment method', () => {
@@ -84,8 +97,8 @@ test('an invoice with an impossible number of payments is an outage, for any pay
     ...method!,
     payments: Array.from({ length: count }, (_, n) => ({ ...method!.payments[0]!, id: `${name}-${n}` })),
   })
-  assert.equal(settledPayments([of(250, 'a'), of(250, 'b')]).length, 500)
-  assert.throws(() => settledPayments([of(250, 'a'), of(251, 'b')]), GatewayUnavailable)
+  assert.equal(settledIn([of(250, 'a'), of(250, 'b')]).length, 500)
+  assert.throws(() => settledIn([of(250, 'a'), of(251, 'b')]), GatewayUnavailable)
 })
 
 test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
@@ -203,7 +216,7 @@ test('an answer with more values than any invoice has is an outage before they a
   assert.equal(whole?.kind === 'invoice' && whole.payments.length, 500)
 })
 
-test('a payment id other than at most 200 printable characters is an outage', async () => {
+test('a payment with an id other than at most 200 printable characters cannot be read', async () => {
   const read = (id: string) => {
     const [method] = methods('0.00007766', 'Settled')
     const payments = [{ ...method?.payments[0], id }]
@@ -226,7 +239,7 @@ test('a payment id other than at most 200 printable characters is an outage', as
     'ünï',
     '\u202e',
   ])
-    await assert.rejects(read(id), GatewayUnavailable, JSON.stringify(id))
+    assert.deepEqual((await read(id))?.unreadable, [`${invoice.id} payment`], JSON.stringify(id))
 })
 
 test('fields of an invoice are bounded: a long currency is an outage, an unknown reference is not ours', async () => {

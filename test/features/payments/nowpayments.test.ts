@@ -123,6 +123,24 @@ test('a body is sorted up to 16 KiB and 16 levels; one that arrives sorted may b
   assert.deepEqual([deep(16), deep(17)], [true, false])
 })
 
+test('a payment that cannot be read is named, and the others of its invoice count', async () => {
+  const good = {
+    ...{ payment_id: 1, invoice_id: 7, order_id: 'dep_a', payment_status: 'finished', price_amount: 10 },
+    ...{ price_currency: 'usd', pay_amount: 2, actually_paid: 2 },
+  }
+  const data = [
+    { ...good, payment_id: 2, pay_amount: null },
+    { ...good, payment_id: 3, actually_paid: 'a lot' },
+    { ...good, payment_id: 4, order_id: 'dep_b', pay_amount: null },
+    { ...good, payment_id: null },
+    good,
+  ]
+  const { gateway } = server({ 'POST /auth': { token: 't' }, 'GET /payment/': { data } })
+  const read = await gateway.readInvoice({ invoiceId: '7', depositId: 'dep_a' as never })
+  assert.deepEqual(read?.payments, [{ paymentId: '1', amountMicros: 10_000_000 }])
+  assert.deepEqual(read?.unreadable, ['7 2', '7 payment', '7 3'])
+})
+
 test('a body of only brackets is refused like any other, and nothing is thrown', () => {
   const refused = { ok: false, why: 'signature' }
   for (const text of ['['.repeat(5_000), `${'['.repeat(5_000)}${']'.repeat(5_000)}`, '{"a":'.repeat(2_000)])

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Stripe from 'stripe'
+import type { ReversalReport } from '../../../src/domain/payments/payments.ts'
+import { UnreadableAnswer } from '../../../src/features/payments/payment-port.ts'
 import { createStripeGateway, reportOfSession } from '../../../src/features/payments/stripe.ts'
 import type { DepositId } from '../../../src/kernel/ids.ts'
 
@@ -424,6 +426,48 @@ test('disputes and refunds are listed page by page since a time, without dispute
       ['1680000000', 'dp_2'],
     ],
   )
+})
+
+test('a dispute or a refund that cannot be read is listed, and the others of its charge are read', async () => {
+  const odd = [
+    { ...transaction('txn_2', -500), currency: null },
+    { ...transaction('txn_2', -500), amount: '-500' },
+    { ...transaction('txn_2', -500), created: undefined },
+    transaction('txn_2', -9e12),
+  ]
+  for (const unreadable of odd) {
+    const disputes = [
+      { ...publishedDispute, id: 'dp_2', balance_transactions: [unreadable] },
+      { ...publishedDispute, id: 'dp_3', balance_transactions: 'none' },
+    ]
+    const refunds = [
+      { id: 're_2', object: 'refund', status: 'succeeded', charge: 'ch_1', balance_transaction: unreadable },
+      {
+        ...{ id: 're_1', object: 'refund', status: 'succeeded', charge: 'ch_1' },
+        balance_transaction: transaction('txn_1', -100),
+      },
+    ]
+    const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
+      const { pathname } = new URL(url)
+      const listed = pathname === '/v1/refunds' ? refunds : pathname === '/v1/disputes' ? disputes : null
+      const body = listed
+        ? { object: 'list', url: pathname, has_more: false, data: listed }
+        : pathname === '/v1/charges/ch_1'
+          ? { id: 'ch_1', object: 'charge', payment_intent: null }
+          : disputes.find(({ id }) => pathname === `/v1/disputes/${id}`)
+      return { status: 200, headers: new Headers(), text: async () => JSON.stringify(body) }
+    })
+    assert.deepEqual(
+      (await api.changesSince(0)).map(({ reference }) => reference),
+      ['dispute:dp_2', 'dispute:dp_3', 'charge:ch_1', 'charge:ch_1'],
+    )
+    for (const id of ['dp_2', 'dp_3']) await assert.rejects(api.fetch(`dispute:${id}`), UnreadableAnswer)
+    const read = (await api.fetch('charge:ch_1')) as ReversalReport
+    assert.deepEqual(
+      [read.reversals.map(({ reversalId }) => reversalId), read.unreadable],
+      [['re_1'], ['re_2']],
+    )
+  }
 })
 
 test('a callback signed as the package signs is accepted, and used only as a hint to poll', () => {
