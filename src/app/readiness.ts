@@ -4,7 +4,9 @@ import type { LivePrices } from '../features/resellers/index.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { delayText } from '../platform/work/queue-operations.ts'
+import { readStalledWorkers, stalledText } from '../platform/work/worker-runs.ts'
 import { readDelays } from './queues.ts'
+import { allWorkers } from './worker-list.ts'
 
 const caughtUpWithinMs = 1_000
 
@@ -49,5 +51,10 @@ export const readinessProbes = (
       const overdue = (await readDelays(core.pool)).flatMap((delay) => delayText(delay) ?? [])
       return overdue.length === 0 ? null : overdue.join('; ')
     },
+  },
+  {
+    name: 'workers',
+    note: true,
+    check: async () => stalledText(await readStalledWorkers(core.pool, allWorkers, core.clock())),
   },
 ]
