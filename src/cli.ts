@@ -36,6 +36,8 @@ process.exitCode = await runCli(args, [...(await registrationsFor(args)), ...dem
   open: async (options) => {
     const { openCliContext } = await import('./app/open-context.ts')
     const { readConfig } = await import('./app/config.ts')
+    const { limitMemory } = await import('./platform/cli/limit-memory.ts')
+    limitMemory()
     return openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, options)
   },
 })

@@ -1,4 +1,5 @@
 import { replay } from '../../src/features/finance/replay.ts'
+import { limitMemory } from '../../src/platform/cli/limit-memory.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
@@ -14,6 +15,7 @@ export type ReplayFigures = {
 }
 
 const [url] = process.argv.slice(2)
+limitMemory()
 const settings = { url: url ?? '', applicationName: 'farebox-bench' }
 const pool = createPool(settings)
 const log = openPostgresLog({ pool, connection: clientConfig(settings) })

@@ -8,7 +8,9 @@ import { readStoppedModels } from '../platform/projections/checkpoint.ts'
 import type { GroupLag, ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import { type Depth, depthOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { WorkMetrics } from '../platform/work/queue-table.ts'
+import { readStalledWorkers } from '../platform/work/worker-runs.ts'
 import { queues, readDelays } from './queues.ts'
+import { allWorkers } from './worker-list.ts'
 
 export const createRegistry = (): Registry => new Registry()
 
@@ -173,6 +175,17 @@ export const createWorkMetrics = (
     'Items that wait, were tried three times or more, and failed the last time.',
     ({ failing }) => failing,
   )
+  const stalled = sharedPerScrape(() => readStalledWorkers(pool, allWorkers, clock()))
+  new Gauge({
+    name: 'farebox_workers_stalled',
+    help: 'Workers that have not run for much longer than their interval. "farebox workers" lists all.',
+    registers,
+    async collect() {
+      const found = await stalled()
+      if (found === null) this.remove()
+      else this.set(found.length)
+    },
+  })
   const inFlight = new Map<string, () => number>()
   new Gauge({
     name: 'farebox_queue_in_flight',

@@ -6,7 +6,9 @@ import type { Probe } from '../platform/http/health.ts'
 import { unlessStopped } from '../platform/postgres/errors.ts'
 import { readStoppedModels, stoppedText } from '../platform/projections/checkpoint.ts'
 import { deadText, delayText } from '../platform/work/queue-operations.ts'
+import { readStalledWorkers, stalledText } from '../platform/work/worker-runs.ts'
 import { readDelays } from './queues.ts'
+import { allWorkers } from './worker-list.ts'
 
 const caughtUpWithinMs = 1_000
 
@@ -62,5 +64,10 @@ export const readinessProbes = (
       )
       return problems.length === 0 ? null : problems.join('; ')
     },
+  },
+  {
+    name: 'workers',
+    note: true,
+    check: async () => stalledText(await readStalledWorkers(core.probing.pool, allWorkers, core.clock())),
   },
 ]

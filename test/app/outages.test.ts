@@ -14,6 +14,7 @@ const databaseMetrics = [
   'farebox_queue_overdue',
   'farebox_queue_stuck',
   'farebox_queue_failing',
+  'farebox_workers_stalled',
   'farebox_webhook_fan_out_targets',
   'farebox_webhook_endpoints',
   'farebox_seal_problem',

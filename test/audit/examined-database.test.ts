@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { allMigrations } from '../../src/app/migrations.ts'
+import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { dataDirectory } from '../support/farebox.ts'
@@ -106,7 +107,7 @@ test('verify reports renamed relations, and every other check still runs', async
     /^vault: the check of vault\.staff could not run: /,
     /^vault: vault\.accounts holds another e-mail or salt /,
     /^projections: hot: balances/,
-    /^projections: laws: violations/,
-    /^projections: laws: audit_wallets/,
+    new RegExp(`^projections: ${invariantGroup.name}: violations`),
+    new RegExp(`^projections: ${invariantGroup.name}: audit_wallets`),
   )
 })

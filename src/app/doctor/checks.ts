@@ -19,10 +19,11 @@ import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
-import { readWorkerRuns } from '../../platform/work/worker-runs.ts'
+import { readStalledWorkers, readWorkerRuns, stalledText } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { queues, readDelays } from '../queues.ts'
+import { allWorkers } from '../worker-list.ts'
 import { type Finding, guarded, note, type Outcome, ok, wrong } from './finding.ts'
 
 /** A command's context, with all settings. */
@@ -222,6 +223,14 @@ const checkQueues = async (
   return outcomes.length === 0 ? [ok('nothing is late, and no item failed')] : outcomes
 }
 
+/** Workers of running processes that run no more. */
+const checkWorkers = async ({ pool, clock }: DoctorContext): Promise<Outcome> => {
+  const problem = stalledText(await readStalledWorkers(pool, allWorkers, clock()))
+  return problem === null
+    ? ok('each has run within its interval')
+    : wrong(problem, 'restart its process; if it stays so, find out which session of Postgres has its lock')
+}
+
 const dayMs = 86_400_000
 const verifyAfterDays = 31
 
@@ -252,6 +261,7 @@ const checks: Readonly<Record<string, Check>> = {
   guards: checkDatabaseGuards,
   durability: checkDurability,
   queues: checkQueues,
+  workers: checkWorkers,
   'last verification': checkVerification,
 }
 

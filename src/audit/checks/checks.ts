@@ -272,10 +272,12 @@ export const checks: readonly Check[] = [
         rememberQueuedWork(client, schema),
       )
       const ofAuditor = { group: invariantGroup.name }
-      // Without an auditor there is nothing to compare. The checkpoint is null until it has made its tables.
+      // Nothing is compared before an auditor has made its tables. Its first start begins with an empty checkpoint.
+      const checkpoint = groups.includes(invariantGroup)
+        ? await attempt(ofAuditor, () => readCheckpoint(client, invariantGroup.name))
+        : null
       const isLive =
-        groups.includes(invariantGroup) &&
-        (await attempt(ofAuditor, () => readCheckpoint(client, invariantGroup.name))) !== null
+        checkpoint !== null && (checkpoint.position > 0 || Object.keys(checkpoint.definitions).length > 0)
       const derivation = await createRederivation({
         scratch,
         log,

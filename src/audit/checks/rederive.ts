@@ -13,7 +13,7 @@ import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
 
 /** Rows that a model caches in memory. The limit makes the memory use independent of the length of the log. */
-const maxRows = 20_000
+const maxRows = 5_000
 
 /**
  * Folds read models into a scratch schema.

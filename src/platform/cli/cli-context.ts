@@ -75,7 +75,7 @@ export type OpenOptions = {
   /** The command appends the events of another log unchanged, and signs nothing. */
   readonly copies?: boolean
   /**
-   * The command examines a database that somebody may have changed. No missing or changed table stops the opening: the
+   * The command examines a database that an attacker may have changed. No missing or changed table stops the opening: the
    * command reports it.
    */
   readonly examines?: boolean

@@ -7,8 +7,8 @@ export type KeyFilter = {
   mayHave(table: string, key: string): boolean
 }
 
-/** In bits: 8 MiB. With a million keys one in 3,000 other keys collides, with ten million one in 20. */
-const defaultBits = 2 ** 26
+/** In bits: 4 MiB. With a million keys one in 1,600 other keys collides, with ten million one in 5. */
+const defaultBits = 2 ** 25
 const probes = 3
 
 const seeds = new Map<string, number>()

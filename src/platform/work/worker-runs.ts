@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { Worker } from './worker.ts'
+import type { RepeatedWorker, Worker } from './worker.ts'
 
 /** The rounds of one worker in one process. */
 type Runs = {
@@ -277,3 +277,42 @@ export const readWorkerRuns = async (
     }),
   )
 }
+
+/** A worker that has not run for much longer than its interval. */
+export type StalledWorker = {
+  readonly name: string
+  /** When its newest round began or ended, ISO 8601. */
+  readonly since: string
+}
+
+/** Ten intervals cover the pauses after failures. Five minutes cover the delay of the reports and a busy machine. */
+const stalledAfterMs = ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger']): number =>
+  10 * quietMs + 5 * 60_000
+
+/**
+ * The workers that ran within the last day in a process that still reports, and run no more: their loop hangs, or
+ * another session has the lock of a worker that runs once per cluster. Workers without an interval are left out: what
+ * they wait for says when they are late. The process of a worker must report in the first place; other probes check
+ * that.
+ */
+export const readStalledWorkers = async (
+  pool: Pick<pg.Pool, 'query'>,
+  workers: readonly Worker[],
+  nowMs: number,
+): Promise<readonly StalledWorker[]> => {
+  const runsByName = await readWorkerRuns(pool)
+  return workers.flatMap(({ name, trigger }): StalledWorker[] => {
+    const runs = runsByName.get(name)
+    if (!('everyMs' in trigger) || runs === undefined || runs.processes === 0) return []
+    // A leader that works until it stops has no end.
+    if (runs.startedAt === null || runs.finishedAt === null) return []
+    const since = runs.finishedAt > runs.startedAt ? runs.finishedAt : runs.startedAt
+    return nowMs - Date.parse(since) > stalledAfterMs(trigger) ? [{ name, since }] : []
+  })
+}
+
+/** The stalled workers as a message; null: none. */
+export const stalledText = (stalled: readonly StalledWorker[]): string | null =>
+  stalled.length === 0
+    ? null
+    : stalled.map(({ name, since }) => `the worker ${name} has not run since ${since}`).join('; ')

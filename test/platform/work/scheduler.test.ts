@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { pino } from 'pino'
 import { createScheduler, type Leadership } from '../../../src/platform/work/scheduler.ts'
 import { worker } from '../../../src/platform/work/worker.ts'
-import { readWorkerRuns } from '../../../src/platform/work/worker-runs.ts'
+import { readStalledWorkers, readWorkerRuns } from '../../../src/platform/work/worker-runs.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -301,4 +301,33 @@ test('a worker keeps its quiet interval until there is activity or the clock lea
   await roundsIn(61)
   aheadMs = 3_600_000
   assert.ok((await roundsIn(10)) >= 8, 'the usual interval after a leap')
+})
+
+test('a worker that runs no more in a process that still reports is stalled', async (t) => {
+  const { pool } = await testDatabase(t)
+  const declare = (name: string, trigger: { everyMs: number } | { when: string }) =>
+    ({ name, about: 'Tests', trigger, per: 'cluster', process: 'server' }) as const
+  const workers = [
+    declare('hangs', { everyMs: 1_000 }),
+    declare('runs', { everyMs: 1_000 }),
+    declare('is-slow', { everyMs: 600_000 }),
+    declare('works-on', { everyMs: 1_000 }),
+    declare('is-gone', { everyMs: 1_000 }),
+    declare('waits', { when: 'a test says so' }),
+  ]
+  const nowMs = Date.parse('2026-11-29T12:00:00Z')
+  const hourAgo = new Date(nowMs - 3_600_000).toISOString()
+  const row = (name: string, finishedAt: string | null, startedAt = hourAgo, ended = false) =>
+    pool.query(
+      `insert into work.worker_runs (name, host, pid, process, started_at, finished_at, failures, ended, reported_at)
+       values ($1, 'here', 1, 'server', $2, $3, 0, $4, clock_timestamp())`,
+      [name, startedAt, finishedAt, ended],
+    )
+  await row('hangs', hourAgo)
+  await row('runs', new Date(nowMs - 120_000).toISOString())
+  await row('is-slow', hourAgo)
+  await row('works-on', null)
+  await row('is-gone', hourAgo, hourAgo, true)
+  await row('waits', hourAgo)
+  assert.deepEqual(await readStalledWorkers(pool, workers, nowMs), [{ name: 'hangs', since: hourAgo }])
 })

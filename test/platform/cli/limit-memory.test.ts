@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+const limits = join(import.meta.dirname, '../../../src/platform/cli/limit-memory.ts')
+
+/** The peak of memory of a process that always has the same number of live objects, in MiB. */
+const peakMib = (rounds: number, before: string): number => {
+  const script = `
+    ${before}
+    const live = []
+    for (let n = 0; n < ${rounds} * 100_000; n += 1) live[n % 100_000] = { n, text: 'text ' + n }
+    console.log(process.resourceUsage().maxRSS / 1024)`
+  return Number(
+    execFileSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' }),
+  )
+}
+
+const growth = (before: string): number => peakMib(40, before) / peakMib(10, before)
+
+test('the memory of a command does not rise with the length of its work', () => {
+  const limited = growth(`import { limitMemory } from ${JSON.stringify(limits)}; limitMemory()`)
+  assert.ok(limited < 1.1, `it rises by ${limited}`)
+  assert.ok(growth('') > 1.2, 'without limits it rises')
+})
