@@ -20,7 +20,7 @@ test('an operator creates an account, credits it, blocks it and revokes its key 
   const wallet = () => client.get('/api/v1/wallet', { key })
   const order = (product = 'residential-premium') =>
     client.post('/api/v1/orders', { product_id: product, quantity: 5 }, { key })
-  assert.deepEqual((await wallet()).body, { balanceCents: 0, currency: 'USD' })
+  assert.deepEqual((await wallet()).body, { balanceCents: 0, owedCents: 0, currency: 'USD' })
   assert.equal((await client.get('/api/v1/me', { key })).body.email, 'ann@example.com')
 
   // The server has folded the empty wallet when it refuses; the credit must not be lost on that fold.
