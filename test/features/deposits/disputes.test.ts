@@ -199,7 +199,7 @@ test('any number of movements, seen in any order: the capped sum of those that w
             cause,
           )
           const sum = order.reduce((total, n) => total + amounts[n]!, 0)
-          const capped = Math.max(Math.min(sum, 0), -creditedMicros)
+          const capped = Math.max(Math.min(sum, 0), 0 - creditedMicros)
           assert.deepEqual(booked, { refused: null, uncoveredMicros: sum - capped })
           assert.equal(await net(customerId), capped / 10_000)
         }
