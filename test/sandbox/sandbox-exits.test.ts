@@ -35,7 +35,7 @@ const startTarget = async (t: TestContext): Promise<string> => {
 }
 
 test('the exits of the sandbox', async (t) => {
-  const { core, demo, run: command } = await testApp(t)
+  const { core, demo, run: command } = await testApp(t, { own: 'file' })
   const { pool, keys, clock, logger } = core
   const opened = await openExits({
     scheduler: testScheduler({ pool }),
