@@ -35,6 +35,7 @@ const startOn = async (
     DATABASE_URL: url,
     ...addresses,
     FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_DEMO: 'on',
     FAREBOX_RATE_LIMIT: 'off',
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
