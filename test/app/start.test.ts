@@ -77,7 +77,10 @@ test('the printed commands work as they are', async (t) => {
       type,
       amountMicros,
     ]),
-    [['hold', -3_000]],
+    [
+      ['hold', -3_000],
+      ['credit', 50_000_000],
+    ],
   )
 })
 
