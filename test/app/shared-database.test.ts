@@ -22,6 +22,7 @@ const settingsFor = async (t: TestContext) => {
     pool,
     env: {
       DATABASE_URL: url,
+      FAREBOX_DEMO: 'on',
       FAREBOX_DATA: await dataDirectory(t),
       FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
       FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
