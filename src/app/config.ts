@@ -297,7 +297,9 @@ const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
  * @throws SettingsRefused with every wrong setting
  */
 export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
-  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  // A database of its own is a real installation: a demo there gives money and keys away.
+  const env: NodeJS.ProcessEnv = { FAREBOX_DEMO: given.DATABASE_URL === undefined ? 'on' : 'off', ...given }
   const parsed = schema.safeParse(env)
   const invalidSettings = (parsed.error?.issues ?? []).map((issue) => {
     const name = String(issue.path[0])
@@ -318,51 +320,47 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   return configOf(parsed.data)
 }
 
-const configOf = (values: Values): Config => {
-  // A database of its own is a real installation: a demo there gives money and keys away.
-  const demo = values.FAREBOX_DEMO ?? values.DATABASE_URL === undefined
-  return {
-    port: values.PORT,
-    host: values.HOST,
-    dataDir: values.FAREBOX_DATA,
-    databaseUrl: values.DATABASE_URL ?? null,
-    databaseOwnerUrl: values.DATABASE_OWNER_URL ?? null,
-    eventStoreUrl: values.EVENTSTORE_URL ?? null,
-    logLevel: values.LOG_LEVEL,
-    logFormat: values.FAREBOX_LOG_FORMAT,
-    rates: values.FAREBOX_RATE_LIMIT
-      ? {
-          key: values.FAREBOX_RATE_KEY,
-          address: values.FAREBOX_RATE_ADDRESS,
-          scrapes: values.FAREBOX_RATE_SCRAPES,
-        }
-      : null,
-    connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
-    trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
-    metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
-    metricsPort: values.FAREBOX_METRICS_PORT ?? null,
-    demo,
-    masterKey: values.FAREBOX_MASTER_KEY ?? null,
-    sealKey: values.FAREBOX_SEAL_KEY ?? null,
-    accountingTimeZone: values.FAREBOX_ACCOUNTING_TIME_ZONE,
-    seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
-    sealTarget: sealTargetConfigOf(values),
-    checkInvariants: values.FAREBOX_LAWS,
-    auditor: values.FAREBOX_AUDITOR,
-    auditAction: values.FAREBOX_AUDIT_ACTION,
-    signing: values.FAREBOX_SIGNING,
-    freeTools: freeToolConfigOf(values),
-    gateway: gatewayConfigOf(values),
-    freelist: freelistConfigOf(values),
-    payments: paymentConfigOf(values, demo),
-    scrapers: scraperConfigOf(values),
-    console: consoleConfigOf(values, values.FAREBOX_PUBLIC_URL ?? null),
-    poolSize: values.FAREBOX_POOL_SIZE,
-    statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
-    shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
-    webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
-    gatewayAllowLoopback: values.FAREBOX_GATEWAY_ALLOW_LOOPBACK,
-    clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
-    crashAt: values.FAREBOX_CRASH_AT ?? null,
-  }
-}
+const configOf = (values: Values): Config => ({
+  port: values.PORT,
+  host: values.HOST,
+  dataDir: values.FAREBOX_DATA,
+  databaseUrl: values.DATABASE_URL ?? null,
+  databaseOwnerUrl: values.DATABASE_OWNER_URL ?? null,
+  eventStoreUrl: values.EVENTSTORE_URL ?? null,
+  logLevel: values.LOG_LEVEL,
+  logFormat: values.FAREBOX_LOG_FORMAT,
+  rates: values.FAREBOX_RATE_LIMIT
+    ? {
+        key: values.FAREBOX_RATE_KEY,
+        address: values.FAREBOX_RATE_ADDRESS,
+        scrapes: values.FAREBOX_RATE_SCRAPES,
+      }
+    : null,
+  connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
+  trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
+  metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
+  metricsPort: values.FAREBOX_METRICS_PORT ?? null,
+  demo: values.FAREBOX_DEMO === true,
+  masterKey: values.FAREBOX_MASTER_KEY ?? null,
+  sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  accountingTimeZone: values.FAREBOX_ACCOUNTING_TIME_ZONE,
+  seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
+  sealTarget: sealTargetConfigOf(values),
+  checkInvariants: values.FAREBOX_LAWS,
+  auditor: values.FAREBOX_AUDITOR,
+  auditAction: values.FAREBOX_AUDIT_ACTION,
+  signing: values.FAREBOX_SIGNING,
+  freeTools: freeToolConfigOf(values),
+  gateway: gatewayConfigOf(values),
+  freelist: freelistConfigOf(values),
+  payments: paymentConfigOf(values, values.FAREBOX_DEMO === true),
+  scrapers: scraperConfigOf(values),
+  console: consoleConfigOf(values, values.FAREBOX_PUBLIC_URL ?? null),
+  poolSize: values.FAREBOX_POOL_SIZE,
+  statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
+  shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
+  webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
+  gatewayAllowLoopback: values.FAREBOX_GATEWAY_ALLOW_LOOPBACK,
+  clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
+  crashAt: values.FAREBOX_CRASH_AT ?? null,
+})

@@ -176,7 +176,7 @@ const problemsWithRealCredentials = (env: Environment): string[] => {
     .map((name) => `${name} is for development and is refused beside credentials of a real provider`)
   if (env.FAREBOX_RATE_LIMIT === 'off')
     problems.push('FAREBOX_RATE_LIMIT=off is refused beside credentials of a real provider')
-  if ((env.FAREBOX_DEMO ?? (env.DATABASE_URL === undefined ? 'on' : 'off')) !== 'off')
+  if (env.FAREBOX_DEMO !== 'off')
     problems.push(
       'FAREBOX_DEMO must be off beside credentials of a real provider: the demo has accounts whose keys are in a file',
     )
