@@ -1,7 +1,7 @@
 import type { DepositInvoiceCreated } from '../src/domain/deposits/events.ts'
 import type { TopupEvent } from '../src/domain/deposits/topups.ts'
 import { minTopupCents, pauseIdOf, retryAfterMs } from '../src/domain/deposits/topups.ts'
-import { isAtGateway } from '../src/domain/ledger/adjustment-reasons.ts'
+import { isTakenBack } from '../src/domain/ledger/adjustment-reasons.ts'
 import type { WalletAdjusted } from '../src/domain/ledger/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
@@ -75,9 +75,7 @@ const isTopup = (event: RecordedEvent): event is RecordedEvent<TopupEvent | Depo
 /** Whether automatic top-up must pause after it: money was taken from the wallet at its provider, or a block. */
 const isIncident = (event: RecordedEvent): boolean => {
   if (event.type === 'AccountBlocked') return true
-  if (event.type !== 'WalletAdjusted') return false
-  const { reason, amountMicros } = (event as RecordedEvent<WalletAdjusted>).data
-  return isAtGateway(reason) && amountMicros < 0
+  return event.type === 'WalletAdjusted' && isTakenBack((event as RecordedEvent<WalletAdjusted>).data)
 }
 
 const noTopups = (accountId: string): TopupRow => ({

@@ -17,3 +17,11 @@ export type CustomerAdjustmentReason = (typeof customerAdjustmentReasons)[number
 /** Whether the money moved at a payment gateway: the movement names the gateway, and its shortfall becomes a debt. */
 export const isAtGateway = (reason: CustomerAdjustmentReason): reason is ReversalReason =>
   (reversalReasons as readonly string[]).includes(reason)
+
+/** Whether a refund or a dispute takes money from a wallet. Each pauses automatic top-up. */
+export const isTakenBack = <
+  Movement extends { readonly reason: AdjustmentReason; readonly amountMicros: number },
+>(
+  movement: Movement,
+): movement is Movement & { readonly reason: ReversalReason } =>
+  isAtGateway(movement.reason) && movement.amountMicros < 0

@@ -14,7 +14,7 @@ import {
 import { ledgerStream } from '../../kernel/streams.ts'
 import type { ReversalReason } from '../payments/payments.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
-import { isAtGateway } from './adjustment-reasons.ts'
+import { isTakenBack } from './adjustment-reasons.ts'
 import type { CustomerEvent, HeldFor, LedgerEvent } from './events.ts'
 import {
   customerMovementOf,
@@ -186,9 +186,10 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
     case 'WalletCredited':
       return state
     case 'WalletAdjusted': {
-      const { reason, amountMicros } = event.data
-      if (!isAtGateway(reason) || amountMicros > 0) return state
-      return { ...state, lastReversal: { number: (state.lastReversal?.number ?? 0) + 1, reason } }
+      const { data } = event
+      if (!isTakenBack(data)) return state
+      const number = (state.lastReversal?.number ?? 0) + 1
+      return { ...state, lastReversal: { number, reason: data.reason } }
     }
     case 'WalletDebited': {
       const { order, amountMicros } = event.data
