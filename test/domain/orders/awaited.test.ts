@@ -71,7 +71,7 @@ const account = (world: World, ...more: { type: string; data: object }[]): World
           { type: 'AccountCreated', data: { accountId: buyer, reseller: true } },
           {
             type: 'KeyIssued',
-            data: { keyId: 'key_one', scopes: ['buy'], cap: null, displayPrefix: 'fbx_' },
+            data: { keyId: 'key_one', scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_' },
           },
           ...more,
         ],
