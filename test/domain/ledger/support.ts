@@ -205,6 +205,15 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 120, size: 'max' },
 )
 
+/** Orders and calls that follow each other within minutes, so that most of them count against the same cap. */
+export const spendingSteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.record({
+    afterMs: fc.integer({ min: 0, max: 600_000 }),
+    command: walletCommand.filter(({ kind }) => kind === 'hold' || kind === 'capture' || kind === 'debit'),
+  }),
+  { maxLength: 120, size: 'max' },
+)
+
 /** The cap under which a command spends. */
 export const capOfCommand = ({
   capCents = null,
