@@ -230,7 +230,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   const byKey = { kind: 'key', accountId: buyer, keyId } as const
   history.by(byKey, () => place(planOrder('ord_golden_key', mine)))
   place(planOrder('ord_golden_capped', { ...mine, keyId: capped.keyId }), undefined, capped.cap)
-  scraperOf(history, buyer, capped.keyId, capped.cap)('capped', foundEnd)
+  const scrapeCapped = scraperOf(history, buyer, capped.keyId, capped.cap)
+  for (const requestId of ['capped', 'capped-again']) scrapeCapped(requestId, foundEnd)
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeDepositRefunds(history, buyer)
