@@ -196,6 +196,8 @@ const staffPathsOf = ({
 }): readonly string[] => [
   '/console/staff',
   '/console/operator/orders',
+  '/console/operator/deposits',
+  '/console/operator/reversals',
   '/console/operator/webhooks',
   '/console/finance/money',
   '/console/finance/balance',
