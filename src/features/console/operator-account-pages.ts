@@ -9,7 +9,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
-import { formPage, pageForm, textField } from '../../platform/ui/form-page.ts'
+import { formPage, pageForm, radioField, textField } from '../../platform/ui/form-page.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { listPage } from '../../platform/ui/list.ts'
 import {
@@ -45,6 +45,7 @@ import {
 import { type Accounts, accountsAfter, blockOf } from '../accounts/index.ts'
 import { operatorOrderColumns } from '../orders/index.ts'
 import {
+  creditByHand,
   isReference,
   type ManualMovementAnswer,
   maxCents,
@@ -125,7 +126,7 @@ export const operatorAccountPages = ({
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
-  readonly wallets: Pick<Wallets, 'read' | 'credit'>
+  readonly wallets: Pick<Wallets, 'read' | 'credit' | 'adjust'>
   readonly catalog: { current(): Catalog }
 }): readonly ConsolePage[] => {
   /**
@@ -317,15 +318,32 @@ ${tableOf({
                   problem: `Type dollars above 0 such as 12 or 12.50, at most ${dollarText(maxCents)}.`,
                 },
             }),
-            reference: reasonField('The customer sees it. The same reason credits this wallet only once. '),
+            kind: radioField({
+              label: 'Kind',
+              choices: [
+                {
+                  value: 'payment',
+                  label: 'Payment received elsewhere',
+                  hint: 'such as a bank transfer: it is money received',
+                },
+                { value: 'goodwill', label: 'Goodwill', hint: 'a gift: it is an expense' },
+                { value: 'correction', label: 'Correction', hint: 'of an error: it is an expense' },
+              ],
+              problem: 'Choose what the credit is for.',
+            }),
+            reference: reasonField(
+              'The customer sees it. The same reason credits this wallet only once for each kind. ',
+            ),
           },
           submit: `Credit ${title}`,
           back: pathOf(accountId),
-          cliEquivalents: [`npx farebox wallet credit --account ${accountId} --cents CENTS --reference WHY`],
-          run: async ({ amount: amountCents, reference }) =>
+          cliEquivalents: [
+            `npx farebox wallet credit --account ${accountId} --cents CENTS --kind KIND --reference WHY`,
+          ],
+          run: async ({ amount: amountCents, kind, reference }) =>
             creditOutcome(
               accountId,
-              await wallets.credit({ accountId, amountCents, reference }, visit.cause),
+              await creditByHand(wallets, { accountId, amountCents, kind, reference }, visit.cause),
             ),
         })
       },
