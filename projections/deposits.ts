@@ -3,12 +3,19 @@ import type {
   DepositChangeReviewed,
   DepositEvent,
 } from '../src/domain/deposits/events.ts'
-import { type DepositStatus, withoutInvoiceMs } from '../src/domain/deposits/fold.ts'
+import {
+  type DepositStatus,
+  type ShownDepositStatus,
+  shownDepositStatus,
+  shownDepositStatuses,
+  withoutInvoiceMs,
+} from '../src/domain/deposits/fold.ts'
 import type { UnmatchedEvent } from '../src/domain/deposits/unmatched-movements.ts'
 import type { CustomerAdjusted, WalletAdjusted } from '../src/domain/ledger/events.ts'
 import type { GatewayChange, ReversalReason } from '../src/domain/payments/payments.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
 import {
   beginsWith,
   contains,
@@ -65,16 +72,26 @@ export type FoundDeposit = DepositRow & {
 export const findDeposit = (db: Db, scope: Scope, depositId: string): Promise<FoundDeposit | undefined> =>
   withPages(db, scope).where('d.depositId', '=', depositId).executeTakeFirst()
 
-type Filter = { readonly limit: number; readonly offset: number; readonly status: DepositStatus | undefined }
+type Filter = {
+  readonly limit: number
+  readonly offset: number
+  readonly status: ShownDepositStatus | undefined
+}
+
+/** Whether a deposit has the shown status. */
+const hasStatus = (status: ShownDepositStatus) =>
+  status === 'charged_back'
+    ? sql<boolean>`d.charged_back_micros > 0`
+    : sql<boolean>`d.charged_back_micros <= 0 and d.status = ${status}`
 
 /** For all deposits of accounts the number is stored. For one customer they are counted, because there are few. */
-const countDeposits = (db: Db, scope: ListScope, status: DepositStatus | undefined) => {
+const countDeposits = (db: Db, scope: ListScope, status: ShownDepositStatus | undefined) => {
   if (scope.customerId !== null) {
     const count = db
       .selectFrom('read.deposits as d')
       .select((eb) => eb.fn.countAll<number>().as('total'))
       .where(inScope('d', scope))
-    return status === undefined ? count : count.where('d.status', '=', status)
+    return status === undefined ? count : count.where(hasStatus(status))
   }
   const count = db
     .selectFrom('read.deposit_counts as n')
@@ -91,24 +108,31 @@ export const listDeposits = async (
 ): Promise<{ readonly deposits: readonly FoundDeposit[]; readonly total: number }> => {
   const matching = withPages(db, scope).orderBy('d.openedAt', 'desc').orderBy('d.depositId', 'desc')
   const { rows, total } = await countedPage(
-    status === undefined ? matching : matching.where('d.status', '=', status),
+    status === undefined ? matching : matching.where(hasStatus(status)),
     countDeposits(db, scope, status),
     page,
   )
   return { deposits: rows, total }
 }
 
-/** A page of the deposits within the scope. `search` is the beginning of an id, or a part of the customer's name. */
+/**
+ * A page of the deposits within the scope. `search` is the beginning of an id of a deposit or an account, or a part of
+ * the customer's name.
+ */
 export const depositsAfter = (
   db: Db,
-  scope: Scope,
-  page: TimePage & { readonly status: DepositStatus | undefined; readonly search: string },
+  scope: ListScope,
+  page: TimePage & { readonly status: ShownDepositStatus | undefined; readonly search: string },
 ): Promise<readonly FoundDeposit[]> => {
   let matching = withPages(db, scope)
-  if (page.status !== undefined) matching = matching.where('d.status', '=', page.status)
+  if (page.status !== undefined) matching = matching.where(hasStatus(page.status))
   if (page.search !== '')
     matching = matching.where((eb) =>
-      eb.or([beginsWith('d.depositId', page.search), contains('c.ref', page.search)]),
+      eb.or([
+        beginsWith('d.depositId', page.search),
+        beginsWith('d.accountId', page.search),
+        contains('c.ref', page.search),
+      ]),
     )
   return timePage(matching, { time: 'd.openedAt', id: 'd.depositId' }, page).execute()
 }
@@ -120,6 +144,7 @@ const depositsTable = readTable({
     depositId: column.text(),
     accountId: column.text(),
     customerId: nullable(column.text()),
+    /** The state of the invoice: a dispute does not change it (`shownDepositStatus`). */
     status: column.text<DepositStatus>(),
     amountCents: column.bigint(),
     creditedMicros: column.bigint(),
@@ -141,7 +166,7 @@ const depositsTable = readTable({
     'account_id, opened_at desc, deposit_id desc',
     // The deposits of one customer of a reseller. Deposits of the account itself are not in this index.
     'account_id, customer_id, opened_at desc, deposit_id desc where customer_id is not null',
-    // The deposits of all accounts, for operators.
+    // The deposits of all accounts, for staff.
     'opened_at desc',
     'watch_until',
   ],
@@ -149,12 +174,12 @@ const depositsTable = readTable({
 
 export type DepositRow = RowOf<typeof depositsTable>
 
-/** The number of deposits of an account in a status. */
+/** The number of deposits of an account in a shown status. */
 const depositCountsTable = readTable({
   name: 'deposit_counts',
   columns: {
     accountId: column.text(),
-    status: column.text<DepositStatus>(),
+    status: column.text<ShownDepositStatus>(),
     total: column.bigint(),
   },
   key: ['accountId', 'status'],
@@ -180,15 +205,6 @@ export const depositsOfPayment = (
     .where('p.paymentId', '=', paymentId)
   return (accountId === null ? found : found.where('d.accountId', '=', accountId)).execute()
 }
-
-const statuses: readonly DepositStatus[] = [
-  'awaiting_payment',
-  'processing',
-  'paid',
-  'partially_paid',
-  'expired',
-  'failed',
-]
 
 type RowEvent = Exclude<DepositEvent, { type: `DepositChange${string}` | `DepositRefund${string}` }>
 
@@ -221,22 +237,30 @@ const reversedOf = (event: RecordedEvent): ReversedRow | null => {
     : { depositId, chargedBackMicros: micros, refundedMicros: 0 }
 }
 
-const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
+const count = (rows: Rows, accountId: string, status: ShownDepositStatus, change: 1 | -1): void => {
   const total = (rows.get(depositCountsTable, [accountId, status])?.total ?? 0) + change
   rows.put(depositCountsTable, { accountId, status, total })
 }
 
+/** Changes the row of a deposit, and the numbers of its account if its shown status changes. */
+const changeRow = (
+  rows: Rows,
+  { type, depositId }: { readonly type: string; readonly depositId: string },
+  changeOf: (row: DepositRow) => Partial<DepositRow>,
+): void => {
+  const row = rows.get(depositsTable, [depositId])
+  if (!row) throw new Error(`${type} of deposit ${depositId}, which was never opened`)
+  const next = { ...row, ...changeOf(row) }
+  rows.put(depositsTable, next)
+  const [before, after] = [shownDepositStatus(row), shownDepositStatus(next)]
+  if (before === after) return
+  count(rows, row.accountId, before, -1)
+  count(rows, row.accountId, after, 1)
+}
+
 const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
-  const change = (fields: Partial<DepositRow>): void => {
-    const { depositId } = event.data
-    const row = rows.get(depositsTable, [depositId])
-    if (!row) throw new Error(`${event.type} of deposit ${depositId}, which was never opened`)
-    const next = { ...row, ...fields }
-    rows.put(depositsTable, next)
-    if (next.status === row.status) return
-    count(rows, row.accountId, row.status, -1)
-    count(rows, row.accountId, next.status, 1)
-  }
+  const change = (fields: Partial<DepositRow>): void =>
+    changeRow(rows, { type: event.type, depositId: event.data.depositId }, () => fields)
   switch (event.type) {
     case 'DepositOpened': {
       const { depositId, accountId, customerId, amountCents, rail, gatewayId, pending, openedAt } = event.data
@@ -289,14 +313,17 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
 /** Deposits with their payments and amounts, and the number of an account's deposits in each status. */
 export const deposits = readModel({
   name: 'deposits',
-  version: 5,
+  version: 6,
   tables: [depositsTable, depositCountsTable, depositPaymentsTable],
   reads: (event) => {
+    const countsOf = (accountId: string) =>
+      shownDepositStatuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
     const reversed = reversedOf(event)
-    if (reversed) return [{ table: depositsTable.name, key: [reversed.depositId] }]
+    if (reversed)
+      return [{ table: depositsTable.name, key: [reversed.depositId] }, ...countsOf(ownerOf(event.stream))]
     if (!isDeposit(event) || event.type === 'DepositPaymentReceived') return []
     const { depositId, accountId } = event.data
-    const counts = statuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
+    const counts = countsOf(accountId)
     return event.type === 'DepositOpened'
       ? counts
       : [{ table: depositsTable.name, key: [depositId] }, ...counts]
@@ -306,13 +333,10 @@ export const deposits = readModel({
     const reversed = reversedOf(event)
     if (!reversed) return
     const { depositId, chargedBackMicros, refundedMicros } = reversed
-    const row = rows.get(depositsTable, [depositId])
-    if (!row) throw new Error(`${event.type} of deposit ${depositId}, which was never opened`)
-    rows.put(depositsTable, {
-      ...row,
+    changeRow(rows, { type: event.type, depositId }, (row) => ({
       chargedBackMicros: row.chargedBackMicros + chargedBackMicros,
       refundedMicros: row.refundedMicros + refundedMicros,
-    })
+    }))
   },
 })
 

@@ -14,6 +14,7 @@ import { lowTraffic, plans } from './plans.ts'
 import { proposals } from './proposals.ts'
 import { proxies } from './proxies.ts'
 import { customers, resellerTerms } from './resellers.ts'
+import { reversals } from './reversals.ts'
 import { scrapeUsage } from './scrape-usage.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
@@ -47,6 +48,7 @@ export const hot = {
     deposits,
     gatewayChanges,
     unmatchedMovements,
+    reversals,
     topups,
     trafficBudgets,
     lowTraffic,

@@ -332,8 +332,8 @@ export const productsOfOrders = async (
 }
 
 /**
- * A page of the orders within the scope, without their pay pages. `search` is the beginning of an order's id, a part of a
- * customer's name, or the text of products.
+ * A page of the orders within the scope, without their pay pages. `search` is the beginning of the id of an order or an
+ * account, a part of a customer's name, or the text of products.
  */
 export const ordersAfter = async (
   db: Db,
@@ -350,6 +350,7 @@ export const ordersAfter = async (
     matching = matching.where((eb) =>
       eb.or([
         beginsWith('o.orderId', text),
+        beginsWith('o.accountId', text),
         sql<boolean>`o.details::jsonb ->> 'productId' = any (${productIds}::text[])`,
         eb.exists(
           eb

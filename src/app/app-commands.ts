@@ -7,9 +7,9 @@ const work = () => import('./run-work-commands.ts')
 
 /** Literals, because importing the lists loads all features and read models. */
 const queueNames =
-  'webhooks, payment-callbacks, messages, deposit-looks, dispute-looks, scrape-batches, webhook-enqueue-retries, low-balance-mails, topup-mails, traffic-budget-mails'
+  'webhooks, payment-callbacks, messages, deposit-looks, dispute-looks, scrape-batches, webhook-enqueue-retries, low-balance-mails, topup-mails, dispute-mails, traffic-budget-mails'
 const readModelNames =
-  'balances, customers, orders, order-payments, open-orders, open-movements, open-deposit-refunds, open-scrapes, plans, proxies, stock, webhooks, accounts, catalog, reseller_terms, notices, deposits, gateway-changes, unmatched-movements, topups, traffic-budgets, low-traffic, subscriptions, exits, proposals, journal, margins, scrape-usage, webhook-causes, laws'
+  'balances, customers, orders, order-payments, open-orders, open-movements, open-deposit-refunds, open-scrapes, plans, proxies, stock, webhooks, accounts, catalog, reseller_terms, notices, deposits, gateway-changes, unmatched-movements, reversals, topups, traffic-budgets, low-traffic, subscriptions, exits, proposals, journal, margins, scrape-usage, webhook-causes, laws'
 
 const queue = required('<name>', `one of ${queueNames}`)
 

@@ -19,6 +19,7 @@ import { open as openProxies } from '../features/proxies/feature.ts'
 import { type LivePrices, openResellerAccess, open as openResellers } from '../features/resellers/feature.ts'
 import { open as openScrapers } from '../features/scrapers/feature.ts'
 import { open as openSignIn } from '../features/sign-in/feature.ts'
+import { addressOfSender } from '../features/sign-in/settings.ts'
 import { open as openStock } from '../features/stock/feature.ts'
 import { open as openSubscriptions } from '../features/subscriptions/feature.ts'
 import { open as openTrafficBudgets } from '../features/traffic-budgets/feature.ts'
@@ -83,6 +84,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   const mail = config.console.mail ?? (smtpUrl === null ? null : { smtp: smtpUrl, from: sandboxSender })
   const mailer = mail && createMailer({ ...mail, logger: core.logger })
   if (mailer) core.closing.add(mailer.close)
+  const contact = config.console.contact ?? (mail && addressOfSender(mail.from))
   const wallet = openWallet(core, { ...accounts, mailer, name, origin })
   const finance = openFinance(core, { catalog })
   const market = { catalog, stock: catalogue.stock, termsOf, refreshTerms }
@@ -91,6 +93,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     ...shop,
     mailer,
     name,
+    contact,
     limited,
     firstPollMs: config.payments.depositPollMs,
     origin,
@@ -154,6 +157,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     ...signIn,
     liveScrapers: scrapers.liveCount,
     name,
+    contact,
     probes,
     groups: program.groups,
     queues,

@@ -109,7 +109,7 @@ npx farebox catalog import catalog.json
 # a customer, with a key (it is shown this once) and with money
 ACCOUNT=$(npx farebox accounts create --email customer@example.com --json | node -p "JSON.parse(fs.readFileSync(0)).accountId")
 npx farebox keys create --account "$ACCOUNT" --scopes buy
-npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --reference "first payment"
+npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --kind payment --reference "first payment"
 
 docs/operations/ goes on from there: payment providers, stock, backups.`
 

@@ -83,7 +83,14 @@ export const navigation: readonly NavigationGroup[] = [
     label: 'Customer service',
     entries: [
       { label: 'Accounts', page: 'listAccounts' },
-      { label: 'All orders', page: 'listAllOrders' },
+      {
+        label: 'Orders and payments',
+        page: [
+          { label: 'All orders', page: 'listAllOrders' },
+          { label: 'All deposits', page: 'listAllDeposits' },
+          { label: 'Disputes and refunds', page: 'listReversals' },
+        ],
+      },
       { label: 'Proposals', page: 'listProposals' },
       { label: 'All notices', page: 'listNotices' },
     ],

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { disputeQueue, pollTable, topupMails } from '../features/deposits/index.ts'
+import { disputeMails, disputeQueue, pollTable, topupMails } from '../features/deposits/index.ts'
 import { inboxQueue } from '../features/payments/index.ts'
 import { messageQueue } from '../features/resellers/index.ts'
 import { batchQueue } from '../features/scrapers/index.ts'
@@ -20,6 +20,7 @@ export const queues: readonly QueueTable[] = [
   missedQueue,
   lowBalanceMails,
   topupMails,
+  disputeMails,
   budgetMails,
 ]
 

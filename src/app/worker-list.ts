@@ -7,6 +7,7 @@ import { keyUses } from '../features/accounts/feature.ts'
 import {
   callbackWorker,
   depositWorker,
+  disputeMailWorker,
   disputeWorker,
   oldCallbacks,
   refundWorker,
@@ -54,6 +55,7 @@ export const serverWorkers: readonly Worker[] = [
   refundWorker,
   topupWorker,
   topupMailWorker,
+  disputeMailWorker,
   messageWorker,
   rentalExpiry,
   trafficSweep,

@@ -111,7 +111,7 @@ test('the help marks required options in the usage and in the list', async () =>
   const { out } = await run(['wallet', 'credit', '--help'])
   assert.match(
     out,
-    /^Usage: farebox wallet credit --account <id> --cents <n> --reference <text> \[options\]$/m,
+    /^Usage: farebox wallet credit --account <id> --cents <n> --kind <kind> --reference <text> \[options\]$/m,
   )
   assert.match(out, /^ {2}--account <id> +the account \(required\)$/m)
   const { out: list } = await run(['accounts', 'list', '--help'])
@@ -125,7 +125,7 @@ test('an unknown option is reported, with the nearest one, before missing option
 })
 
 test('all missing required options are reported together', async () => {
-  const { code, err } = await run(['wallet', 'credit', '--account', 'acc_1'])
+  const { code, err } = await run(['wallet', 'credit', '--kind', 'payment', '--account', 'acc_1'])
   assert.equal(code, 2)
   assert.match(err, /^error: required options '--cents <n>', '--reference <text>' not specified/)
 })

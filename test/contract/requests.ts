@@ -208,6 +208,7 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     path: `${finance}/orders/${held.orderId}/entries`,
     key: held.financeToken,
   },
+  listReversals: { method: 'GET', path: `${finance}/reversals`, key: held.financeToken },
   listSeals: { method: 'GET', path: `${finance}/seals`, key: held.financeToken },
   listVerifications: { method: 'GET', path: `${finance}/verifications`, key: held.financeToken },
   createSubscription: {

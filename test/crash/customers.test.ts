@@ -23,7 +23,10 @@ test('a server that is killed around the payment of a customer places its order 
   for (const args of [
     ['reseller', 'set', '--account', accountId, '--markup', '1.30'],
     // The demo's wallet would not last: a fast machine places more orders than it pays for.
-    ['wallet', 'credit', '--account', accountId, '--cents', '100000000', '--reference', 'crash'],
+    [
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', '100000000', '--reference', 'crash'],
+    ],
     ['reseller', 'gateway', '--account', accountId, '--rail', 'card', '--provider', 'stripe', '--sandbox'],
   ]) {
     const ran = await operate(args, env)

@@ -44,6 +44,7 @@ const setUp = async (t: TestContext): Promise<Bench> => {
   const credit = [
     'wallet',
     'credit',
+    '--kind=payment',
     '--account',
     demo.buyer.accountId,
     '--cents',

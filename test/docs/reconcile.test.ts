@@ -32,7 +32,7 @@ test('the commands of the statements page run as printed', async (t) => {
 
   const made = await sh('npx farebox accounts create --email anna@example.com --json')
   const account = `--account ${JSON.parse(made.stdout).accountId}`
-  await sh(`npx farebox wallet credit ${account} --cents 2500 --reference gift
+  await sh(`npx farebox wallet credit ${account} --cents 2500 --kind payment --reference wire
     npx farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
     npx farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
 

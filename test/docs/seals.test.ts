@@ -47,7 +47,7 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   const made = await sh('npx farebox accounts create --email anna@example.com --json')
   const { accountId } = JSON.parse(made.stdout)
   await sh(
-    `npx farebox wallet credit --account ${accountId} --cents 2500 --reference gift && npx farebox ledger seal`,
+    `npx farebox wallet credit --kind payment --account ${accountId} --cents 2500 --reference gift && npx farebox ledger seal`,
   )
   const [script = '', witnessing = ''] = blocksOf(pageOf('docs/finance/seals.md'))
   const { stdout } = await sh(script.replaceAll('test/audit/seals/check_seals.py', `'${checker}'`))

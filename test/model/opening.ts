@@ -54,7 +54,11 @@ const seat = async (shop: Shop, name: Name): Promise<{ card: Cards[Name]; accoun
   const main = await ok(shop, ...create, '--scopes', scopes.join(','), ...cap)
   // The checks between the steps use a separate key, whatever happens to the other one.
   const audit = await ok(shop, ...create, '--scopes', 'buy')
-  await ok(shop, 'wallet', 'credit', '--account', accountId, '--cents', String(cents), '--reference', 'start')
+  await ok(
+    shop,
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', String(cents), '--reference', 'start'],
+  )
   const keyOf = (made: { keyId: string; key: string }) => ({ keyId: made.keyId, text: made.key })
   const idle = { revoked: false, spent: [] }
   return {

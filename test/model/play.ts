@@ -32,6 +32,7 @@ const argsOf = (deed: Deed, cards: Cards): string[] => {
       return [
         'wallet',
         'credit',
+        '--kind=payment',
         '--account',
         accountOf(deed.account),
         '--cents',

@@ -29,7 +29,10 @@ test(`the retry, the callback and the poller meet ${meetings} times over two ser
     ...['reseller', 'gateway', '--account', accountId],
     ...['--rail', 'card', '--provider', 'stripe', '--sandbox'],
   )
-  await run('wallet', 'credit', '--account', accountId, '--cents', '10000000', '--reference', 'meetings')
+  await run(
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', '10000000', '--reference', 'meetings'],
+  )
   const price = '/api/v1/products/residential-premium/price?quantity=1'
   for (const { baseUrl } of shops)
     await until(async () => (await call(`${baseUrl}${price}`, key)).body.marginCents > 0)

@@ -106,7 +106,10 @@ test('two services on one database', async (t) => {
 
   await t.test('a reference that two command lines credit at once moves money once', async () => {
     const { accountId, key } = await two.customer(100)
-    const credit = ['wallet', 'credit', '--account', accountId, '--cents', '700', '--reference', 'wire 1']
+    const credit = [
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', '700', '--reference', 'wire 1'],
+    ]
     const printed = await Promise.all([two.operator(...credit), two.operator(...credit)])
     assert.deepEqual(printed.map(({ code }) => code).sort(), [0, 1])
     assert.equal(printed.find(({ code }) => code === 1)?.json.code, 'already_applied')

@@ -59,7 +59,10 @@ const twoOf = async <Each extends Shop>(
     const accountId = (await done('accounts', 'create', '--email', email)).accountId as string
     const cap = dailyCapCents === undefined ? [] : ['--daily-cap-cents', String(dailyCapCents)]
     const { key } = await done('keys', 'create', '--account', accountId, '--scopes', 'buy', ...cap)
-    await done('wallet', 'credit', '--account', accountId, '--cents', String(cents), '--reference', 'start')
+    await done(
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', String(cents), '--reference', 'start'],
+    )
     return { accountId, key: key as string }
   }
   return { shops: [first, second], demo, pool, env, operator, customer }

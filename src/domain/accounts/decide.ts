@@ -35,6 +35,10 @@ export const decideCreation = (
 ): AccountDecision =>
   state ? refused({ code: 'account_exists' }) : decided({ type: 'AccountCreated', data: { ...account } })
 
+/** The reason of a block by a dispute. @param reference of its movement */
+export const disputeBlock = (reference: string): string => `chargeback ${reference}`
+export const isDisputeBlock = (reason: string): boolean => reason.startsWith(disputeBlock(''))
+
 /** Blocks an account. A blocked account keeps the reason of its first block. Refusal: `unknown_account`. */
 export const decideBlock = (
   state: AccountState,

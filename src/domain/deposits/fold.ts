@@ -4,7 +4,7 @@ import { assertSafe } from '../../kernel/money.ts'
 import type { GatewayChange } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
-/** docs/reference/api.md, "Deposits". The last four are closed: their invoice takes no more payments. */
+/** The last four are closed: their invoice takes no more payments. */
 export const depositStatuses = [
   'awaiting_payment',
   'processing',
@@ -14,6 +14,18 @@ export const depositStatuses = [
   'failed',
 ] as const
 export type DepositStatus = (typeof depositStatuses)[number]
+
+/** The statuses that people and programs see. `charged_back`: a dispute took money of the deposit, and has it. */
+export const shownDepositStatuses = [...depositStatuses, 'charged_back'] as const
+export type ShownDepositStatus = (typeof shownDepositStatuses)[number]
+
+export const shownDepositStatus = ({
+  status,
+  chargedBackMicros,
+}: {
+  readonly status: DepositStatus
+  readonly chargedBackMicros: number
+}): ShownDepositStatus => (chargedBackMicros > 0 ? 'charged_back' : status)
 
 export type DepositInvoice = {
   readonly invoiceId: string

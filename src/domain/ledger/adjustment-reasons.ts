@@ -8,6 +8,13 @@ export const adjustmentReasons = ['correction', 'goodwill', ...reversalReasons] 
 export type AdjustmentReason = (typeof adjustmentReasons)[number]
 
 /**
+ * The kinds of a credit by hand: a payment that was received elsewhere, such as a bank transfer, or a gift. Only the
+ * payment is money: it is a credit of the wallet, and the others are adjustments of it.
+ */
+export const creditKinds = ['payment', 'goodwill', 'correction'] as const
+export type CreditKind = (typeof creditKinds)[number]
+
+/**
  * Why a customer's credit is adjusted: for the same reasons, or for a `payment` that reached the reseller outside of
  * any gateway.
  */

@@ -4,7 +4,7 @@ import { type AccountId, deriveId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { remembersSince } from '../../kernel/recent-ids.ts'
 import { accountStream, depositStream, ledgerStream, type StreamName } from '../../kernel/streams.ts'
-import { decideBlock } from '../accounts/decide.ts'
+import { decideBlock, disputeBlock } from '../accounts/decide.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import {
   type AlreadyApplied,
@@ -198,7 +198,7 @@ const appendsOf = (streamEvents: readonly StreamEvent[]): Appends =>
 const blockEvents = (account: AccountState, movement: ManualMovement): StreamEvent[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []
-  const block = decideBlock(account, { reason: `chargeback ${movement.reference}` })
+  const block = decideBlock(account, { reason: disputeBlock(movement.reference) })
   const stream = accountStream(movement.accountId as AccountId)
   return block.outcome === 'decided' ? block.events.map((event) => [stream, event] as const) : []
 }

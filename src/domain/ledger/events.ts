@@ -188,14 +188,20 @@ const after = {
 
 export const walletCredited = defineEvent('WalletCredited', {
   stream,
-  means: "A deposit, an operator's credit or a refund was credited. A debt from a chargeback is paid first.",
+  means:
+    'A deposit, a payment that was received elsewhere or a refund was credited. A debt from a chargeback is paid first.',
   fields: {
-    source: oneOf(['deposit', 'manual', 'refund'], 'the source of the money'),
+    source: oneOf(
+      ['deposit', 'manual', 'refund'],
+      'the source of the money; `manual`: a payment that was received elsewhere, such as a bank transfer',
+    ),
     reference: text(
       "unique in the account: the provider's payment id, the operator's reference, or the refund's id",
     ),
     gateway: orNull(
-      text("the gateway that holds the money; `manual` for an operator's credit, null for a refund"),
+      text(
+        'the gateway that holds the money; `manual` for a payment that was received elsewhere, null for a refund',
+      ),
     ),
     depositId: orNull(id('dep', 'the deposit; null for other sources')),
     orderId: orNull(id('ord', 'the refunded order; null for other sources')),
@@ -210,7 +216,8 @@ export type WalletCredited = EventOf<typeof walletCredited>
 
 export const walletAdjusted = defineEvent('WalletAdjusted', {
   stream,
-  means: 'A wallet was adjusted manually, or by a chargeback or a refund at the provider.',
+  means:
+    'A wallet was adjusted manually, such as a credit as goodwill, or by a chargeback or a refund at the provider.',
   fields: {
     reference: text(
       "the operator's text, or the id of the chargeback or the refund: it moves the wallet once",

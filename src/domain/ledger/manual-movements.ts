@@ -32,12 +32,12 @@ export const movement = either(
   [
     group(
       {
-        kind: exactly('credit', 'a credit of the wallet'),
+        kind: exactly('credit', 'a payment that was received elsewhere, such as a bank transfer'),
         accountId: id('acc', 'the account of the wallet'),
         reference,
         amountMicros: micros('above 0', 'the credited amount'),
       },
-      'A credit.',
+      'A payment that was received elsewhere.',
     ),
     group(
       {

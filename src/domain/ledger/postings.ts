@@ -27,6 +27,8 @@ export const receivableAccount = (account: AccountId): string => `assets:receiva
  * credentials, `crd_…`.
  */
 export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
+/** Payments that were received elsewhere, such as bank transfers: no provider holds them. */
+export const elsewhereAccount = gatewayAccount('manual')
 /** The fees of the providers, by gateway, and the account that they pay out to. */
 export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
 export const bankAccount = 'assets:bank'
@@ -162,7 +164,7 @@ const customerCounterpart = (event: CustomerEvent): string => {
       return 'revenue:sales'
     case 'CustomerAdjusted': {
       const { reason, gateway } = event.data
-      return reason === 'payment' ? gatewayAccount('manual') : adjustmentAccount({ reason, gateway })
+      return reason === 'payment' ? elsewhereAccount : adjustmentAccount({ reason, gateway })
     }
     default: {
       const unknown: never = event

@@ -140,6 +140,20 @@ export type InvoiceReport = {
 export const reversalReasons = ['chargeback', 'deposit_refund'] as const
 export type ReversalReason = (typeof reversalReasons)[number]
 
+/**
+ * The name of a movement in the books: the provider, the id of the refund or dispute, and that of the balance
+ * transaction. The last one is unique at the provider and never depends on the other movements.
+ */
+export const movementReference = (provider: Provider, reversalId: string, transactionId: string): string =>
+  `${provider} ${reversalId} ${transactionId}`
+
+/** The provider's id of the refund or dispute of a movement. The reference of an operator is its own id. */
+export const reversalIdOf = (reference: string): string => {
+  const [provider, reversalId, transactionId, ...rest] = reference.split(' ')
+  const isMovement = (providers as readonly (string | undefined)[]).includes(provider) && rest.length === 0
+  return isMovement && reversalId && transactionId ? reversalId : reference
+}
+
 /** A movement of the provider's balance, as the provider settled it. */
 export type BalanceMovement = {
   /** The provider's id of the movement. Its fee is booked once under this id. */

@@ -7,6 +7,7 @@ export {
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
 export { accountsAfter, emailCommitment, emailsOf } from './account-vault.ts'
 export { apiKeyKind } from './api-key.ts'
+export { blockMessage, type Contact, contactLink } from './block-text.ts'
 export { customerColumn, customerLink, type OfCustomer, withCustomers } from './customer-column.ts'
 export {
   adoptChats,

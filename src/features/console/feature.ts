@@ -8,7 +8,7 @@ import { readStoppedModels } from '../../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import { rebuild } from '../../platform/projections/rebuild.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
-import type { Accounts, FindAccount } from '../accounts/index.ts'
+import type { Accounts, Contact, FindAccount } from '../accounts/index.ts'
 import { createDepositPages, type OpenDepositByForm } from '../deposits/index.ts'
 import type { LocationsByCountry } from '../exits/index.ts'
 import type { LiveList } from '../free-list/index.ts'
@@ -29,6 +29,8 @@ import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
 export type ConsoleNeeds = {
   /** The name of the service on its pages. */
   readonly name: string
+  /** Where customers get help; null: no address is set. */
+  readonly contact: Contact
   /** The probes of `/readyz`. */
   readonly probes: readonly Probe[]
   readonly groups: readonly ReadModelGroup[]
@@ -69,7 +71,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   const parts = serviceParts({ pool: probing.pool, clock, ...needs })
   return {
     pages: [
-      ...overviewPages({ db, pool, reads, catalog }),
+      ...overviewPages({ db, pool, reads, catalog, contact: needs.contact }),
       ...homePages({ catalog, stock, liveScrapers, name }),
       ...staffPages({ db, pool, ownGateways, ...needs }),
       ...statusPages({ parts, clock }),

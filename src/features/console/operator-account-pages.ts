@@ -9,7 +9,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
-import { formPage, pageForm, textField } from '../../platform/ui/form-page.ts'
+import { formPage, pageForm, radioField, textField } from '../../platform/ui/form-page.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { listPage } from '../../platform/ui/list.ts'
 import {
@@ -20,6 +20,7 @@ import {
   type PageOutcome,
   type PersonVisit,
   refused,
+  staffPage,
 } from '../../platform/ui/page.ts'
 import {
   detailsOf,
@@ -44,6 +45,7 @@ import {
 import { type Accounts, accountsAfter, blockOf } from '../accounts/index.ts'
 import { operatorOrderColumns } from '../orders/index.ts'
 import {
+  creditByHand,
   isReference,
   type ManualMovementAnswer,
   maxCents,
@@ -107,7 +109,7 @@ const creditOutcome = (accountId: AccountId, answer: ManualMovementAnswer): Page
   return refused({ amount: 'The balance of the wallet would be too large.' }, 409)
 }
 
-/** The list of accounts, and the pages of one account for operators. */
+/** The list of accounts and the page of one account for staff, and the actions of operators. */
 export const operatorAccountPages = ({
   accounts,
   pool,
@@ -124,7 +126,7 @@ export const operatorAccountPages = ({
   readonly db: Db
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
-  readonly wallets: Pick<Wallets, 'read' | 'credit'>
+  readonly wallets: Pick<Wallets, 'read' | 'credit' | 'adjust'>
   readonly catalog: { current(): Catalog }
 }): readonly ConsolePage[] => {
   /**
@@ -143,7 +145,7 @@ export const operatorAccountPages = ({
     html`<p>${email ?? 'No e-mail address'} ${idText(accountId)}</p>`
 
   return [
-    listPage(operatorPage, {
+    listPage(staffPage, {
       path: root,
       name: 'listAccounts',
       summary: 'Every account, newest first',
@@ -178,13 +180,13 @@ export const operatorAccountPages = ({
         'npx farebox accounts create --email ADDRESS',
       ],
     }),
-    operatorPage({
+    staffPage({
       path: '/console/operator/accounts/{id}',
       name: 'showAccount',
       crumb: 'Account',
       summary: 'One account with its money, orders and movements',
       show: async (visit) => {
-        const { nowMs, cause } = visit
+        const { nowMs, cause, visitor } = visit
         const { accountId, state, email } = await accountOf(visit)
         await reads.settled(accountId)
         const scope = wholeAccount(accountId)
@@ -199,7 +201,9 @@ export const operatorAccountPages = ({
         const amountOf = (micros: number): string => dollarText(microsToCentsFloor(micros))
         return {
           title: email ?? 'Account without e-mail address',
-          actions: html`${buttonLink(`${path}/credit`, 'Credit')}${state.blocked ? buttonLink(`${path}/unblock`, 'Unblock') : buttonLink(`${path}/block`, 'Block', 'danger')}${buttonLink(`/console/view?account=${accountId}`, 'View as customer')}`,
+          actions: visitor.roles.has('operator')
+            ? html`${buttonLink(`${path}/credit`, 'Credit')}${state.blocked ? buttonLink(`${path}/unblock`, 'Unblock') : buttonLink(`${path}/block`, 'Block', 'danger')}${buttonLink(`/console/view?account=${accountId}`, 'View as customer')}`
+            : nothing,
           body: html`${detailsOf([
             ['Account', idText(accountId)],
             ['Kind', state.reseller ? 'reseller' : 'customer'],
@@ -207,14 +211,17 @@ export const operatorAccountPages = ({
               'State',
               html`${stateText(...accountBadge(state.blocked))}${block ? html` since ${timeText(block.at)}: ${block.reason} <small>by ${block.by}</small>` : nothing}`,
             ],
-            ['Balance', amountOf(wallet.availableMicros)],
+            [
+              'Balance',
+              html`${amountOf(wallet.availableMicros)}${visitor.roles.has('finance') ? html` <a href="/console/finance/account?name=${accountId}">Lines</a>` : nothing}`,
+            ],
             ['Held', amountOf(wallet.heldMicros)],
             ['Debt', amountOf(wallet.receivableMicros)],
             ['Keys', `${countText(keys, 'key')} not revoked`],
           ])}
 <h2>Recent orders</h2>
 ${tableOf({ caption: 'Recent orders of the account', rows: orders, empty: 'There are no orders yet.', columns: operatorOrderColumns(catalog) })}
-<p><a href="/console/operator/orders?account=${accountId}">All orders</a></p>
+<p><a href="/console/operator/orders?search=${accountId}">All orders</a> <a href="/console/operator/deposits?search=${accountId}">Deposits</a> <a href="/console/operator/reversals?search=${accountId}">Disputes and refunds</a></p>
 <h2>Recent movements of the wallet</h2>
 ${tableOf({
   caption: 'Recent movements of the wallet',
@@ -311,15 +318,32 @@ ${tableOf({
                   problem: `Type dollars above 0 such as 12 or 12.50, at most ${dollarText(maxCents)}.`,
                 },
             }),
-            reference: reasonField('The customer sees it. The same reason credits this wallet only once. '),
+            kind: radioField({
+              label: 'Kind',
+              choices: [
+                {
+                  value: 'payment',
+                  label: 'Payment received elsewhere',
+                  hint: 'such as a bank transfer: it is money received',
+                },
+                { value: 'goodwill', label: 'Goodwill', hint: 'a gift: it is an expense' },
+                { value: 'correction', label: 'Correction', hint: 'of an error: it is an expense' },
+              ],
+              problem: 'Choose what the credit is for.',
+            }),
+            reference: reasonField(
+              'The customer sees it. The same reason credits this wallet only once for each kind. ',
+            ),
           },
           submit: `Credit ${title}`,
           back: pathOf(accountId),
-          cliEquivalents: [`npx farebox wallet credit --account ${accountId} --cents CENTS --reference WHY`],
-          run: async ({ amount: amountCents, reference }) =>
+          cliEquivalents: [
+            `npx farebox wallet credit --account ${accountId} --cents CENTS --kind KIND --reference WHY`,
+          ],
+          run: async ({ amount: amountCents, kind, reference }) =>
             creditOutcome(
               accountId,
-              await wallets.credit({ accountId, amountCents, reference }, visit.cause),
+              await creditByHand(wallets, { accountId, amountCents, kind, reference }, visit.cause),
             ),
         })
       },

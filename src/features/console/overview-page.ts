@@ -17,6 +17,7 @@ import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, goTo, personPage, type ShownAccount } from '../../platform/ui/page.ts'
 import { figureCard, nameColumn, plotOf, tableOf } from '../../platform/ui/table.ts'
 import { buttonLink, bytesText, countText, dollarText, timeText } from '../../platform/ui/text.ts'
+import { blockMessage, type Contact } from '../accounts/index.ts'
 import { productLinks, productName } from '../catalog/index.ts'
 import { noticesOf } from '../notices/index.ts'
 import { orderColumns, ordersWithCustomers } from '../orders/index.ts'
@@ -87,7 +88,10 @@ export const overviewPages = ({
   pool,
   reads,
   catalog,
+  contact,
 }: {
+  /** Where customers get help. */
+  readonly contact: Contact
   readonly db: Db
   readonly pool: pg.Pool
   readonly reads: Pick<Reads, 'settled'>
@@ -138,6 +142,17 @@ export const overviewPages = ({
       .select(['awaitingPayment', 'processing'])
       .executeTakeFirst()) ?? { awaitingPayment: 0, processing: 0 }
 
+  /** Why the account is blocked. */
+  const blockOf = async ({ accountId, blocked }: ShownAccount): Promise<Html | null> => {
+    if (!blocked) return null
+    const row = await db
+      .selectFrom('read.accounts')
+      .select('blockedReason')
+      .where('accountId', '=', accountId)
+      .executeTakeFirst()
+    return blockMessage(row?.blockedReason ?? null, contact)
+  }
+
   const unreadNotices = async (account: ShownAccount, nowMs: number): Promise<number> =>
     (await noticesOf(db, account, nowMs)).filter(({ unread }) => unread).length
 
@@ -161,20 +176,22 @@ export const overviewPages = ({
     const firstMs = nowMs - (nowMs % dayMs) - (2 * daysShown - 1) * dayMs
     const scope = wholeAccount(accountId)
     await reads.settled(accountId)
-    const [purse, spent, low, open, unread, orders, plans, failed, endpoints, sales] = await Promise.all([
-      readPurse(accountId),
-      spentSince(accountId, isoTime(firstMs)),
-      lowPlans(account, now),
-      openOrders(account),
-      unreadNotices(account, nowMs),
-      ordersAfter(db, scope, { after: null, limit: maxShown }, nowMs).then((found) =>
-        ordersWithCustomers(pool, accountId, found),
-      ),
-      plansAfter(db, scope, { after: null, limit: maxShown, status: 'active', search: null }, nowMs),
-      failedPayments(account, nowMs),
-      failingEndpoints(db, accountId, maxShown),
-      reseller ? salesSummary({ db, pool }, accountId, nowMs) : null,
-    ])
+    const [purse, block, spent, low, open, unread, orders, plans, failed, endpoints, sales] =
+      await Promise.all([
+        readPurse(accountId),
+        blockOf(account),
+        spentSince(accountId, isoTime(firstMs)),
+        lowPlans(account, now),
+        openOrders(account),
+        unreadNotices(account, nowMs),
+        ordersAfter(db, scope, { after: null, limit: maxShown }, nowMs).then((found) =>
+          ordersWithCustomers(pool, accountId, found),
+        ),
+        plansAfter(db, scope, { after: null, limit: maxShown, status: 'active', search: null }, nowMs),
+        failedPayments(account, nowMs),
+        failingEndpoints(db, accountId, maxShown),
+        reseller ? salesSummary({ db, pool }, accountId, nowMs) : null,
+      ])
     const { availableMicros: available, receivableMicros: owed } = purse
     const days = Array.from({ length: 2 * daysShown }, (_, at) => {
       const label = isoTime(firstMs + at * dayMs).slice(0, 10)
@@ -191,10 +208,6 @@ export const overviewPages = ({
     )
     const nameOf = (productId: string): string => productName(catalog, productId)
     const attention: readonly (AttentionItem | false)[] = [
-      account.blocked && {
-        text: 'The account is blocked: it can read but not buy.',
-        href: '/console/notices',
-      },
       owed > 0 && {
         text: `You owe ${dollarText(microsToCentsCeil(owed))} after a refund or a dispute: the next payments pay it first`,
         href: '/console/top-up',
@@ -223,7 +236,7 @@ export const overviewPages = ({
     return {
       title: 'Home',
       actions: html`${buttonLink('/console/catalogue', 'Buy proxies', 'first')}${newest === undefined ? nothing : buttonLink(planPath(newest.planId, '/lines'), 'Get proxy lines')}`,
-      body: html`${sales}<div class="cards">
+      body: html`${block}${sales}<div class="cards">
 ${figureCard('Balance', dollarText(microsToCentsFloor(available)), html`${runway === null ? null : html`<p class="soft">${runway}</p>`}<p class="actions">${buttonLink('/console/top-up', 'Top up')} <a href="/console/transactions">Transactions</a></p>`)}
 ${figureCard(`Spent in ${daysShown} days`, dollarText(spentCents), html`<p class="soft">Before refunds.${beforeCents > 0 ? ` ${changeText(beforeCents, spentCents)} than in the ${daysShown} days before.` : ''}</p>`)}
 ${isNew && !reseller ? firstSteps({ paid: available > 0 || orders.length > 0, bought: orders.length > 0, planId: newest?.planId, products: productLinks(catalog) }) : null}

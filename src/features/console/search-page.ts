@@ -132,8 +132,7 @@ const searchAsStaff = async (
   const exact = query.includes('@') || query.startsWith('acc_') ? await findAccount(query) : null
   if (exact !== null) return goTo(accountPath(exact))
   if (query.startsWith('acc_')) return null
-  if (/^ord_[0-9a-f]{32}$/.test(query))
-    return goTo(roles.has('operator') ? `/console/operator/orders/${query}` : `/console/trail/${query}`)
+  if (/^ord_[0-9a-f]{32}$/.test(query)) return goTo(`/console/operator/orders/${query}`)
   if (query.startsWith('cus_')) {
     const reseller = await resellerOfCustomer(pool, query)
     return reseller && html`<p>${idText(query)} is a customer of ${linkedText(reseller, roles)}.</p>`
@@ -157,7 +156,7 @@ const searchAsStaff = async (
     ...deposits.map(({ depositId, amountCents }) => ({
       kind: 'Deposit',
       text: `Deposit of ${dollarText(amountCents)}`,
-      href: `/console/trail/${depositId}`,
+      href: `/console/operator/deposits/${depositId}`,
     })),
   ])
 }

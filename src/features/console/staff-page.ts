@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { countReversalTasks } from '../../../projections/reversals.ts'
 import { failingEndpoints } from '../../../projections/webhooks.ts'
 import { isoTime, secondOf } from '../../kernel/clock.ts'
 import { type Probe, probeOutcome } from '../../platform/http/health.ts'
@@ -7,7 +8,7 @@ import { missingReadTable } from '../../platform/postgres/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import { readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, personPage } from '../../platform/ui/page.ts'
+import { type ConsolePage, staffPage } from '../../platform/ui/page.ts'
 import { nameColumn, stateColumn, tableOf } from '../../platform/ui/table.ts'
 import { buttonLink, countText } from '../../platform/ui/text.ts'
 import { depthOf } from '../../platform/work/queue-operations.ts'
@@ -18,7 +19,7 @@ import { poolsAfter } from '../stock/index.ts'
 import { type AttentionItem, attentionList } from './overview-page.ts'
 import type { OwnGateways } from './payment-gateway-pages.ts'
 
-/** An order that is in progress for longer is stuck, milliseconds. */
+/** An order or a refund that is in progress for longer is stuck, milliseconds. */
 const stuckMs = 10 * 60_000
 const failedDays = 7
 const dayMs = 86_400_000
@@ -131,6 +132,31 @@ export const staffPages = ({
     return { tasks, verified: isTask ? nothing : html`<p><a href="${verificationsPath}">${text}</a></p>` }
   })
 
+  const reversalsPath = '/console/operator/reversals'
+
+  /** Tasks of finance and operators about disputes and refunds. */
+  const reversalTasks = async (nowMs: number): Promise<readonly (AttentionItem | false)[]> => {
+    const since = isoTime(nowMs - failedDays * dayMs)
+    const { blockedAccounts, disputes, openRefunds } = await countReversalTasks(db, {
+      since,
+      until: isoTime(nowMs - stuckMs),
+    })
+    return [
+      blockedAccounts > 0 && {
+        text: `${countText(blockedAccounts, 'account')} blocked after a dispute`,
+        href: `${reversalsPath}?kind=chargeback&account=blocked`,
+      },
+      disputes > 0 && {
+        text: `${countText(disputes, 'dispute')} in the last ${failedDays} days`,
+        href: `${reversalsPath}?kind=chargeback&status=taken&from=${since.slice(0, 10)}`,
+      },
+      openRefunds > 0 && {
+        text: `${countText(openRefunds, 'refund')} to payers in progress for more than 10 minutes`,
+        href: `${reversalsPath}?kind=deposit_refund&status=requested`,
+      },
+    ]
+  }
+
   const workTasks = async (nowMs: number): Promise<readonly (AttentionItem | false)[]> => {
     const failedFrom = isoTime(nowMs - failedDays * dayMs)
     const [stuck, failed, proposals, endpoints, changes, unmatched, silent, pools, deadExits, depths] =
@@ -194,18 +220,26 @@ export const staffPages = ({
     ]
   }
 
-  /** Tasks of operators. While a read model is stopped, the others may be unknown. */
+  /** The tasks that need read tables. While a read model is stopped, they may be unknown. */
+  const readTasks = (
+    tasks: Promise<readonly (AttentionItem | false)[]>,
+    href: string,
+  ): Promise<readonly (AttentionItem | false)[]> =>
+    tasks.catch((error) => {
+      if (missingReadTable(error) === null) throw error
+      return [{ text: 'Some tasks cannot be shown until a read table is repaired', href }]
+    })
+
+  const sharedTasks = createSharedRead((nowMs: number) => readTasks(reversalTasks(nowMs), '/console/staff'))
+
+  /** Tasks of operators. */
   const operatorTasks = createSharedRead(
     async (nowMs: number): Promise<readonly (AttentionItem | false)[]> => {
       const stopped = (await readStoppedModels(pool)).map((each) => ({
         text: stoppedText(each),
         href: `/console/operator/projections/${each.group}`,
       }))
-      const others = await workTasks(nowMs).catch((error) => {
-        if (missingReadTable(error) === null) throw error
-        return [{ text: 'The other tasks cannot be shown until then', href: '/console/operator/projections' }]
-      })
-      return [...stopped, ...others]
+      return [...stopped, ...(await readTasks(workTasks(nowMs), '/console/operator/projections'))]
     },
   )
 
@@ -214,16 +248,16 @@ export const staffPages = ({
   )
 
   return [
-    personPage({
+    staffPage({
       path: '/console/staff',
       name: 'showStaff',
       summary: 'The first page of staff: what needs action, and whether the service is healthy',
-      for: ['finance', 'operator'],
       show: async ({ visitor: { roles }, nowMs: visitMs }) => {
         const nowMs = secondOf(visitMs)
         const isOperator = roles.has('operator')
         const isFinance = roles.has('finance')
-        const [tasks, finance, summary, checked] = await Promise.all([
+        const [shared, tasks, finance, summary, checked] = await Promise.all([
+          sharedTasks(nowMs),
           isOperator ? operatorTasks(nowMs) : [],
           isFinance ? readFinance(nowMs) : { tasks: [], verified: nothing },
           isFinance ? financeSummary(nowMs) : nothing,
@@ -232,7 +266,7 @@ export const staffPages = ({
         return {
           title: 'Home',
           actions: isOperator ? buttonLink('/console/view', 'View an account') : nothing,
-          body: html`<section class="card"><h2>Needs action</h2>${attentionList([...tasks, ...finance.tasks])}</section>
+          body: html`<section class="card"><h2>Needs action</h2>${attentionList([...shared, ...tasks, ...finance.tasks])}</section>
 ${summary}
 <h2>Service</h2>
 ${finance.verified}

@@ -1,7 +1,17 @@
-import { depositStatuses } from '../../domain/deposits/fold.ts'
+import { shownDepositStatuses } from '../../domain/deposits/fold.ts'
+import { reversalReasons } from '../../domain/payments/payments.ts'
 import type { AccountId, DepositId } from '../../kernel/ids.ts'
 import { command } from '../../platform/cli/command.ts'
-import { argument, defaulted, flag, id, option, required, wholeNumber } from '../../platform/cli/input.ts'
+import {
+  argument,
+  defaulted,
+  flag,
+  id,
+  oneOf,
+  option,
+  required,
+  wholeNumber,
+} from '../../platform/cli/input.ts'
 import { resourceCommands } from '../accounts/for-commands.ts'
 import { account, maxCents, referenceText } from '../wallet/for-commands.ts'
 
@@ -33,9 +43,14 @@ export const resolveInput = {
   account: option('<id>', 'book it to the wallet of this account', id<AccountId>),
 }
 
+export const reversalsInput = {
+  kind: option('<kind>', 'only these', oneOf(reversalReasons)),
+  limit: defaulted('<n>', 'at most this many', 100, wholeNumber(1, 1_000)),
+}
+
 export const commands = [
   ...resourceCommands(
-    { name: 'deposits', one: 'deposit', exampleId: 'dep_…', statuses: depositStatuses },
+    { name: 'deposits', one: 'deposit', exampleId: 'dep_…', statuses: shownDepositStatuses },
     async () => (await runs()).deposits,
   ),
   command({
@@ -82,6 +97,25 @@ BTCPay and NOWPayments, and payments at a reseller's own gateway.`,
       'npx farebox deposits refund --deposit dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --cents 500 --reason "ticket 4712"',
     ],
     run: async () => (await runs()).refund,
+  }),
+  command({
+    name: 'deposits reversals',
+    about:
+      'list disputes of payments of wallets, and refunds to their payers, newest first, from the read tables',
+    input: reversalsInput,
+    examples: ['npx farebox deposits reversals --kind chargeback'],
+    columns: {
+      kind: 'reason',
+      of: 'reversalId',
+      state: 'state',
+      amount: 'amount',
+      taken: 'taken',
+      deposit: 'depositId',
+      account: 'accountId',
+      blocked: ({ blocked }) => (blocked ? 'blocked' : null),
+      since: 'openedAt',
+    },
+    run: async () => (await runs()).listReversals,
   }),
   command({
     name: 'deposits unmatched',

@@ -1,8 +1,10 @@
 import type pg from 'pg'
+import { depositsAfter } from '../../../projections/deposits.ts'
 import { refundableCents, refundHindrance } from '../../domain/deposits/decide-refund.ts'
-import type { Deposit } from '../../domain/deposits/fold.ts'
+import { type Deposit, shownDepositStatus, shownDepositStatuses } from '../../domain/deposits/fold.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
+import { allAccounts } from '../../kernel/scopes.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -10,6 +12,7 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, fieldOf, formOf, hiddenOf, problemsIn } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { labelled, listPage } from '../../platform/ui/list.ts'
 import {
   type ConsolePage,
   type FormRefusal,
@@ -19,24 +22,40 @@ import {
   type PageOutcome,
   type PersonVisit,
   refused,
+  staffPage,
 } from '../../platform/ui/page.ts'
-import { detailsOf } from '../../platform/ui/table.ts'
-import { amountText, buttonLink, dollarText, idText, parseCents, queryText } from '../../platform/ui/text.ts'
+import { amountColumn, detailsOf, nameColumn } from '../../platform/ui/table.ts'
+import {
+  afterText,
+  amountText,
+  buttonLink,
+  dollarText,
+  idText,
+  parseCents,
+  queryText,
+} from '../../platform/ui/text.ts'
 import { emailsOf } from '../accounts/index.ts'
 import { chainOf, explainResource, type JournalHead } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
-import { depositState, railName } from './deposit-record.ts'
-import { refundRefusalText, requestDepositRefund, reversedMicrosOf } from './refund-deposit.ts'
+import { depositColumns } from './deposit-pages.ts'
+import { depositRecord, depositState, railName } from './deposit-record.ts'
+import { refundRefusalText, requestDepositRefund, reversedMicros, reversedOf } from './refund-deposit.ts'
 import { readDeposit } from './settle-deposit.ts'
 
-const pathOf = (depositId: string): string => `/console/operator/deposits/${depositId}`
+const root = '/console/operator/deposits'
+const pathOf = (depositId: string): string => `${root}/${depositId}`
 
 /** The largest number of events on the page of a deposit. */
 const maxEvents = 100
 
-type DepositWithRest = { readonly deposit: Deposit; readonly leftCents: number }
+type DepositWithRest = {
+  readonly deposit: Deposit
+  readonly leftCents: number
+  readonly refundedMicros: number
+  readonly chargedBackMicros: number
+}
 
-/** The operators' page of a deposit, and its refund to the payer. */
+/** The list of all deposits and the page of a deposit for staff, and its refund to the payer by operators. */
 export const depositAdminPages = ({
   pool,
   db,
@@ -62,11 +81,12 @@ export const depositAdminPages = ({
   const findDeposit = async ({ params, cause }: PersonVisit): Promise<DepositWithRest | null> => {
     const depositId = (params.id ?? '') as DepositId
     await caughtUp()
-    const reversedMicros = await reversedMicrosOf(db, depositId)
-    const deposit = reversedMicros === null ? null : await readDeposit(runner, depositId, cause)
-    if (deposit === null || reversedMicros === null) return null
+    const reversed = await reversedOf(db, depositId)
+    const deposit = reversed === undefined ? null : await readDeposit(runner, depositId, cause)
+    if (deposit === null || reversed === undefined) return null
     const canRefund = refundHindrance(deposit) === null
-    return { deposit, leftCents: canRefund ? refundableCents(deposit, reversedMicros) : 0 }
+    const leftCents = canRefund ? refundableCents(deposit, reversedMicros(reversed)) : 0
+    return { deposit, leftCents, ...reversed }
   }
 
   /** @throws not_found */
@@ -121,7 +141,45 @@ export const depositAdminPages = ({
   }
 
   return [
-    operatorPage({
+    listPage(staffPage, {
+      path: root,
+      name: 'listAllDeposits',
+      summary: 'The deposits of all accounts, newest first',
+      title: 'Deposits',
+      filters: { status: { label: 'State', choices: labelled(shownDepositStatuses) } },
+      caption: 'Deposits of all accounts',
+      search: 'Account, deposit or customer',
+      orderedBy: 'Opened',
+      file: 'deposits',
+      load: async ({ nowMs }, page) => {
+        await caughtUp()
+        const rows = await depositsAfter(db, allAccounts, page)
+        const emails = await emailsOf(pool, [...new Set(rows.map(({ accountId }) => accountId))])
+        return rows.map((row) => ({
+          ...depositRecord(row, nowMs, null),
+          accountId: row.accountId,
+          email: emails.get(row.accountId) ?? null,
+        }))
+      },
+      keyOf: ({ created_at: at, deposit_id: id }) => afterText(String(at), id),
+      columns: (_) => [
+        nameColumn('Deposit', ({ deposit_id: id, method, customer }) => ({
+          text: railName(method),
+          href: pathOf(id),
+          note: customer && `for ${customer}`,
+        })),
+        ...depositColumns,
+        amountColumn('Charged back', ({ charged_back_cents: cents }) => cents, { place: 'minor' }),
+        amountColumn('Refunded', ({ refunded_cents: cents }) => cents, { place: 'minor' }),
+        nameColumn('Account', ({ email, accountId }) => ({
+          text: email ?? accountId,
+          href: `/console/operator/accounts/${accountId}`,
+        })),
+      ],
+      empty: 'There are no deposits yet.',
+      cliEquivalents: () => ['npx farebox deposits list'],
+    }),
+    staffPage({
       path: '/console/operator/deposits/{id}',
       name: 'showAnyDeposit',
       crumb: 'Deposit',
@@ -132,7 +190,7 @@ export const depositAdminPages = ({
         // A movement by hand has an id in the same form, and is no deposit.
         const found = await findDeposit(visit)
         if (found === null) return goTo(`/console/trail/${id}`)
-        const { deposit, leftCents } = found
+        const { deposit, leftCents, chargedBackMicros, refundedMicros } = found
         const { details, creditedMicros, status, invoice } = deposit
         const { depositId, accountId, customerId, provider, gatewayId, rail, amountCents } = details
         const hindrance = refundHindrance(deposit)
@@ -141,11 +199,11 @@ export const depositAdminPages = ({
         return {
           title: `Deposit of ${dollarText(amountCents)}`,
           actions:
-            leftCents > 0
+            leftCents > 0 && roles.has('operator')
               ? buttonLink(`${pathOf(depositId)}/refund`, `Refund ${dollarText(leftCents)}`, 'danger')
               : nothing,
           body: html`${detailsOf([
-            ['State', depositState(status)],
+            ['State', depositState(shownDepositStatus({ status, chargedBackMicros }))],
             ['Deposit', idText(depositId)],
             ['Account', await accountLink(accountId)],
             ['Customer', customerId && idText(customerId)],
@@ -155,6 +213,11 @@ export const depositAdminPages = ({
             ['Invoice', invoice && html`<code>${invoice.invoiceId}</code>`],
             ['Invoiced', dollarText(amountCents)],
             ['Credited', dollarText(microsToCentsFloor(creditedMicros))],
+            [
+              'Charged back',
+              chargedBackMicros > 0 ? dollarText(microsToCentsFloor(chargedBackMicros)) : null,
+            ],
+            ['Refunded', refundedMicros > 0 ? dollarText(microsToCentsFloor(refundedMicros)) : null],
             ['Left to refund', hindrance === null ? dollarText(leftCents) : null],
             ['Refund', hindrance === null ? null : `Not from here: ${refundRefusalText(hindrance)}.`],
           ])}

@@ -2,7 +2,7 @@ import { createReadPurse } from '../../../projections/balances.ts'
 import { depositsAfter, findDeposit, listGatewayChanges } from '../../../projections/deposits.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
-import { depositStatuses } from '../../domain/deposits/fold.ts'
+import { shownDepositStatuses } from '../../domain/deposits/fold.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { DepositId } from '../../kernel/ids.ts'
@@ -49,6 +49,7 @@ import {
   parseWholeCents,
   timeText,
 } from '../../platform/ui/text.ts'
+import { type Contact, contactLink } from '../accounts/index.ts'
 import { productLinks } from '../catalog/index.ts'
 import { linkedText } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
@@ -225,8 +226,11 @@ export const depositPages = ({
   reads,
   log,
   catalog,
+  contact,
 }: {
   readonly db: Db
+  /** Where customers get help. */
+  readonly contact: Contact
   readonly catalog: { current(): Pick<Catalog, 'products'> }
   readonly pages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled'>
@@ -248,7 +252,7 @@ export const depositPages = ({
       summary: 'The deposits of the account',
       title: 'Deposits',
       actions: buttonLink(path, 'Top up', 'first'),
-      filters: { status: { label: 'State', choices: labelled(depositStatuses) } },
+      filters: { status: { label: 'State', choices: labelled(shownDepositStatuses) } },
       caption: 'Deposits',
       search: 'Deposit or customer',
       orderedBy: 'Opened',
@@ -284,6 +288,7 @@ export const depositPages = ({
         const { customerId, customerRef } = row
         const amount = dollarText(deposit.amount_cents)
         const isPayable = status === 'awaiting_payment' || status === 'processing'
+        const contactUs = contactLink(contact)
         const nextStep =
           customerId === null
             ? 'Pay on the page of the payment provider. The money is in the wallet'
@@ -294,7 +299,7 @@ export const depositPages = ({
             payUrl === null
               ? html`${status === 'paid' && customerId === null ? buttonLink('/console/catalogue', 'Buy proxies', 'first') : null}<a href="${path}">Top up</a>`
               : html`<a class="button first" href="${payUrl}" rel="noreferrer">${customerId === null ? `Pay ${amount}` : 'Open pay page'}</a>`,
-          body: html`${status === 'paid' && customerId === null ? html`<p>Buy now: ${productLinks(catalog)}</p>` : null}${isPayable ? html`<p>${nextStep} as soon as the provider reports it, usually within a minute. <a href="/console/deposits/${depositId}">Refresh</a></p>` : null}
+          body: html`${status === 'charged_back' ? html`<p class="message warn">The payment was disputed at the bank of the payer, and the bank took back ${dollarText(deposit.charged_back_cents)}.${customerId === null && contactUs !== null ? html` To clear this, contact us: ${contactUs}` : null}</p>` : null}${status === 'paid' && customerId === null ? html`<p>Buy now: ${productLinks(catalog)}</p>` : null}${isPayable ? html`<p>${nextStep} as soon as the provider reports it, usually within a minute. <a href="/console/deposits/${depositId}">Refresh</a></p>` : null}
 ${detailsOf([
   ['State', depositState(status)],
   ['Deposit', idText(depositId)],

@@ -1,6 +1,11 @@
 import { z } from 'zod'
 import type { FoundDeposit } from '../../../projections/deposits.ts'
-import { type DepositStatus, depositStatuses, isPayable } from '../../domain/deposits/fold.ts'
+import {
+  isPayable,
+  type ShownDepositStatus,
+  shownDepositStatus,
+  shownDepositStatuses,
+} from '../../domain/deposits/fold.ts'
 import type { Rail } from '../../domain/payments/payments.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { Html } from '../../platform/ui/html.ts'
@@ -19,7 +24,7 @@ const railNamesOfPeople: Partial<Record<Rail, string>> = {
 export const railName = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
 
 export const depositBadges: Readonly<
-  Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>
+  Record<ShownDepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>
 > = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['being confirmed', 'warn'],
@@ -27,9 +32,10 @@ export const depositBadges: Readonly<
   partially_paid: ['paid in part', 'warn'],
   expired: ['expired', 'off'],
   failed: ['failed', 'bad'],
+  charged_back: ['charged back', 'bad'],
 }
 
-export const depositState = (status: DepositStatus): Html => stateText(...depositBadges[status])
+export const depositState = (status: ShownDepositStatus): Html => stateText(...depositBadges[status])
 
 const time = z.string().meta({ format: 'date-time' })
 
@@ -37,9 +43,9 @@ const time = z.string().meta({ format: 'date-time' })
 export const DepositRecord = z
   .object({
     deposit_id: z.string(),
-    status: z.enum(depositStatuses).meta({
+    status: z.enum(shownDepositStatuses).meta({
       description:
-        'The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too.',
+        "The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too. `charged_back`: the payer's bank took money back in a dispute. A won dispute restores the status from before.",
     }),
     amount_cents: z
       .int()
@@ -51,7 +57,7 @@ export const DepositRecord = z
       .meta({ description: 'The amount that was paid and credited until now, in whole cents.' }),
     charged_back_cents: z.int().min(0).meta({
       description:
-        "The part of the payment that the payer's bank took back in a dispute, in whole cents. A dispute does not change the status. A won dispute resets this amount.",
+        "The part of the payment that the payer's bank took back in a dispute, in whole cents. A won dispute resets this amount.",
     }),
     refunded_cents: z.int().min(0).meta({
       description:
@@ -104,7 +110,7 @@ export const depositRecord = (
   const urls = pages?.of(row) ?? null
   return {
     deposit_id: row.depositId,
-    status: row.status,
+    status: shownDepositStatus(row),
     amount_cents: row.amountCents,
     credited_cents: microsToCentsFloor(row.creditedMicros),
     charged_back_cents: microsToCentsFloor(row.chargedBackMicros),

@@ -3,7 +3,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature, Running, StartWorker } from '../../platform/feature/feature.ts'
 import type { Mailer } from '../../platform/outgoing/mailer.ts'
-import type { Accounts, Customers } from '../accounts/index.ts'
+import type { Accounts, Contact, Customers } from '../accounts/index.ts'
 import { createOrderable } from '../catalog/index.ts'
 import type { JournalHead } from '../finance/index.ts'
 import type { Gateways, Inbox } from '../payments/index.ts'
@@ -13,10 +13,13 @@ import { depositAdminPages } from './deposit-admin-pages.ts'
 import { depositPages, gatewayChangePages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
 import { createDepositPages } from './deposit-urls.ts'
+import { startDisputeMails } from './dispute-mails.ts'
 import { startDisputeReactor } from './disputes.ts'
 import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
 import { startDepositReactor } from './poll-invoices.ts'
 import { startRefundReactor } from './refund-deposit.ts'
+import { reversalPages } from './reversal-pages.ts'
+import { reversalRoutes } from './reversal-routes.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
 import { startCallbackReactor } from './take-callbacks.ts'
 import { startTopupMails } from './topup-mails.ts'
@@ -26,6 +29,7 @@ import { unmatchedPages } from './unmatched-pages.ts'
 
 // For the list of workers (src/app/worker-list.ts).
 export { topupWorker } from './auto-topup.ts'
+export { disputeMailWorker } from './dispute-mails.ts'
 export { disputeWorker } from './disputes.ts'
 export { depositWorker } from './poll-invoices.ts'
 export { refundWorker } from './refund-deposit.ts'
@@ -49,7 +53,9 @@ export const open = (
     readonly limited: boolean
     /** The time from a deposit to its first poll, milliseconds. */
     readonly firstPollMs: number
-    readonly accounts: Pick<Accounts, 'emailOf'>
+    readonly accounts: Pick<Accounts, 'emailOf' | 'read'>
+    /** Where customers get help; null: no address is set. */
+    readonly contact: Contact
     /** Null: no mail is sent. */
     readonly mailer: Mailer | null
     /** The name of the service in its mails. */
@@ -108,12 +114,21 @@ export const open = (
     routes: [
       ...depositRoutes({ deposits, pages, customers, returnUrls, reads, db, clock }),
       ...topupRoutes({ autoTopups, clock, origin: dependencies.origin }),
+      ...reversalRoutes({ db, log, progress: core.projecting.progress }),
     ],
     pages: [
       ...topUpPages({ gateways, openDeposit, db, reads }),
       topupPage({ autoTopups, wallets, clock, origin: dependencies.origin }),
-      ...depositPages({ db, pages, reads, log, catalog: dependencies.catalog }),
+      ...depositPages({
+        db,
+        pages,
+        reads,
+        log,
+        catalog: dependencies.catalog,
+        contact: dependencies.contact,
+      }),
       ...depositAdminPages({ pool, db, log, runner, caughtUp, journalHead: dependencies.journalHead }),
+      ...reversalPages({ db, pool, caughtUp }),
       ...gatewayChangePages({ db, caughtUp, runner }),
       ...unmatchedPages({ db, caughtUp, runner }),
     ],
@@ -123,6 +138,7 @@ export const open = (
       () => startRefundReactor({ scheduler, pool, gateways, deposits, wallets, runner, hooks, logger }),
       () => startTopupReactor({ ...core, ...dependencies, deposits }),
       ({ workers }) => startTopupMails({ ...core, ...dependencies, deposits, workers }),
+      ({ workers }) => startDisputeMails({ ...core, ...dependencies, workers }),
     ],
   }
 }

@@ -86,4 +86,23 @@ export const migrations: Migrations = {
     alter table work.topup_mails add column notice text collate "C" not null default 'failed';
     alter table work.topup_mails drop constraint topup_mails_pkey, add primary key (topup_id, notice);
   `,
+  /**
+   * E-mails about disputes, one permanent row for each, so that a rebuild sends no e-mail twice. `position` is that of
+   * the event in the log of `lineage` (engine.checkpoints).
+   */
+  '4960_dispute_mails': `
+    create table work.dispute_mails (
+      transaction_id text collate "C" primary key,
+      account_id text not null,
+      position bigint not null,
+      lineage uuid not null,
+      status text not null default 'pending',
+      attempts integer not null default 0,
+      due_at timestamptz not null,
+      finished_at timestamptz,
+      result text
+    );
+    create index dispute_mails_taken on work.dispute_mails (lineage, position);
+    select work.add_queue('dispute-mails', 'work.dispute_mails', 'account_id');
+  `,
 }

@@ -32,15 +32,21 @@ import { GatewayUnavailable } from '../payments/index.ts'
 import { depositRef, readDeposit } from './settle-deposit.ts'
 import { type CallbackDependencies, takeCallback } from './take-callbacks.ts'
 
-/** What refunds at the provider and disputes have taken of a deposit, micro-dollars; null: there is no such deposit. */
-export const reversedMicrosOf = async (db: Db, depositId: string): Promise<number | null> => {
-  const row = await db
+/** What refunds at the provider and disputes have taken of a deposit, micro-dollars; undefined: there is no such deposit. */
+export const reversedOf = (db: Db, depositId: string) =>
+  db
     .selectFrom('read.deposits')
     .select(['refundedMicros', 'chargedBackMicros'])
     .where('depositId', '=', depositId)
     .executeTakeFirst()
-  return row === undefined ? null : row.refundedMicros + row.chargedBackMicros
-}
+
+export const reversedMicros = ({
+  refundedMicros,
+  chargedBackMicros,
+}: {
+  readonly refundedMicros: number
+  readonly chargedBackMicros: number
+}): number => refundedMicros + chargedBackMicros
 
 const toRefundAtStripe = 'refund it in the dashboard of Stripe; Farebox books that refund automatically'
 
@@ -83,13 +89,13 @@ const unknownDeposit = { outcome: 'refused', refusal: { code: 'unknown_deposit' 
 const commandOf = async ({ runner, db }: RefundDependencies, input: DepositRefundInput, cause: Cause) => {
   const { depositId, amountCents, reference } = input
   // The table is read first, because a movement by hand has an id and a stream in the same form.
-  const reversedMicros = await reversedMicrosOf(db, depositId)
-  const deposit = reversedMicros === null ? null : await readDeposit(runner, depositId, cause)
-  if (deposit === null || reversedMicros === null) return null
+  const reversed = await reversedOf(db, depositId)
+  const deposit = reversed === undefined ? null : await readDeposit(runner, depositId, cause)
+  if (deposit === null || reversed === undefined) return null
   const { accountId } = deposit.details
   const refundId = depositRefundIdOf(depositId, reference)
   return {
-    request: { refundId, amountCents, reference, reversedMicros },
+    request: { refundId, amountCents, reference, reversedMicros: reversedMicros(reversed) },
     command: {
       name: 'refund-deposit',
       streams: {

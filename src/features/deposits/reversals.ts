@@ -1,16 +1,14 @@
+import type { ReversalRow } from '../../../projections/reversals.ts'
 import type { Deposit } from '../../domain/deposits/fold.ts'
 import type { ReversalAnswer } from '../../domain/ledger/decide-reversal.ts'
-import type { Provider, Reversal } from '../../domain/payments/payments.ts'
+import { movementReference, type Provider, type Reversal } from '../../domain/payments/payments.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { Wallets } from '../wallet/index.ts'
 
-/**
- * The movements with their references in the books: the provider, the id of the refund or dispute, and that of the
- * balance transaction. The last one is unique at the provider and never depends on the other movements.
- */
+/** The movements with their references in the books. */
 export const namedMovements = (provider: Provider, { reversalId, movements }: Reversal) =>
   movements.map((movement) => ({
-    reference: `${provider} ${reversalId} ${movement.transactionId}`,
+    reference: movementReference(provider, reversalId, movement.transactionId),
     ...movement,
   }))
 
@@ -41,4 +39,20 @@ export const bookReversal = (
     },
     cause,
   )
+}
+
+/** The state of a dispute or a refund, in a word. */
+export const reversalState = ({ reason, status }: Pick<ReversalRow, 'reason' | 'status'>): string => {
+  switch (status) {
+    case 'requested':
+      return 'in progress'
+    case 'refused':
+      return 'not made'
+    case 'taken':
+      return reason === 'chargeback' ? 'charged back' : 'refunded'
+    case 'returned':
+      return reason === 'chargeback' ? 'won' : 'failed'
+    default:
+      return status satisfies never
+  }
 }

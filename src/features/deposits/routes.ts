@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import { depositStatuses } from '../../domain/deposits/fold.ts'
+import { depositStatuses, shownDepositStatuses } from '../../domain/deposits/fold.ts'
 import { maxDepositCents, type Rail, railNames, resellerRails } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
@@ -226,7 +226,7 @@ export const depositRoutes = (dependencies: {
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        status: wordQuery(depositStatuses, 'Only deposits in this status.').optional(),
+        status: wordQuery(shownDepositStatuses, 'Only deposits in this status.').optional(),
       }),
       codes: { query: pagingCodes },
       responses: {

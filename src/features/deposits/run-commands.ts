@@ -5,10 +5,12 @@ import {
   listGatewayChanges,
   listUnmatchedMovements,
 } from '../../../projections/deposits.ts'
+import { reversalsAfter } from '../../../projections/reversals.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
 import type { DepositRefundRefusal } from '../../domain/deposits/decide-refund.ts'
-import type { DepositStatus } from '../../domain/deposits/fold.ts'
+import type { ShownDepositStatus } from '../../domain/deposits/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { amountIn } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
@@ -17,11 +19,12 @@ import { readState } from '../../platform/commands/command.ts'
 import type { ListedResource } from '../accounts/index.ts'
 import { approvalNeeded } from '../wallet/index.ts'
 import { readTopup } from './auto-topup.ts'
-import type { refundInput, resolveInput, reviewInput } from './commands.ts'
+import type { refundInput, resolveInput, reversalsInput, reviewInput } from './commands.ts'
 import { type DepositRecord, depositRecord } from './deposit-record.ts'
 import { createDepositPages } from './deposit-urls.ts'
 import { changeRecord, reviewChange } from './gateway-changes.ts'
 import { refundRefusalText, requestDepositRefund } from './refund-deposit.ts'
+import { reversalState } from './reversals.ts'
 import { topupPauseText } from './topup-mails.ts'
 import { topupRecord } from './topup-routes.ts'
 import { itemAmount, resolutionRefusal, resolveUnmatched } from './unmatched-movements.ts'
@@ -35,7 +38,7 @@ export const deposits: ListedResource<Shown> = {
     const pages = createDepositPages(context)
     return {
       list: async (scope, page) => {
-        const status = page.status as DepositStatus | undefined
+        const status = page.status as ShownDepositStatus | undefined
         const found = await listDeposits(db, scope, { ...page, status })
         const rows = found.deposits.map((row) => ({
           ...depositRecord(row, clock(), pages),
@@ -112,6 +115,18 @@ export const refund = async (
     json: { depositId, outcome, amountCents, currency: 'USD', provider },
     text: `requested a refund of ${dollars(amountCents)}; the server makes it at ${provider}, and "deposits show ${depositId}" shows it`,
   }
+}
+
+export const listReversals = async ({ db }: CliContext, { kind, limit }: InputOf<typeof reversalsInput>) => {
+  await requireReadTable(db, 'read.reversals')
+  const found = await reversalsAfter(db, { after: null, limit, search: '', reason: kind })
+  const rows = found.map(({ rowId: _, ...row }) => ({
+    ...row,
+    state: reversalState(row),
+    amount: amountIn(row.amountMicros, 'usd'),
+    taken: amountIn(row.takenMicros, 'usd'),
+  }))
+  return { json: { reversals: rows }, rows, empty: 'no disputes and no refunds' }
 }
 
 export const listUnmatched = async (

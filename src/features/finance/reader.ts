@@ -100,7 +100,11 @@ export const createFinanceReader = ({
     return { span, accounts: await withGateways(log, await sumBelow(db, rangeOf(span), filter)) }
   }
 
-  const byDay = async (reportRange: ReportRange, head: number, filter: Account) => {
+  const byDay = async (
+    reportRange: ReportRange,
+    head: number,
+    filter: Account & { readonly exceptType?: string },
+  ) => {
     const span = await spanOf(reportRange, head)
     return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }
   }

@@ -32,10 +32,11 @@ export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
     : html`<p class="message warn" role="status">You see the books as of <strong>${asOf}</strong>. <a href="${nowPath}">Show current state</a></p>`
 
 const pathOf = (id: string, roles: Roles, asOf: AsOf): string | null => {
-  if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
-  // The operator's pages of an order and a deposit show the current state only.
-  if (id.startsWith('ord_') && roles.has('operator') && asOf === '') return `/console/operator/orders/${id}`
-  if (id.startsWith('dep_') && roles.has('operator') && asOf === '') return `/console/operator/deposits/${id}`
+  const isStaff = roles.has('operator') || roles.has('finance')
+  if (id.startsWith('acc_')) return isStaff ? `/console/operator/accounts/${id}` : null
+  // The pages of an order and a deposit show the current state only.
+  if (id.startsWith('ord_') && isStaff && asOf === '') return `/console/operator/orders/${id}`
+  if (id.startsWith('dep_') && isStaff && asOf === '') return `/console/operator/deposits/${id}`
   return `/console/trail/${id}${asOf === '' ? '' : `?${new URLSearchParams({ to: asOf })}`}`
 }
 

@@ -12,7 +12,14 @@ import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { checkboxField, formPage, pageForm, textField } from '../../platform/ui/form-page.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { labelled, listPage } from '../../platform/ui/list.ts'
-import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  operatorPage,
+  type PersonVisit,
+  refused,
+  staffPage,
+} from '../../platform/ui/page.ts'
 import {
   amountColumn,
   type Column,
@@ -32,7 +39,7 @@ import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
 
 type Products = { current(): Pick<Catalog, 'products' | 'resolve'> }
 
-/** The columns of an order table for operators. */
+/** The columns of an order table for staff. */
 export const operatorOrderColumns = (catalog: Products): readonly Column<FoundOrder>[] => [
   nameColumn('Order', ({ details }) => ({
     text: productName(catalog, details.productId),
@@ -62,7 +69,7 @@ const maxListed = 20
 /** The largest number of rentals in a form. The command accepts more. */
 const maxRentals = 100
 
-/** The operators' list of orders, the page of an order, and its refund. */
+/** The list of all orders and the page of an order for staff, and its refund by operators. */
 export const orderAdminPages = ({
   db,
   pool,
@@ -127,7 +134,7 @@ export const orderAdminPages = ({
   }
 
   return [
-    listPage(operatorPage, {
+    listPage(staffPage, {
       path: '/console/operator/orders',
       name: 'listAllOrders',
       summary: 'The orders of all accounts, newest first',
@@ -154,7 +161,7 @@ export const orderAdminPages = ({
       ],
       empty: 'There are no orders yet.',
     }),
-    operatorPage({
+    staffPage({
       path: '/console/operator/orders/{id}',
       name: 'showAnyOrder',
       crumb: 'Order',
@@ -171,7 +178,7 @@ export const orderAdminPages = ({
         return {
           title: `Order of ${details.productId}`,
           actions:
-            order.paid && leftOf(order) > 0
+            roles.has('operator') && order.paid && leftOf(order) > 0
               ? buttonLink(`${pathOf(orderId)}/refund`, 'Refund', 'danger')
               : nothing,
           body: html`${detailsOf([

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { trimEnd } from '../../kernel/formats.ts'
+import { isEmail, trimEnd } from '../../kernel/formats.ts'
 
 const consoleAddress = 'an https address without a path, or http://localhost:3000'
 const smtpAddress = 'an address such as smtps://user:password@mail.example:465'
+const contact = 'an e-mail address such as help@shop.example, or an https address of a page'
 const sender = 'an address such as console@shop.example, or Shop <console@shop.example>'
 
 const isConsoleAddress = (value: string): boolean => {
@@ -18,6 +19,9 @@ const isSmtp = (value: string): boolean => {
     url !== null && ['smtp:', 'smtps:'].includes(url.protocol) && url.hostname !== '' && url.search === ''
   )
 }
+
+const isContact = (value: string): boolean =>
+  isEmail(value) || (value.startsWith('https://') && URL.canParse(value))
 
 /** The settings of the console, part of the one schema in `src/app/config.ts`. */
 export const consoleSettings = {
@@ -39,6 +43,13 @@ export const consoleSettings = {
     .regex(/^(?:[^<>\p{C}]{1,100} <[^\s@<>]{1,64}@[^\s@<>]{1,189}>|[^\s@<>]{1,64}@[^\s@<>]{1,189})$/u, sender)
     .optional()
     .describe("The sender of the console's e-mails."),
+  FAREBOX_CONTACT: z
+    .string({ error: contact })
+    .refine(isContact, contact)
+    .optional()
+    .describe(
+      'Where customers get help, such as after a dispute; default: the address of FAREBOX_MAIL_FROM.',
+    ),
 } as const
 
 type Values = z.output<z.ZodObject<typeof consoleSettings>>
@@ -51,7 +62,12 @@ export type ConsoleConfig = {
   readonly url: string | null
   /** Null: no mail server is set. */
   readonly mail: { readonly smtp: string; readonly from: string } | null
+  /** An e-mail address or an https address; null: the address of the sender. */
+  readonly contact: string | null
 }
+
+/** The address of a sender such as `Shop <console@shop.example>`. */
+export const addressOfSender = (from: string): string => /<([^<>]+)>$/.exec(from)?.[1] ?? from
 
 export const consoleProblems = (env: Readonly<Record<string, string | undefined>>): string[] =>
   (env.FAREBOX_SMTP_URL === undefined) === (env.FAREBOX_MAIL_FROM === undefined)
@@ -65,4 +81,5 @@ export const consoleConfigOf = (values: Values, publicUrl: string | null): Conso
     values.FAREBOX_SMTP_URL === undefined || values.FAREBOX_MAIL_FROM === undefined
       ? null
       : { smtp: values.FAREBOX_SMTP_URL, from: values.FAREBOX_MAIL_FROM },
+  contact: values.FAREBOX_CONTACT ?? null,
 })

@@ -1,6 +1,6 @@
-import { adjustmentReasons, isAtGateway } from '../../domain/ledger/adjustment-reasons.ts'
+import { adjustmentReasons, creditKinds, isAtGateway } from '../../domain/ledger/adjustment-reasons.ts'
 import { command } from '../../platform/cli/command.ts'
-import { defaulted, oneOf, option, wholeNumber } from '../../platform/cli/input.ts'
+import { defaulted, oneOf, option, required, wholeNumber } from '../../platform/cli/input.ts'
 import {
   account,
   adjustmentCents,
@@ -13,6 +13,13 @@ import {
 
 const runs = () => import('./run-commands.ts')
 
+export const creditInput = {
+  account,
+  cents: creditCents,
+  kind: required('<kind>', 'why', oneOf(creditKinds)),
+  reference,
+}
+
 export const adjustInput = {
   account,
   cents: adjustmentCents,
@@ -24,8 +31,10 @@ export const adjustInput = {
 export const commands = [
   command({
     name: 'wallet credit',
-    about: 'credit a wallet; the same reference is credited only once',
-    input: { account, cents: creditCents, reference },
+    about: 'credit a wallet; the same reference is credited only once for each kind',
+    input: creditInput,
+    details: `A payment was received elsewhere, such as a bank transfer: it is money (assets:gateway:manual). Goodwill and a correction
+are gifts: they are expenses (expenses:adjustments).`,
     run: async () => (await runs()).credit,
   }),
   command({

@@ -6,6 +6,7 @@ export { transactionColumns } from './transaction-pages.ts'
 export type { ReadBalance } from './wallet-service.ts'
 export {
   createWallets,
+  creditByHand,
   type ManualMovementAnswer,
   movementIn,
   proposalPath,

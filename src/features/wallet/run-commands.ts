@@ -7,8 +7,8 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
 import { createAccounts } from '../accounts/index.ts'
-import type { adjustInput } from './commands.ts'
-import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
+import type { adjustInput, creditInput } from './commands.ts'
+import { createWallets, creditByHand, type ManualMovementAnswer } from './wallet-service.ts'
 
 /** The largest amount of a wallet or a customer, whole cents: micro-dollars are safe integers. */
 const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
@@ -102,10 +102,10 @@ const output = (accountId: AccountId, reference: string, answer: ManualMovementA
 
 export const credit = async (
   context: CliContext,
-  { account, cents, reference }: Pick<InputOf<typeof adjustInput>, 'account' | 'cents' | 'reference'>,
+  { account, cents, kind, reference }: InputOf<typeof creditInput>,
 ) => {
-  const credit = { accountId: account, amountCents: cents, reference }
-  return output(account, reference, await createWallets(context).credit(credit, context))
+  const credit = { accountId: account, amountCents: cents, reference, kind }
+  return output(account, reference, await creditByHand(createWallets(context), credit, context))
 }
 
 export const adjust = async (

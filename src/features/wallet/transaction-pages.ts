@@ -17,7 +17,7 @@ const typeNames: Partial<Record<TransactionRow['type'], string>> = {
   deposit: 'Deposit',
   order: 'Order',
   refund: 'Refund',
-  credit: 'Credit',
+  credit: 'Payment received elsewhere',
   goodwill: 'Goodwill credit',
   correction: 'Correction',
   chargeback: 'Chargeback',

@@ -2,7 +2,11 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { createReadPurse } from '../../../projections/balances.ts'
 import { accountRef } from '../../domain/accounts/fold.ts'
-import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
+import type {
+  AdjustmentReason,
+  CreditKind,
+  CustomerAdjustmentReason,
+} from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
 import {
   type ApprovalAnswer,
@@ -104,6 +108,9 @@ export type ManualCustomerAdjustment = ManualCredit & {
   readonly depositId?: string
 }
 
+/** A credit by hand of a kind. */
+export type KindOfCredit = ManualCredit & { readonly kind: CreditKind }
+
 /** A refund or a dispute at a provider. It is not manual, so it needs no approval. */
 export type DepositReversal = Pick<ManualCredit, 'accountId'> & {
   /** Null: the account's own wallet. */
@@ -124,7 +131,10 @@ export type ManualMovementAnswer = ManualAnswer | ApprovalAnswer
 
 /** Moves wallets and the credit of resellers' customers manually. */
 export type Wallets = {
-  /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (above a wallet's maximum), `unconfirmed`. */
+  /**
+   * A payment that was received elsewhere. Refusals: `unknown_account`, `already_applied`, `invalid_amount` (above a
+   * wallet's maximum), `unconfirmed`.
+   */
   credit(credit: ManualCredit, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
@@ -281,6 +291,16 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     },
   }
 }
+
+/** Credits a wallet by hand. A payment that was received elsewhere is money. A gift is an expense. */
+export const creditByHand = (
+  wallets: Pick<Wallets, 'credit' | 'adjust'>,
+  { kind, ...credit }: KindOfCredit,
+  cause: Cause,
+): Promise<ManualMovementAnswer> =>
+  kind === 'payment'
+    ? wallets.credit(credit, cause)
+    : wallets.adjust({ ...credit, reason: kind, gateway: null }, cause)
 
 /** The spendable balance of an account, whole cents rounded down, including the account's own latest changes. */
 export type ReadBalance = (account: AccountId) => Promise<number>

@@ -183,6 +183,9 @@ type PersonPage = Parameters<typeof personPage>[0]
 type AccountPage = Parameters<typeof accountPage>[0]
 
 export const operatorPage = (page: PersonPage): ConsolePage => personPage({ ...page, for: ['operator'] })
+/** A page that finance and operators see. Its actions are on pages of operators. */
+export const staffPage = (page: PersonPage): ConsolePage =>
+  personPage({ ...page, for: ['finance', 'operator'] })
 export const financePage = (page: PersonPage): ConsolePage => personPage({ ...page, for: ['finance'] })
 export const resellerPage = (page: AccountPage): ConsolePage => accountPage({ ...page, for: ['reseller'] })
 

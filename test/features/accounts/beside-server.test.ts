@@ -26,7 +26,10 @@ test('an operator creates an account, credits it, blocks it and revokes its key 
   // The server has folded the empty wallet when it refuses; the credit must not be lost on that fold.
   const short = await order()
   assert.deepEqual([short.status, short.body.code], [402, 'insufficient_balance'])
-  const credit = ['wallet', 'credit', '--account', accountId, '--cents', '5000', '--reference', 'wire 0']
+  const credit = [
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', '5000', '--reference', 'wire 0'],
+  ]
   assert.equal((await run(...credit)).balanceCents, 5000)
   assert.equal((await wallet()).body.balanceCents, 5000)
   const placed = await order()

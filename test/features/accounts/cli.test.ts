@@ -72,6 +72,7 @@ test('an account, a key and money are created manually, each printed as JSON', a
   const credit = await run(
     'wallet',
     'credit',
+    '--kind=payment',
     '--account',
     accountId,
     '--cents',
@@ -118,7 +119,10 @@ test('an account, a key and money are created manually, each printed as JSON', a
 test('a repeated reference is already_applied, exits with 1 and moves nothing', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
-  const credit = ['wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r', '--json']
+  const credit = [
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', '100', '--reference', 'r', '--json'],
+  ]
   assert.equal((await run(...credit)).code, 0)
   const again = await run(...credit)
   assert.deepEqual([again.code, again.json.code, again.json.amountCents], [1, 'already_applied', 100])
@@ -128,7 +132,10 @@ test('a repeated reference is already_applied, exits with 1 and moves nothing', 
 test('a wallet is corrected down by a negative amount, and never below zero', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
-  await run('wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r')
+  await run(
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', '100', '--reference', 'r'],
+  )
   const adjust = (cents: string, reference: string, ...more: string[]) =>
     run(
       'wallet',
@@ -162,7 +169,10 @@ test('a credit beyond what a wallet counts exactly is refused with the maximum, 
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
   const credit = (cents: number, reference: string) =>
-    run('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference, '--json')
+    run(
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', `${cents}`, '--reference', reference, '--json'],
+    )
   for (let n = 1; n <= 9; n += 1) assert.equal((await credit(100_000_000_000, `billion ${n}`)).code, 0)
   const refused = await credit(100_000_000_000, 'billion 10')
   assert.deepEqual(
@@ -186,7 +196,7 @@ test('a blocked account shows the reason, the time and the actor', async (t) => 
     (await run('accounts', 'show', accountId)).out,
     /^blocked +yes, since [\dTZ:.-]+ by operator:tester: stolen cards$/m,
   )
-  await run('wallet', 'credit', '--account', accountId, '--cents', '10', '--reference', 'r')
+  await run('wallet', 'credit', '--kind=payment', '--account', accountId, '--cents', '10', '--reference', 'r')
   const back = ['--reason', 'chargeback', '--gateway', 'stripe', '--reference', 'c']
   await run('accounts', 'unblock', accountId)
   await run('wallet', 'adjust', '--account', accountId, '--cents', '-30', ...back)
@@ -324,7 +334,7 @@ test('an unknown id is not_found and the message says what to do', async (t) => 
     ['keys', 'revoke', 'key_none'],
     ['keys', 'roll', 'key_none', '--overlap', '24h'],
     ['keys', 'create', '--account', 'acc_none', '--scopes', 'buy'],
-    ['wallet', 'credit', '--account', 'acc_none', '--cents', '1', '--reference', 'r'],
+    ['wallet', 'credit', '--kind=payment', '--account', 'acc_none', '--cents', '1', '--reference', 'r'],
   ]) {
     const refused = await run(...args, '--json')
     assert.deepEqual([refused.code, refused.json.code], [2, 'not_found'])
@@ -361,9 +371,9 @@ test('wrong use exits with 2 before anything is opened', async (t) => {
     ['keys', 'roll', 'key_a'],
     ['keys', 'roll', 'key_a', '--overlap', '24'],
     ['keys', 'roll', 'key_a', '--overlap', '91d'],
-    ['wallet', 'credit', '--account', 'a', '--cents', '0', '--reference', 'r'],
-    ['wallet', 'credit', '--account', 'a', '--cents', '1.5', '--reference', 'r'],
-    ['wallet', 'credit', '--account', 'a', '--cents', '1', '--reference', ''],
+    ['wallet', 'credit', '--kind=payment', '--account', 'a', '--cents', '0', '--reference', 'r'],
+    ['wallet', 'credit', '--kind=payment', '--account', 'a', '--cents', '1.5', '--reference', 'r'],
+    ['wallet', 'credit', '--kind=payment', '--account', 'a', '--cents', '1', '--reference', ''],
     ['wallet', 'adjust', '--account', 'a', '--cents', '0', '--reference', 'r'],
     ['wallet', 'adjust', '--account', 'a', '--cents', '1', '--reference', 'r', '--reason', 'fun'],
     ['wallet', 'adjust', '--account', 'a', '--cents', '-1', '--reference', 'r', '--reason', 'chargeback'],

@@ -14,7 +14,10 @@ test('on the command line one operator proposes large credits and refunds and an
   const bob = commandLineOf(app.farebox, { kind: 'operator', name: 'bob' })
   const { accountId } = app.demo.buyer
   const credit = (cents: number, reference: string) =>
-    alice('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference)
+    alice(
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', `${cents}`, '--reference', reference],
+    )
   const balance = async () =>
     (await app.client.get('/api/v1/wallet', { key: app.demo.buyer.key })).body.balanceCents
   const before = await balance()

@@ -47,7 +47,7 @@ const open = async (t: TestContext) => {
   const service = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const money = ['--account', buyer.accountId, '--cents', '90000000', '--reference', 'load']
-  await succeeds(t, env, 'wallet', 'credit', ...money)
+  await succeeds(t, env, 'wallet', 'credit', '--kind=payment', ...money)
   return { server, env, service, key: buyer.key as string }
 }
 

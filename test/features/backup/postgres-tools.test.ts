@@ -45,6 +45,7 @@ const startOn = async (
   const credit = [
     'wallet',
     'credit',
+    '--kind=payment',
     '--account',
     buyer.accountId,
     '--cents',

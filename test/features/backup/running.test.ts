@@ -16,7 +16,10 @@ test('a backup under load restores into a new database, which passes verificatio
   const app = await testApp(t, { own: true })
   const { env, baseUrl, demo } = app
   const { key, accountId } = demo.buyer
-  const credit = ['wallet', 'credit', '--account', accountId, '--cents', '90000000', '--reference', 'load']
+  const credit = [
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', '90000000', '--reference', 'load'],
+  ]
   assert.equal((await operate(credit, env)).code, 0)
 
   const load = startLoad(t, baseUrl, key)

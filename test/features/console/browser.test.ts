@@ -196,6 +196,8 @@ const staffPathsOf = ({
 }): readonly string[] => [
   '/console/staff',
   '/console/operator/orders',
+  '/console/operator/deposits',
+  '/console/operator/reversals',
   '/console/operator/webhooks',
   '/console/finance/money',
   '/console/finance/balance',
@@ -285,7 +287,7 @@ const proposedCredit = async (app: TestApp, accountId: string): Promise<string> 
   const other = await staffBrowser(app, ['operator'])
   const path = `/console/operator/accounts/${accountId}/credit`
   const form = hiddenField(await other.get(path), 'form')
-  const { to } = await other.post(path, { form, amount: '250', reference: 'goodwill of November' })
+  const { to } = await other.post(path, { form, amount: '250', kind: 'goodwill', reference: 'of November' })
   assert.match(to ?? '', /^\/console\/operator\/proposals\/prp_/)
   return to!
 }

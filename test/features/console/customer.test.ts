@@ -64,7 +64,10 @@ test('the pages of a customer', async (t) => {
 
   await t.test('the file contains every movement with the figures of the API, and no formula', async () => {
     await operate(
-      ['wallet', 'credit', '--account', account.accountId, '--cents', '7', '--reference', '=HYPERLINK("x")'],
+      [
+        ...['wallet', 'credit', '--kind=payment', '--account', account.accountId],
+        ...['--cents', '7', '--reference', '=HYPERLINK("x")'],
+      ],
       app.env,
     )
     const { html: csv, headers } = await browser.get('/console/transactions?format=csv')

@@ -145,11 +145,13 @@ test('the pages of an operator', async (t) => {
         ['amount', '0'],
         ['amount', '-5'],
         ['reference', ''],
+        ['kind', ''],
       ] as const) {
         const form = hiddenField(await operator.get(`${here}/credit`), 'form')
         const { status, html } = await operator.post(`${here}/credit`, {
           form,
           amount: '10',
+          kind: 'payment',
           reference: 'ticket 1',
           [field]: value,
         })
@@ -157,7 +159,7 @@ test('the pages of an operator', async (t) => {
         assert.match(html, new RegExp(`id="${field}-problem"`), value)
       }
       const form = hiddenField(await operator.get(`${here}/credit`), 'form')
-      const sent = { form, amount: '$1,000.25', reference: 'ticket 4711' }
+      const sent = { form, amount: '$1,000.25', kind: 'payment', reference: 'ticket 4711' }
       await Promise.all([1, 2, 3].map(() => operator.post(`${here}/credit`, sent)))
       assert.equal(await wallet(), before + 100_025)
       const again = hiddenField(await operator.get(`${here}/credit`), 'form')
@@ -175,6 +177,31 @@ test('the pages of an operator', async (t) => {
     },
   )
 
+  await t.test('a gift is recorded as goodwill or a correction, and is no money received', async () => {
+    const before = await wallet()
+    for (const kind of ['goodwill', 'correction']) {
+      const form = hiddenField(await operator.get(`${here}/credit`), 'form')
+      const { to } = await operator.post(`${here}/credit`, {
+        form,
+        amount: '2',
+        kind,
+        reference: `a ${kind}`,
+      })
+      assert.equal(to, here)
+    }
+    assert.equal(await wallet(), before + 400)
+    const gifts = (await eventsOf(app, `ledger-${account.accountId}`)).filter(({ data }) =>
+      String(data.reference).startsWith('a '),
+    )
+    assert.deepEqual(
+      gifts.map(({ type, data }) => [type, data.reason]),
+      [
+        ['WalletAdjusted', 'goodwill'],
+        ['WalletAdjusted', 'correction'],
+      ],
+    )
+  })
+
   await t.test(
     'above the approval limit a credit waits for another operator, who confirms their identity',
     async () => {
@@ -185,6 +212,7 @@ test('the pages of an operator', async (t) => {
         operator.post(`${here}/credit`, {
           form: hiddenField(await operator.get(`${here}/credit`), 'form'),
           amount,
+          kind: 'payment',
           reference,
         })
       const { to } = await sent('100.01', 'large <b>')

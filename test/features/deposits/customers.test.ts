@@ -103,7 +103,7 @@ describe("a deposit for a reseller's customer", () => {
       await untilDeposit(acme.key, made.deposit_id, { status: 'paid' })
       await act(made.deposit_id, 'dispute')
       await until(async () => (await app.customerCredit(acme.accountId, 'c-4')) === 0)
-      await untilDeposit(acme.key, made.deposit_id, { status: 'paid', charged_back_cents: 1000 })
+      await untilDeposit(acme.key, made.deposit_id, { status: 'charged_back', charged_back_cents: 1000 })
       const state = await app.accounts.read(acme.accountId, operator)
       assert.equal(state?.blocked, false)
     })

@@ -44,7 +44,7 @@ test('a provider change that is not booked is an open item, and moves no wallet'
     await app.untilBalance(key, 0)
     await app.act(id, 'close-dispute', 1_000)
     await app.untilBalance(key, 1_000)
-    await app.untilDeposit(key, id, { status: 'paid', charged_back_cents: 1_500 })
+    await app.untilDeposit(key, id, { status: 'charged_back', charged_back_cents: 1_500 })
     assert.deepEqual(await openChanges(app, id), [])
   })
 

@@ -129,7 +129,7 @@ describe('a deposit into the own wallet', () => {
       })
       assert.equal(state?.blocked, true)
       // The remaining balance and the missing amount of the wallet.
-      const taken = { status: 'paid', credited_cents: 2000, charged_back_cents: 2000 }
+      const taken = { status: 'charged_back', credited_cents: 2000, charged_back_cents: 2000 }
       await untilDeposit(key, made.deposit_id, taken)
       // Keys are looked up again within a second.
       await until(async () => {
@@ -151,7 +151,7 @@ describe('a deposit into the own wallet', () => {
       } as const
       await app.wallets.adjust({ ...chargeback, amountCents: -700, reference: 'stripe dp_1' }, operator)
       await untilDeposit(key, made.deposit_id, {
-        status: 'paid',
+        status: 'charged_back',
         credited_cents: 2000,
         charged_back_cents: 700,
       })

@@ -87,7 +87,8 @@ test('the pages of finance', async (t) => {
       assert.equal(microsOf(moved[0]?.[4] ?? ''), now)
       assert.match(moved[0]?.[0] ?? '', /^Wallet debited/)
       assert.match(moved[0]?.[1] ?? '', /^Premium residential/)
-      for (const { orderId } of orders) assert.match(html, new RegExp(`href="/console/trail/${orderId}"`))
+      for (const { orderId } of orders)
+        assert.match(html, new RegExp(`href="/console/operator/orders/${orderId}"`))
       const [, event = ''] = /<caption>[\s\S]*?href="(\/console\/trail\/pos_0_\d+)"/.exec(html) ?? []
       const trail = await finance.open(event)
       assert.match(trail.html, /href="\/console\/finance\/account\?book=/, 'and the event leads back')
@@ -156,7 +157,8 @@ test('the pages of finance', async (t) => {
     const revenue = figure((await lines({ name: 'revenue', book: 'service' })).html)
     assert.equal(new Map(cards).get('Revenue in 30 days, USD'), -revenue)
     const gateways = figure((await lines({ name: 'assets:gateway', book: 'service' })).html)
-    assert.equal(new Map(cards).get('Balance at gateways, USD'), gateways)
+    const elsewhere = figure((await lines({ name: 'assets:gateway:manual', book: 'service' })).html)
+    assert.equal(new Map(cards).get('Balance at payment providers, USD'), gateways - elsewhere)
   })
 
   await t.test('a verification is listed with its verdict, and a finding links to its event', async () => {

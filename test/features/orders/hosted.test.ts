@@ -210,7 +210,7 @@ describe('an order for a customer that is short of credit', () => {
       )
     }
     await app.run(
-      ...['wallet', 'credit', '--account', app.seller.accountId],
+      ...['wallet', 'credit', '--kind=payment', '--account', app.seller.accountId],
       ...['--cents', '10000000', '--reference', 'rich'],
     )
     const dear = await app.seller.order('alice', traffic(2_000, { method: 'card' }), 'dear')
@@ -262,7 +262,10 @@ describe('an order for a customer that is short of credit', () => {
     const retry = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents)
-    await app.run('wallet', 'credit', '--account', accountId, '--cents', '100000', '--reference', 'more')
+    await app.run(
+      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+      ...['--cents', '100000', '--reference', 'more'],
+    )
     await app.untilOrder(key, orderId, 'completed')
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents - app.quote.amountCents)
   })

@@ -15,6 +15,9 @@ export const scrapingAccount = async (
   const email = `${randomBytes(6).toString('hex')}@example.com`
   const { accountId } = await done('accounts', 'create', '--email', email)
   const { key } = await done('keys', 'create', '--account', accountId, '--scopes', 'buy,scrape')
-  await done('wallet', 'credit', '--account', accountId, '--cents', String(cents), '--reference', 'start')
+  await done(
+    ...['wallet', 'credit', '--kind=payment', '--account', accountId],
+    ...['--cents', String(cents), '--reference', 'start'],
+  )
   return { accountId, key }
 }

@@ -107,6 +107,6 @@ export const openOnCluster = async (t: TestContext) => {
   const first = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const money = ['--account', buyer.accountId, '--cents', '90000000', '--reference', 'load']
-  await succeeds(t, env, 'wallet', 'credit', ...money)
+  await succeeds(t, env, 'wallet', 'credit', '--kind=payment', ...money)
   return { cluster, env, first, key: buyer.key as string }
 }

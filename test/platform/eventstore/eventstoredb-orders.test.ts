@@ -55,7 +55,7 @@ const open = async (t: TestContext) => {
   const running = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const movement = ['--account', buyer.accountId, '--cents', String(creditCents), '--reference', 'end-to-end']
-  await operator(t, env, 'wallet', 'credit', ...movement)
+  await operator(t, env, 'wallet', 'credit', '--kind=payment', ...movement)
   const client = await httpClientOf(running.baseUrl, buyer.key)
   const shop: Shop = { env, key: buyer.key, startCents: await balanceCents(client), sent: new Map() }
   return { shop, running, client }

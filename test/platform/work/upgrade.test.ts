@@ -58,6 +58,7 @@ test('waiting work of the former tables waits in the queues, and finished work i
     standing('webhook-enqueue-retries', 0, 0),
     standing('low-balance-mails', 0, 0),
     standing('topup-mails', 0, 0),
+    standing('dispute-mails', 0, 0),
     standing('traffic-budget-mails', 0, 0),
   ])
   const { rows } = await pool.query(

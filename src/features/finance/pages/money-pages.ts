@@ -1,4 +1,6 @@
 import { serviceBook } from '../../../domain/ledger/books.ts'
+import { elsewhereAccount } from '../../../domain/ledger/postings.ts'
+import { statementLineBooked } from '../../../domain/ledger/statement-lines.ts'
 import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
@@ -119,11 +121,17 @@ type MoneyReads = {
 type Figures = {
   readonly head: number
   readonly receivable: readonly AccountSums[]
-  readonly gateways: readonly AccountSums[]
-  readonly deposits: readonly DaySum[]
+  /** What the payment providers hold. */
+  readonly providers: readonly AccountSums[]
+  /** Payments less refunds and disputes at the providers. Fees and payouts do not count. */
+  readonly received: readonly DaySum[]
+  /** Payments that were received elsewhere. */
+  readonly elsewhere: readonly DaySum[]
   readonly revenue: readonly DaySum[]
   readonly expenses: readonly DaySum[]
 }
+
+const isAtProvider = ({ account }: { readonly account: string }): boolean => account !== elsewhereAccount
 
 /** The figures of the page from a day on. They sum many postings: requests during a read share the next one. */
 export const createFigures = ({ reader, journalHead }: MoneyReads) => {
@@ -132,18 +140,22 @@ export const createFigures = ({ reader, journalHead }: MoneyReads) => {
     const now: ReportRange = {}
     const recentRange: ReportRange = { from: { kind: 'day', day: firstDay } }
     const accountFilter = (account: string) => ({ book: serviceBook, account })
-    const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
+    const [receivable, gateways, payments, revenue, expenses] = await Promise.all([
       reader.account(now, head, accountFilter('assets:receivable')),
       reader.account(now, head, accountFilter('assets:gateway')),
-      reader.byDay(recentRange, head, accountFilter('assets:gateway')),
+      reader.byDay(recentRange, head, {
+        ...accountFilter('assets:gateway'),
+        exceptType: statementLineBooked.type,
+      }),
       reader.byDay(recentRange, head, accountFilter('revenue')),
       reader.byDay(recentRange, head, accountFilter('expenses')),
     ])
     return {
       head,
       receivable: receivable.accounts,
-      gateways: gateways.accounts,
-      deposits: deposits.days,
+      providers: gateways.accounts.filter(isAtProvider),
+      received: payments.days.filter(isAtProvider),
+      elsewhere: payments.days.filter((sum) => !isAtProvider(sum)),
       revenue: revenue.days,
       expenses: expenses.days,
     }
@@ -156,7 +168,9 @@ const money = async (
   { nowMs, visitor }: PersonVisit,
 ): Promise<View> => {
   const days = daysOf(nowMs, calendar)
-  const { head, receivable, gateways, deposits, revenue, expenses } = await figures(days.before[0]!)
+  const { head, receivable, providers, received, elsewhere, revenue, expenses } = await figures(
+    days.before[0]!,
+  )
   const earned = -total(shownSums(revenue, days))
   const spent = total(shownSums(expenses, days))
   return {
@@ -164,22 +178,27 @@ const money = async (
     body: html`<div class="cards">
 ${card(`Revenue in ${daysShown} days, USD`, earned, 'revenue')}
 ${card(`Expenses in ${daysShown} days, USD`, spent, 'expenses')}
-${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
-${card('Balance at gateways, USD', sumOf(gateways), 'assets:gateway')}
+${card(`Money received in ${daysShown} days, USD`, total(shownSums(received, days)), 'assets:gateway')}
+${card(`Received elsewhere in ${daysShown} days, USD`, total(shownSums(elsewhere, days)), elsewhereAccount)}
+${card('Balance at payment providers, USD', sumOf(providers), 'assets:gateway')}
+${card('Owed after refunds and disputes, USD', sumOf(receivable), 'assets:receivable')}
 </div>
 <h2>Revenue by family</h2>
 <p class="soft">Sales less refunds, by day (${calendar.zone}). Days with more refunds than sales are below the line.</p>
 ${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
 <h2>Expenses</h2>
-<p class="soft">Expenses of the service's own book: goodwill and corrections. Supplier costs are not in the books.</p>
+<p class="soft">Expenses of the service's own book: goodwill, corrections and fees of payment providers. Supplier costs are not in the books.</p>
 ${plotsOf(days, expenses, { sign: 1n, empty: 'Nothing was spent in these days.' })}
-<h2>Deposits by gateway</h2>
-<p class="soft">Deposits less refunds, by day.</p>
-${plotsOf(days, deposits, { sign: 1n, empty: 'There were no deposits in these days.' })}
-<h2>Balances at gateways</h2>
-${balancesOf('Balance at each gateway', gateways, 'There were no deposits yet.')}
+<h2>Money received by payment provider</h2>
+<p class="soft">Payments less refunds and disputes, by day. Fees and payouts do not count, and neither do gifts.</p>
+${plotsOf(days, received, { sign: 1n, empty: 'No provider received a payment in these days.' })}
+<h2>Payments received elsewhere</h2>
+<p class="soft">Payments that an operator credited by hand, such as bank transfers, by day.</p>
+${plotsOf(days, elsewhere, { sign: 1n, empty: 'No payment was credited by hand in these days.' })}
+<h2>Balances at payment providers</h2>
+${balancesOf('Balance at each payment provider', providers, 'No provider received a payment yet.')}
 <h2>Debts</h2>
-<p class="soft">Charged-back amounts that the wallet did not cover. The next credits pay them first.</p>
+<p class="soft">Refunded and charged-back amounts that the wallet did not cover. The next credits pay them first.</p>
 ${balancesOf('Accounts with debts, largest first', receivable, 'There are no debts.')}
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
     cliEquivalents: [
@@ -205,19 +224,20 @@ export const createFinanceSummary =
   (figures: MoneyFigures, reader: Pick<FinanceReader, 'account'>, calendar: Calendar) =>
   async (nowMs: number): Promise<Html> => {
     const days = daysOf(nowMs, calendar)
-    const { gateways, head, ...all } = await figures(days.before[0]!)
+    const { providers, head, ...all } = await figures(days.before[0]!)
     const revenue = shownSums(all.revenue, days)
     const expenses = shownSums(all.expenses, days)
-    const deposits = shownSums(all.deposits, days)
+    const received = total(shownSums(all.received, days))
+    const elsewhere = total(shownSums(all.elsewhere, days))
     const wallets = await reader.account({}, head, { book: serviceBook, account: 'liabilities' })
     const families = [...Map.groupBy(revenue, ({ account }) => account)]
       .map(([account, sums]) => ({ account, micros: -total(sums) }))
       .sort((a, b) => compareSizes(a.micros, b.micros))
     return html`<div class="cards">
 ${figureCard(`Revenue in ${daysShown} days`, centsOf(-total(revenue)), html`<p class="soft">${centsOf(-total(revenue) - total(expenses))} after expenses of the books, such as payment fees. Supplier costs are not in the books.</p>`)}
-${figureCard(`Money received in ${daysShown} days`, centsOf(total(deposits)))}
-${figureCard('Owed to customers', centsOf(-sumOf(wallets.accounts)), html`<p class="soft">Wallets, holds and credits</p>`)}
-${figureCard('Balance at payment providers', centsOf(sumOf(gateways)))}
+${figureCard(`Money received in ${daysShown} days`, centsOf(received), html`<p class="soft">Payments less refunds and disputes at payment providers.${elsewhere === 0n ? null : html` ${centsOf(elsewhere)} more was received elsewhere.`}</p>`)}
+${figureCard('Owed to customers', centsOf(-sumOf(wallets.accounts)), html`<p class="soft">Wallets and held amounts</p>`)}
+${figureCard('Balance at payment providers', centsOf(sumOf(providers)))}
 </div>
 <h2>Revenue by family, ${daysShown} days</h2>
 ${tableOf({
@@ -242,7 +262,7 @@ export const moneyPages = (figures: MoneyFigures, calendar: Calendar): readonly 
   financePage({
     path: '/console/finance/money',
     name: 'showMoney',
-    summary: 'Revenue, expenses, deposits by gateway, and debts',
+    summary: 'Revenue, expenses, received payments, and debts',
     show: (visit) => money(figures, calendar, visit),
   }),
 ]
