@@ -17,6 +17,7 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
+import { readAuditorRole } from '../../platform/postgres/migrate.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
 import { readStalledWorkers, readWorkerRuns, stalledText } from '../../platform/work/worker-runs.ts'
@@ -155,6 +156,15 @@ const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promis
   return waitedMs <= lateMs ? ok(found) : wrong(found, 'read its log lines: they say what stops it')
 }
 
+/** Whether the service's role can stop the auditor. */
+const checkRoles = async ({ pool }: DoctorContext): Promise<Outcome> =>
+  (await readAuditorRole(pool)) === null
+    ? note(
+        "the auditor uses the service's role, which can end its sessions and write its tables",
+        'set DATABASE_AUDITOR_URL: docs/operations/security.md',
+      )
+    : ok('the auditor has a role of its own')
+
 /** Violations that the auditor found and that are not acknowledged. */
 const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Outcome> => {
   if (!config.checkInvariants) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
@@ -255,6 +265,7 @@ const checks: Readonly<Record<string, Check>> = {
   'time of the log': checkTime,
   'read models': checkReadModels,
   auditor: checkAuditor,
+  'database roles': checkRoles,
   'last seal': checkSeals,
   'seal target': checkSealTarget,
   violations: checkViolations,
