@@ -386,6 +386,10 @@ test('events that were not checked are not sealed until all events are checked a
   const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   assert.ok((await lastSeal(insider)) < position)
+  const ready = (await (await fetch(`${restarted.baseUrl}/readyz`, asOperator)).json()) as {
+    notes: Readonly<Record<string, string>>
+  }
+  assert.match(ready.notes.invariants ?? '', /no process of this service is known to have checked/)
   const byHand = await operate(['ledger', 'seal', '--json'], env)
   assert.equal(JSON.parse(byHand.out).code, 'not_checked', byHand.out)
 
