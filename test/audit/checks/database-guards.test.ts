@@ -16,7 +16,7 @@ import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { dataDirectory } from '../../support/farebox.ts'
-import { databaseUsers, testDatabase } from '../../support/postgres.ts'
+import { databaseUsers, emptyDatabase, testDatabase } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
 
@@ -380,15 +380,23 @@ test('verify finds a service role that may create roles or act as another role',
   )
 })
 
-test('verify finds what the service or the auditor may beyond its own tables', async (t) => {
-  const { service, auditor } = await databaseUsers(t)
-  const { pool } = await testDatabase(t)
-  const roles = { service, auditor }
-  await migrate(pool, allMigrations, { service })
+test('verify finds what the service or the auditor may beyond its own tables, and an owner puts it back', async (t) => {
+  const { owner, service, auditor, as } = await databaseUsers(t)
+  const { url } = await emptyDatabase(t)
+  const poolOf = (url: string) => {
+    const pool = createPool({ url, applicationName: 'farebox-test' })
+    atEnd(t, () => pool.end())
+    return pool
+  }
+  const [admin, owners, pool] = [poolOf(url), poolOf(as(url, owner)), poolOf(as(url, service))]
+  await admin.query(`alter database ${new URL(url).pathname.slice(1)} owner to ${owner}`)
+  await migrate(owners, allMigrations, { service })
   await pool.query('create table read.audit_wallets (id text primary key)')
-  await migrate(pool, allMigrations, roles)
   assert.deepEqual(await found(pool), [])
-  await pool.query(
+  await migrate(owners, allMigrations, { service, auditor })
+  assert.deepEqual(await found(pool), [])
+  assert.equal((await pool.query('select from read.audit_wallets')).rowCount, 0)
+  await admin.query(
     `grant update on work.checked_events to ${service}; grant insert on engine.auditor_locks to ${service};
      alter table read.audit_wallets owner to ${service}; grant pg_write_all_data to ${auditor}`,
   )
@@ -398,8 +406,8 @@ test('verify finds what the service or the auditor may beyond its own tables', a
     'guards: table read.audit_wallets: expected none, found "owner <service>"',
     'guards: table work.checked_events, rights of <service>: expected "SELECT", found "SELECT, UPDATE"',
   ])
-  // A start puts them back, also one that does not know the auditor's address.
-  await pool.query(`revoke pg_write_all_data from ${auditor}`)
-  await migrate(pool, allMigrations, { service })
+  await admin.query(`revoke pg_write_all_data from ${auditor}`)
+  // Also a start without the auditor's address.
+  await migrate(owners, allMigrations, { service })
   assert.deepEqual(await found(pool), [])
 })
