@@ -68,6 +68,12 @@ const refusalOf = (error: unknown): CliRefusal | null => {
       'overloaded',
       `the database cannot answer: ${messagesOf(error)}; run the command again, it does nothing twice`,
     )
+  // 42501: insufficient_privilege
+  if ((error as { code?: unknown } | undefined)?.code === '42501')
+    return new CliRefusal(
+      'database_refused',
+      `${messagesOf(error)}; a command that checks or seals the log needs DATABASE_AUDITOR_URL if the auditor has a role of its own`,
+    )
   const code = error instanceof Error ? startRefusals[error.name] : undefined
   return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }

@@ -83,6 +83,11 @@ export const settings = {
     .describe(
       'The same database as its owner, for migrations at a start; DATABASE_URL is then a role that can append to the log but not change it.',
     ),
+  DATABASE_AUDITOR_URL: url(['postgres:', 'postgresql:'], 'postgres://auditor:password@host:5432/database')
+    .optional()
+    .describe(
+      "The same database with a role of the auditor's own. The role of DATABASE_URL can then neither end its sessions nor write its tables.",
+    ),
   EVENTSTORE_URL: eventStore
     .optional()
     .describe('The EventStoreDB, or cluster, that stores the log instead of Postgres.'),
@@ -195,6 +200,7 @@ type Values = z.output<typeof schema>
 export const hiddenSettings: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'DATABASE_OWNER_URL',
+  'DATABASE_AUDITOR_URL',
   'EVENTSTORE_URL',
   'FAREBOX_MASTER_KEY',
   'FAREBOX_SEAL_KEY',
@@ -214,6 +220,8 @@ export type Config = {
   readonly databaseUrl: string | null
   /** Null: the serving role migrates, or another process does. */
   readonly databaseOwnerUrl: string | null
+  /** Null: the auditor uses the service's role. */
+  readonly databaseAuditorUrl: string | null
   /** Null: the log is in Postgres. */
   readonly eventStoreUrl: string | null
   readonly logLevel: Values['LOG_LEVEL']
@@ -275,10 +283,10 @@ const shownValue = (name: string, value: string | undefined): string => {
   return hiddenSettings.has(name) ? 'a value that is not shown' : JSON.stringify(value)
 }
 
-const ownerProblems = (env: NodeJS.ProcessEnv): string[] =>
-  env.DATABASE_OWNER_URL === undefined || env.DATABASE_URL !== undefined
-    ? []
-    : ['DATABASE_OWNER_URL is for a Postgres of yours: expected DATABASE_URL beside it']
+const roleProblems = (env: NodeJS.ProcessEnv): string[] =>
+  ['DATABASE_OWNER_URL', 'DATABASE_AUDITOR_URL']
+    .filter((name) => env[name] !== undefined && env.DATABASE_URL === undefined)
+    .map((name) => `${name} is for a Postgres of yours: expected DATABASE_URL beside it`)
 
 const formerNames = (env: NodeJS.ProcessEnv): string[] =>
   env.FAREBOX_ON_VIOLATION === undefined
@@ -310,7 +318,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     ...requiredKeys(env),
     ...formerNames(env),
     ...sealTargetProblems(env),
-    ...ownerProblems(env),
+    ...roleProblems(env),
     ...paymentProblems(env, hasScraperKey(env)),
     ...scraperProblems(env),
     ...gatewayProblems(env),
@@ -326,6 +334,7 @@ const configOf = (values: Values): Config => ({
   dataDir: values.FAREBOX_DATA,
   databaseUrl: values.DATABASE_URL ?? null,
   databaseOwnerUrl: values.DATABASE_OWNER_URL ?? null,
+  databaseAuditorUrl: values.DATABASE_AUDITOR_URL ?? null,
   eventStoreUrl: values.EVENTSTORE_URL ?? null,
   logLevel: values.LOG_LEVEL,
   logFormat: values.FAREBOX_LOG_FORMAT,

@@ -5,6 +5,7 @@ import { newId } from '../kernel/ids.ts'
 import { closeOnFailure } from '../kernel/resource-scope.ts'
 import type { CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { createLogger } from '../platform/http/logging.ts'
+import { createPool } from '../platform/postgres/pool.ts'
 import type { Config } from './config.ts'
 import { openDatabase } from './open-database.ts'
 import { withUsedPorts } from './used-ports.ts'
@@ -38,13 +39,19 @@ export const openCliContext = async (
     logger,
     hooks: crashHooks(null, () => undefined),
   } as const
-  const core = await closeOnFailure(async (closing) => {
+  const { core, auditorPool } = await closeOnFailure(async (closing) => {
     const database = await openDatabase(closing, options)
+    const { auditorUrl } = database.postgres
+    const auditorPool =
+      auditorUrl === null ? database.pool : createPool({ ...database.connection, url: auditorUrl })
+    if (auditorUrl !== null) closing.add(() => auditorPool.end())
     // Loaded after the database is open, because a failed start does not need it.
-    return (await import('./open-core.ts')).openCoreOn(database, closing, options)
+    const { openCoreOn } = await import('./open-core.ts')
+    return { core: await openCoreOn(database, closing, options), auditorPool }
   })
   const context: CliContext = {
     ...core,
+    auditorPool,
     config: await withUsedPorts(config, core.pool),
     actor: { kind: 'operator', name: operatorName() },
     correlationId: newId('run'),

@@ -31,7 +31,7 @@ import {
   serviceClock,
   startClockGuard,
 } from './clock.ts'
-import { migrateDatabase } from './migrate-database.ts'
+import { migrateDatabase, requireAuditorRole } from './migrate-database.ts'
 import { allMigrations } from './migrations.ts'
 import { type Database, type DatabaseOptions, databaseWaitMs, openDatabase } from './open-database.ts'
 import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
@@ -112,16 +112,22 @@ export const openCoreOn = async (
   const { config, role, systemClock, logger, hooks, metrics } = options
   const { workers = commandWorkers } = options
   const { makes = role !== 'command', examines = false } = options
+  const checkRole = async (): Promise<void> => {
+    if (role === 'auditor') await requireAuditorRole(pool, postgres.auditorUrl !== null)
+  }
+  // Only the owner can grant the auditor its rights.
+  if (postgres.ownerUrl === null) await checkRole()
   if (makes)
     await migrateDatabase({
       pool,
-      ownerUrl: postgres.ownerUrl,
+      postgres,
       ...(role === 'command' && { withinMs: databaseWaitMs }),
       waitMs: databaseWaitMs,
       logger,
       starting: options.starting,
     })
   else if (!examines) await requireMigrated(pool, allMigrations)
+  if (postgres.ownerUrl !== null) await checkRole()
   const keys = await openKeys(pool, options)
 
   const time = await openPostgresClock({ pool, systemClock })
@@ -218,7 +224,7 @@ export const openCoreOn = async (
   }
   return {
     keys,
-    postgresUrl: postgres.url,
+    postgresUrl: connection.url,
     pool,
     db: createKysely(pool),
     log,

@@ -45,7 +45,7 @@ export const openDatabase = async (
   const { pool, connection } = await openPool(
     closing,
     {
-      url: postgres.url,
+      url: role === 'auditor' ? (postgres.auditorUrl ?? postgres.url) : postgres.url,
       applicationName: `farebox-${role}`,
       max: role === 'server' ? config.poolSize : 4,
       statementTimeoutMs: config.statementTimeoutMs,

@@ -47,7 +47,7 @@ const refusalOf = (error: unknown): CliRefusal | null => {
 }
 
 export const rebuildModels = async (
-  { pool, log, keys }: CliContext,
+  { pool, auditorPool, log, keys }: CliContext,
   {
     name: modelNames,
     check: compareOnly = false,
@@ -58,10 +58,11 @@ export const rebuildModels = async (
     rebuild(
       {
         pool,
+        auditorPool,
         log,
         decode: createCodec().decode,
         groups: [...followers, invariantGroup],
-        watch: createCheckedEvents({ pool, log, master: keys.master }),
+        watch: createCheckedEvents({ pool: auditorPool, log, master: keys.master }),
       },
       modelNames.includes('all') ? 'all' : modelNames,
       { onProgress: (step) => bar.show(stepOf(step)), compareOnly },

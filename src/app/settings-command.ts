@@ -38,8 +38,7 @@ const shown = (name: string, value: string): string => {
     const location = parseStoreLocation(value)
     return location === null ? masked : storeLocationText(location)
   }
-  if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name))
-    return publicAddress(name, value)
+  if (name === 'EVENTSTORE_URL' || name.startsWith('DATABASE_')) return publicAddress(name, value)
   return hiddenSettings.has(name) ? masked : value
 }
 

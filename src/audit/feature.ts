@@ -12,7 +12,12 @@ import { readWorkerRuns } from '../platform/work/worker-runs.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { type Delivery, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
-import { readAllOpenViolations, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
+import {
+  readAllOpenViolations,
+  readUncheckedProblem,
+  requireInvariantsHold,
+  startViolationMonitor,
+} from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
@@ -74,16 +79,22 @@ const followingChecks = (core: ServerCore) => [
     : []),
 ]
 
-/** The probes of the auditor's position. They are notes, apart from the violations: one problem hides no other. */
-const lagProbes = (core: ServerCore): readonly Probe[] =>
+/**
+ * The probes of the auditor's position. They are notes, apart from the violations: one problem hides no other. The service
+ * can move the checkpoint of the invariants, so the auditor's record must cover it.
+ */
+const lagProbes = (core: ServerCore, checked: CheckedEvents): readonly Probe[] =>
   followingChecks(core).map(({ name, what, position }) => ({
     name,
     note: true,
     check: async () => {
-      const waitedMs = (await waitAfter(core, await position())) ?? 0
-      return waitedMs <= lateMs
-        ? null
-        : `events wait for ${secondsText(waitedMs)} to be checked ${what}: the auditor does not run, or its log lines say what stops it`
+      const through = await position()
+      const waitedMs = (await waitAfter(core, through)) ?? 0
+      if (waitedMs <= lateMs)
+        return name === 'invariants' && core.isLogInPostgres
+          ? readUncheckedProblem(checked, { after: 0, through })
+          : null
+      return `events wait for ${secondsText(waitedMs)} to be checked ${what}: the auditor does not run, or its log lines say what stops it`
     },
   }))
 
@@ -310,7 +321,7 @@ export const open = (
   registerAuditGauges(probing, { checkInvariants, sealTarget }, checked)
   const probes = [
     ...(checkInvariants
-      ? [violationProbe(probing, checked), ...lagProbes(probing), guardProbe(probing)]
+      ? [violationProbe(probing, checked), ...lagProbes(probing, checked), guardProbe(probing)]
       : []),
     sealProbe(probing, seal.seconds),
     ...sealTargetProbes(probing, sealTarget),

@@ -29,21 +29,22 @@ import {
 
 const maxListed = 1_000
 
-const openCheckedEvents = ({ pool, log, keys }: CliContext): CheckedEvents =>
-  createCheckedEvents({ pool, log, master: keys.master })
+const openCheckedEvents = ({ auditorPool, log, keys }: CliContext): CheckedEvents =>
+  createCheckedEvents({ pool: auditorPool, log, master: keys.master })
 
 /** Checks invariants and signatures up to the current end of the log. Returns that position. */
 const checkWholeLog = (context: CliContext, checked: CheckedEvents): Promise<number> =>
   withProgress(async (bar) => {
-    const { codec } = context
+    const { codec, auditorPool: pool } = context
     const head = await catchUp(
-      { ...context, decode: codec.decode, watch: checked },
+      { ...context, pool, decode: codec.decode, watch: checked },
       { group: invariantGroup, displayName: 'laws' },
       bar,
     )
     if (context.config.eventStoreUrl === null)
       await checkSignatures({
         ...context,
+        pool,
         publicKey: sealKeyOf(context.keys.seal).publicKey,
         // In Postgres the ordinal is the position of the event.
         from: (await readSeals(context.runner, context)).last?.throughOrdinal ?? 0,

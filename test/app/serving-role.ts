@@ -1,4 +1,5 @@
 import type { createPool } from '../../src/platform/postgres/pool.ts'
+import { until } from '../support/until.ts'
 
 /** Actions that the serving role must be refused. */
 const refused: Readonly<Record<string, string>> = {
@@ -25,11 +26,35 @@ const refused: Readonly<Record<string, string>> = {
   'change a table of the vault': 'alter table vault.accounts add column more text',
 }
 
-export const refusals = async (
+/** Actions that the serving role must be refused if the auditor has a role of its own. The auditor runs meanwhile. */
+const refusedBesideAuditor: Readonly<Record<string, string>> = {
+  'end a session': `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'farebox signatures'`,
+  'cancel a statement': `select pg_cancel_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'farebox signatures'`,
+  'take a lock': `insert into engine.auditor_locks values ('signatures', pg_backend_pid(), 1, now())
+    on conflict (name) do update set backend = excluded.backend`,
+  'end a lock': 'delete from engine.auditor_locks',
+  'move the check of signatures': 'update work.signatures_checked set position = position + 1',
+  'remove an unsigned event': 'delete from work.unsigned_events',
+  'change the record of checked events': `update work.checked_events set record = '{}'`,
+  'remove digests': 'delete from work.event_digests',
+  'add a delivered seal': `insert into work.seal_delivery (log_id, target, revision) values ('x', 'y', 1)`,
+  'empty a table': 'truncate work.unsigned_events',
+  'lock a table': 'do $$ begin lock table work.signatures_checked in share mode; end $$',
+  'remove a violation': 'delete from read.violations',
+  'change the state of an invariant': 'update read.audit_wallets set available = available + 1',
+  'switch triggers off': 'alter table read.audit_wallets disable trigger all',
+  'take its role':
+    'do $$ begin execute format($q$set role %I$q$, (select usename from pg_stat_activity where application_name = $q$farebox signatures$q$ and datname = current_database())); end $$',
+}
+
+const refusalsOf = async (
   pool: ReturnType<typeof createPool>,
+  statements: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, unknown>>> => {
   const codes: Record<string, unknown> = {}
-  for (const [what, sql] of Object.entries(refused))
+  for (const [what, sql] of Object.entries(statements))
     codes[what] = await pool.query(sql).then(
       () => 'it was done',
       ({ code, message }) => (code === '42501' ? 'refused' : message),
@@ -37,4 +62,24 @@ export const refusals = async (
   return codes
 }
 
-export const allRefused = Object.fromEntries(Object.keys(refused).map((what) => [what, 'refused']))
+const allOf = (statements: object) =>
+  Object.fromEntries(Object.keys(statements).map((what) => [what, 'refused']))
+
+export const refusals = (pool: ReturnType<typeof createPool>) => refusalsOf(pool, refused)
+export const allRefused = allOf(refused)
+
+/** Waits until the auditor checks signatures, and has made its read tables. */
+export const refusalsBesideAuditor = async (pool: ReturnType<typeof createPool>) => {
+  await until(
+    async () => {
+      const { rows } = await pool.query(
+        `select from pg_stat_activity where datname = current_database() and application_name = 'farebox signatures'
+           and to_regclass('read.violations') is not null`,
+      )
+      return rows.length > 0
+    },
+    { timeoutMs: 60_000, what: 'an auditor' },
+  )
+  return refusalsOf(pool, refusedBesideAuditor)
+}
+export const allRefusedBesideAuditor = allOf(refusedBesideAuditor)

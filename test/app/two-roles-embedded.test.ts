@@ -6,9 +6,9 @@ import { createPool } from '../../src/platform/postgres/pool.ts'
 import { demoKeys } from '../support/demo-env.ts'
 import { dataDirectory, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
-import { allRefused, refusals } from './serving-role.ts'
+import { allRefused, allRefusedBesideAuditor, refusals, refusalsBesideAuditor } from './serving-role.ts'
 
-test('the data folder of a version with one role works with two, without any setting', async (t) => {
+test('the data folder of a version with one role works with three, without any setting', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off', ...demoKeys() }
   const before = await startEmbeddedPostgres({ dataDir: env.FAREBOX_DATA })
   const made = await startFarebox(t, { ...env, DATABASE_URL: before.ownerUrl })
@@ -18,11 +18,12 @@ test('the data folder of a version with one role works with two, without any set
   await old.end()
   await before.stop()
 
-  await startFarebox(t, env)
+  await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   const verified = await operate(['ledger', 'verify'], env)
   assert.equal(verified.code, 0, verified.err)
   const { url } = (await readDataUser(env.FAREBOX_DATA))!
   const pool = createPool({ url: url!, applicationName: 'farebox-test' })
   t.after(() => pool.end())
   assert.deepEqual(await refusals(pool), allRefused)
+  assert.deepEqual(await refusalsBesideAuditor(pool), allRefusedBesideAuditor)
 })

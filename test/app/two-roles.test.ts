@@ -6,13 +6,13 @@ import { createRequestRecords } from '../../src/gateway/admit/record-requests.ts
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
-import { emptyDatabase, testDatabase, twoUsers } from '../support/postgres.ts'
+import { databaseUsers, emptyDatabase, testDatabase } from '../support/postgres.ts'
 import { seededDatabase } from '../support/seeded.ts'
 import { testApp } from '../support/test-app.ts'
 import { allRefused, refusals } from './serving-role.ts'
 
 test('an owner who is not a superuser can migrate, and the serving role can append to the log but not change it', async (t) => {
-  const users = await twoUsers(t)
+  const users = await databaseUsers(t)
   const { url } = await emptyDatabase(t)
   const admin = createPool({ url, applicationName: 'farebox-test' })
   await admin.query(`alter database ${new URL(url).pathname.slice(1)} owner to ${users.owner}`)
@@ -20,12 +20,13 @@ test('an owner who is not a superuser can migrate, and the serving role can appe
   const alone = { DATABASE_URL: users.as(url, users.service) }
   await assert.rejects(testApp(t, { own: true, settings: alone }), /set DATABASE_OWNER_URL/)
 
-  const both = {
+  const all = {
     ...alone,
+    DATABASE_AUDITOR_URL: users.as(url, users.auditor),
     DATABASE_OWNER_URL: users.as(url, users.owner),
     FAREBOX_DATA: await dataDirectory(t),
   }
-  const { buyer, env, close } = await testApp(t, { own: true, settings: both })
+  const { buyer, env, close } = await testApp(t, { own: true, settings: all })
   const placed = await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 5 })
   assert.equal(placed.status, 201)
   await close()
@@ -33,6 +34,7 @@ test('an owner who is not a superuser can migrate, and the serving role can appe
   // Commands need no owner once the database was migrated.
   const { DATABASE_OWNER_URL: _, ...withoutOwner } = env
   for (const command of [
+    ['ledger', 'breaches'],
     ['ledger', 'seal'],
     ['ledger', 'verify'],
   ]) {
@@ -83,7 +85,7 @@ test('an owner who is not a superuser can migrate, and the serving role can appe
 })
 
 test('a database with one role is migrated to two, and excess rights of the service are reported', async (t) => {
-  const users = await twoUsers(t)
+  const users = await databaseUsers(t)
   const one = await seededDatabase(t, await dataDirectory(t))
   const alone = { ...one, DATABASE_URL: users.as(one.DATABASE_URL, users.service) }
   const both = { ...alone, DATABASE_OWNER_URL: one.DATABASE_URL }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { allMigrations } from '../../src/app/migrations.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
-import { twoUsers } from '../support/postgres.ts'
+import { databaseUsers } from '../support/postgres.ts'
 import { commandLine } from './command-line.ts'
 import { appendEach, everyKind } from './world.ts'
 
@@ -132,7 +132,7 @@ test('a changed table is a finding, and every other check continues', async (t) 
 })
 
 test('a table that the service may not read is a finding, and every other check continues', async (t) => {
-  const { service, as } = await twoUsers(t)
+  const { service, as } = await databaseUsers(t)
   const { runWith, run, log, pool, fold, url } = await commandLine(t)
   await appendEach(log, await everyKind())
   await run('ledger', 'seal')

@@ -6,9 +6,11 @@ import { type ViolationRow, violationsTable } from '../../src/audit/invariants/i
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
+import { signatureWatch } from '../../src/audit/signatures/signature-watch.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
 import { isSelfSigned } from '../../src/kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { tryLock } from '../../src/platform/postgres/locks.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { inTransaction } from '../../src/platform/postgres/transaction.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
@@ -251,7 +253,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
     ],
   )
   const holder = await insider.connect()
-  await holder.query(`select pg_advisory_lock(hashtextextended('farebox signatures', 0))`)
+  assert.ok(await tryLock(holder, signatureWatch.lock))
   const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   holder.release(true)
@@ -358,10 +360,13 @@ test('events that were not checked are not sealed until all events are checked a
   // The checks of invariants stop here.
   const holder = await insider.connect()
   await holder.query(
+    `update engine.auditor_locks set backend = a.pid, role = a.usesysid, started_at = a.backend_start
+       from pg_stat_activity a where a.pid = pg_backend_pid() and auditor_locks.name = 'projection laws'`,
+  )
+  await holder.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'farebox projection laws' and datname = current_database()`,
   )
-  await holder.query(`select pg_advisory_lock(hashtextextended('farebox projection laws', 0))`)
   const id = newEventId()
   const { stream, type, metadata, revision } = credit
   const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
@@ -381,6 +386,10 @@ test('events that were not checked are not sealed until all events are checked a
   const restarted = await startFarebox(t, { ...env, FAREBOX_AUDITOR: 'on' })
   await untilBlocked(restarted.baseUrl)
   assert.ok((await lastSeal(insider)) < position)
+  const ready = (await (await fetch(`${restarted.baseUrl}/readyz`, asOperator)).json()) as {
+    notes: Readonly<Record<string, string>>
+  }
+  assert.match(ready.notes.invariants ?? '', /no process of this service is known to have checked/)
   const byHand = await operate(['ledger', 'seal', '--json'], env)
   assert.equal(JSON.parse(byHand.out).code, 'not_checked', byHand.out)
 

@@ -7,12 +7,12 @@ import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
-import { twoUsers } from '../support/postgres.ts'
+import { databaseUsers } from '../support/postgres.ts'
 import { seededDatabase } from '../support/seeded.ts'
 
 /** The database of a service with two roles. `admin` may do everything; commands get the address of the owner. */
 const twoRoles = async (t: TestContext) => {
-  const users = await twoUsers(t)
+  const users = await databaseUsers(t)
   const one = await seededDatabase(t, await dataDirectory(t))
   const env = {
     ...one,

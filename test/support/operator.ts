@@ -46,7 +46,7 @@ export const commandLineOf = (
   { core, config }: Pick<Farebox, 'core' | 'config'>,
   actor: CliContext['actor'] = operator.actor,
 ) => {
-  const context: CliContext = { ...core, config, actor, correlationId: 'test' }
+  const context: CliContext = { ...core, auditorPool: core.pool, config, actor, correlationId: 'test' }
   /** The same for people, without `--json`. */
   const text = (...args: readonly string[]) =>
     print(args, { open: async () => ({ context, close: async () => undefined }) }, (lines) =>

@@ -103,24 +103,26 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
 }
 
 /**
- * Two users without any right, of whom the first is a member of the second: an owner and a serving role. Both
- * are removed with the test, so their databases must be created after them.
+ * Three users without any right: a serving role, an auditor, which is a member of it, and an owner, which is a member of
+ * both. All are removed with the test, so their databases must be created after them.
  * @returns `as` gives a database's address with another user
  */
-export const twoUsers = async (t: TestContext) => {
+export const databaseUsers = async (t: TestContext) => {
   const server = await serverUrl()
-  const [owner, service] = ['owner', 'service'].map(
+  const [owner, service, auditor] = ['owner', 'service', 'auditor'].map(
     (part) => `farebox_${part}_${randomBytes(6).toString('hex')}`,
   )
   await withClient(server, (admin) =>
     admin.query(
-      `create role ${service} login password 'secret'; create role ${owner} login password 'secret' in role ${service}`,
+      `create role ${service} login password 'secret';
+       create role ${auditor} login password 'secret' in role ${service};
+       create role ${owner} login password 'secret' in role ${service}, ${auditor}`,
     ),
   )
-  atEnd(t, () => withClient(server, (admin) => admin.query(`drop role ${owner}, ${service}`)))
+  atEnd(t, () => withClient(server, (admin) => admin.query(`drop role ${owner}, ${auditor}, ${service}`)))
   const as = (url: string, user: string): string =>
     Object.assign(new URL(url), { username: user, password: 'secret' }).toString()
-  return { owner: owner!, service: service!, as }
+  return { owner: owner!, service: service!, auditor: auditor!, as }
 }
 
 /**

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { followers } from '../../../projections/groups.ts'
-import { createCheckedEvents } from '../../audit/checked-events.ts'
+import { type CheckedEvents, createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
-import { readAllOpenViolations } from '../../audit/invariant-monitor.ts'
+import { readAllOpenViolations, readUncheckedProblem } from '../../audit/invariant-monitor.ts'
 import { invariantGroup } from '../../audit/invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from '../../audit/overdue-checks.ts'
 import { sealer } from '../../audit/seals/sealer.ts'
@@ -17,6 +17,7 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
+import { readAuditorRole } from '../../platform/postgres/migrate.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
 import { readStalledWorkers, readWorkerRuns, stalledText } from '../../platform/work/worker-runs.ts'
@@ -140,6 +141,9 @@ const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Pro
     : note(found, 'a running auditor delivers them; "ledger seals deliver" does it now')
 }
 
+const checkedEventsOf = ({ pool, log, keys }: DoctorContext): CheckedEvents =>
+  createCheckedEvents({ pool, log, master: keys.master })
+
 /** Checks that an auditor runs and is not late. */
 const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
   const { pool, log, config } = context
@@ -151,18 +155,33 @@ const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promis
   const signed =
     config.eventStoreUrl === null ? await readSignaturesChecked(pool, await log.logId()) : position
   const found = `it checked the log up to position ${position}, its signatures up to ${signed}, of ${await log.head()}`
+  const unchecked =
+    config.eventStoreUrl === null
+      ? await readUncheckedProblem(checkedEventsOf(context), { after: 0, through: position })
+      : null
+  if (unchecked !== null) return wrong(found, unchecked)
   const waitedMs = (await waitAfter(context, Math.min(position, signed))) ?? 0
   return waitedMs <= lateMs ? ok(found) : wrong(found, 'read its log lines: they say what stops it')
 }
 
+/** Whether the service's role can stop the auditor. */
+const checkRoles = async ({ pool }: DoctorContext): Promise<Outcome> =>
+  (await readAuditorRole(pool)) === null
+    ? note(
+        "the auditor uses the service's role, which can end its sessions and write its tables",
+        'set DATABASE_AUDITOR_URL: docs/operations/security.md',
+      )
+    : ok('the auditor has a role of its own')
+
 /** Violations that the auditor found and that are not acknowledged. */
-const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Outcome> => {
+const checkViolations = async (context: DoctorContext): Promise<Outcome> => {
+  const { pool, log, config } = context
   if (!config.checkInvariants) return note('FAREBOX_LAWS is off: only "ledger verify" finds them')
   const { rows } = await pool.query<{ made: boolean }>(
     `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
   )
   if (!rows[0]!.made) return note('not checked yet', 'the auditor checks when it starts')
-  const checked = createCheckedEvents({ pool, log, master: keys.master })
+  const checked = checkedEventsOf(context)
   const { count, first } = await readAllOpenViolations({ pool, log, checked }, Number.POSITIVE_INFINITY)
   return first === null
     ? ok('none is open')
@@ -255,6 +274,7 @@ const checks: Readonly<Record<string, Check>> = {
   'time of the log': checkTime,
   'read models': checkReadModels,
   auditor: checkAuditor,
+  'database roles': checkRoles,
   'last seal': checkSeals,
   'seal target': checkSealTarget,
   violations: checkViolations,

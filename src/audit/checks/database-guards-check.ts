@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { auditorRoleSql, isAuditorsReadTable } from '../../platform/postgres/migrate.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { type Finding, type Findings, findingText } from './finding.ts'
 import freshDatabaseGuards from './guards.json' with { type: 'json' }
@@ -42,6 +43,7 @@ export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
 const auditTables = [
   'public.farebox_migration',
   'engine.checkpoints',
+  'engine.auditor_locks',
   'work.event_digests',
   'work.verifications',
   'work.unsigned_events',
@@ -84,16 +86,20 @@ const sessionSettings = [
  *
  * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
  * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
- * read tables; one role may be both. `not null` is part of the column's fact, because only Postgres 18 and later name
- * it as a constraint. No statement fails because a relation or a schema is missing.
+ * schema of the read tables, and the auditor is the role that has its rights (`auditorRoleSql`). One role may be two of them.
+ * `not null` is part of the column's fact, because only Postgres 18 and later name it as a constraint. No statement fails
+ * because a relation or a schema is missing.
  */
 const factsSql = `
-  with known as (
+  with made as (
     select coalesce((select relowner from pg_class where oid = to_regclass('public.farebox_migration')),
         (select nspowner from pg_namespace where nspname = 'log')) as owner,
       (select nspowner from pg_namespace where nspname = 'read') as service
+  ), known as (
+    select m.*, (${auditorRoleSql('m.service')}) as auditor from made m
   ), role as (
-    select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' else r.rolname::text end as name
+    select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' when k.auditor then '<auditor>'
+        else r.rolname::text end as name
       from pg_roles r, known k
     union all select 0, '<everybody>'
   ), schema as (
@@ -104,12 +110,13 @@ const factsSql = `
     select d.classid, d.objid from pg_depend d where d.deptype = 'e'
   ), searched as (
     select n.oid from pg_namespace n where n.nspname in ('pg_catalog', 'public')
-        or n.nspname in (select r.rolname from pg_roles r, known k where r.oid in (k.owner, k.service))
+        or n.nspname in (select r.rolname from pg_roles r, known k where r.oid in (k.owner, k.service, k.auditor))
   ), trusted as (
     select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
         else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object,
         n.nspname, n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
-        case when n.nspname in ('read', 'traffic') then k.service else k.owner end as right_owner
+        case when n.nspname = 'read' and ${isAuditorsReadTable('c.relname')} then coalesce(k.auditor, k.service)
+          when n.nspname in ('read', 'traffic') then k.service else k.owner end as right_owner
       from pg_class c join pg_namespace n on n.oid = c.relnamespace, known k
      where c.relkind not in ('i', 'I', 'c', 't')
        and (n.oid in (select oid from ours) or n.nspname || '.' || c.relname = any ($1::text[]))
@@ -183,7 +190,7 @@ const factsSql = `
       string_agg(a.privilege_type, ', ' order by a.privilege_type collate "C")
     from known k, trusted t, aclexplode(t.relacl) a left join role r on r.oid = a.grantee
    where not t.whole and a.grantee not in (t.relowner, k.owner)
-     and (a.grantee = k.service or a.privilege_type not in ('SELECT', 'USAGE'))
+     and (a.grantee in (k.service, k.auditor) and t.nspname <> 'read' or a.privilege_type not in ('SELECT', 'USAGE'))
    group by t.object, coalesce(r.name, a.grantee::text)
   union all
   select t.object, 'rights of its owner', 'not ' || string_agg(m.may, ', ' order by m.may collate "C")
@@ -255,27 +262,27 @@ const factsSql = `
   union all
   select object, 'form', typtype::text from type
   union all
-  select 'role <service>', 'may', string_agg(m.may, ', ')
-    from known k, unnest(array[
-      case when pg_has_role(k.service, k.owner, 'member') then 'act as <owner>' end,
-      case when (select rolsuper from pg_roles where oid = k.service) then 'everything, as a superuser' end,
-      case when has_table_privilege(k.service, to_regclass('log.events'), 'update, delete, truncate, trigger')
+  select 'role ' || r.name, 'may', string_agg(m.may, ', ')
+    from known k join role r on r.oid in (k.service, k.auditor), unnest(array[
+      case when pg_has_role(r.oid, k.owner, 'member') then 'act as <owner>' end,
+      case when (select rolsuper from pg_roles where oid = r.oid) then 'everything, as a superuser' end,
+      case when has_table_privilege(r.oid, to_regclass('log.events'), 'update, delete, truncate, trigger')
         then 'change the rows of log.events' end,
-      case when has_table_privilege(k.service, to_regclass('log.head'), 'insert, update, delete, truncate, trigger')
+      case when has_table_privilege(r.oid, to_regclass('log.head'), 'insert, update, delete, truncate, trigger')
         then 'change the row of log.head' end,
       (select nullif(concat_ws(', ', case when s.rolcreaterole then 'make roles' end,
           case when s.rolcreatedb then 'make databases' end, case when s.rolreplication then 'replicate' end,
-          case when s.rolbypassrls then 'pass by row security' end), '') from pg_roles s where s.oid = k.service),
+          case when s.rolbypassrls then 'pass by row security' end), '') from pg_roles s where s.oid = r.oid),
       (select 'act as ' || string_agg(m.roleid::regrole::text, ' and ' order by m.roleid::regrole::text collate "C")
-         from pg_auth_members m where m.member = k.service and m.roleid <> k.owner),
-      case when has_schema_privilege(k.service, to_regnamespace('log'), 'create') then 'make what it likes in the schema log' end
-    ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
+         from pg_auth_members m where m.member = r.oid and m.roleid not in (k.owner, k.service)),
+      case when has_schema_privilege(r.oid, to_regnamespace('log'), 'create') then 'make what it likes in the schema log' end
+    ]) m(may) where r.oid <> k.owner and m.may is not null group by r.name
   union all
   select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
     from pg_db_role_setting d left join role r on r.oid = d.setrole, unnest(d.setconfig) s
    where d.setdatabase in (0, (select oid from pg_database where datname = current_database()))
      and (s like 'session_replication_role=%' or split_part(s, '=', 1) = any ($2::text[])
-       and d.setrole in (select 0 union all select owner from known union all select service from known))
+       and d.setrole in (select 0 union all select unnest(array[owner, service, auditor]) from known))
   union all
   select 'sessions', 'server setting ' || name, reset_val from pg_settings
    where name = any ($2::text[]) and reset_val is distinct from boot_val
@@ -423,12 +430,23 @@ export const compareGuards = (expected: Guards, found: Guards): readonly Differe
   })
 
 const serviceRights = 'rights of <service>'
+const auditorRights = 'rights of <auditor>'
 
-/** When one role is both owner and service, no rights are granted to a service. */
+/**
+ * The guards of a database with as many roles. Without an auditor of its own, the service has the rights of both. When one
+ * role is owner and service, no rights are granted.
+ */
 const expectedOf = (found: Guards): Guards => {
-  if (Object.values(found).some((facts) => serviceRights in facts)) return expectedGuards
+  const has = (right: string): boolean => Object.values(found).some((facts) => right in facts)
+  if (has(auditorRights)) return expectedGuards
+  const hasService = has(serviceRights)
   return Object.fromEntries(
-    Object.entries(expectedGuards).map(([object, { [serviceRights]: _, ...facts }]) => [object, facts]),
+    Object.entries(expectedGuards).map(
+      ([object, { [serviceRights]: service, [auditorRights]: auditor = service, ...facts }]) => [
+        object,
+        hasService && auditor !== undefined ? { ...facts, [serviceRights]: auditor } : facts,
+      ],
+    ),
   )
 }
 

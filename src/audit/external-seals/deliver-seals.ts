@@ -143,7 +143,7 @@ export const sealDelivery = worker({
   about: 'Delivers seals to their external target',
   trigger: { everyMs: 5_000, or: 'a seal is made' },
   per: 'cluster',
-  lock: 'seal delivery',
+  lock: { auditor: 'seal delivery' },
   session: 'farebox seal delivery',
   process: 'auditor',
 })

@@ -30,11 +30,11 @@ export const deliver = async (
   { again }: { readonly again?: boolean },
   systemClock: Clock,
 ): Promise<CliOutput> => {
-  const { pool, log, clock, config } = context
+  const { auditorPool, log, clock, config } = context
   const { location, access } = config.sealTarget
   if (location === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${locationExpected}`)
   const target = storeLocationText(location)
-  const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+  const cursor = createDeliveryCursor(auditorPool, clock, { logId: await log.logId(), target })
   if (again) await cursor.forget()
   const store = await openStore(location, access, systemClock)
   try {

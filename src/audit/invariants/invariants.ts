@@ -115,4 +115,5 @@ export const invariantGroup: ReadModelGroup = {
   models: [invariants],
   batchWindowMs: 500,
   maxBatch: 10_000,
+  audits: true,
 }

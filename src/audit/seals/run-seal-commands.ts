@@ -19,8 +19,8 @@ const sealNow = async (
   context: CliContext,
   { remake, check }: { readonly remake: boolean; readonly check: boolean },
 ): Promise<number | null> => {
-  const { pool, log, runner, keys, clock, config } = context
-  const store = createDigestStore(pool, await log.logId())
+  const { auditorPool, log, runner, keys, clock, config } = context
+  const store = createDigestStore(auditorPool, await log.logId())
   if (remake) await store.clear()
   return withProgress(async (bar) => {
     const key = sealKeyOf(keys.seal)

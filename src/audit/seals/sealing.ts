@@ -128,8 +128,8 @@ export const openChain = async (
 
 const pageSize = 5_000
 
-/** The name of the sealer's advisory lock. A running server has this lock. */
-export const sealerLock = 'sealer'
+/** The lock of the process that seals. */
+export const sealerLock = { auditor: 'sealer' }
 
 /** The log differs from the sealed log, or another key signs it. Sealing stops. The message contains the next step. */
 export class SealRefused extends Error {

@@ -167,7 +167,7 @@ export const signatureWatch = worker({
   about: 'Checks the signatures of events',
   trigger: { when: 'events are appended' },
   per: 'cluster',
-  lock: 'signatures',
+  lock: { auditor: 'signatures' },
   session: 'farebox signatures',
   process: 'auditor',
 })

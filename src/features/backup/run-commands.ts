@@ -84,6 +84,8 @@ const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> 
   }
 }
 
+const userOf = (url: string): string => decodeURIComponent(new URL(url).username)
+
 /** @param migrations the migrations for a restored database */
 export const restore =
   (migrations: Migrations) =>
@@ -96,17 +98,20 @@ export const restore =
       if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
         throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
       await assertKeys(config, head)
-      const { url, ownerUrl, stop } = await openPostgres(config, 'command', true)
+      const { url, ownerUrl, auditorUrl, stop } = await openPostgres(config, 'command', true)
       const owner = { url: ownerUrl ?? url, applicationName: 'farebox-restore' }
       const client = new DatabaseClient(clientConfig(owner))
       try {
         await client.connect()
         const step = stepsOf(bar, 'restore', rows, 'rows')
         await restoreBackup(client, path, migrations, (doneCount) => step(doneCount, doneCount))
-        // The next command finds the database of this version, with the rights of the service.
+        // The next command finds the database of this version, with the rights of the service and the auditor.
         const pool = createPool({ ...owner, max: 1 })
-        const service = ownerUrl === null ? {} : { service: decodeURIComponent(new URL(url).username) }
-        await migrate(pool, migrations, service).finally(() => pool.end())
+        const roles =
+          ownerUrl === null
+            ? {}
+            : { service: userOf(url), auditor: auditorUrl ? userOf(auditorUrl) : undefined }
+        await migrate(pool, migrations, roles).finally(() => pool.end())
       } finally {
         await client.end()
         await stop()

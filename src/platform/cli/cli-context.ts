@@ -18,6 +18,8 @@ export type CliSettings = KeySettings & {
   readonly databaseUrl: string | null
   /** Null: the serving role owns the database, or Postgres is embedded. */
   readonly databaseOwnerUrl: string | null
+  /** Null: the auditor has no role of its own, or Postgres is embedded. */
+  readonly databaseAuditorUrl: string | null
   /** Null: the log is in Postgres. */
   readonly eventStoreUrl: string | null
   /** The storage of seals. Commands that read such storage use the same access. */
@@ -44,6 +46,8 @@ export type CliContext = {
   readonly config: CliSettings
   readonly keys: Keys
   readonly pool: pg.Pool
+  /** For the auditor's tables and locks, with its role; `pool` if it has none of its own. */
+  readonly auditorPool: pg.Pool
   /** Typed queries over `pool`. */
   readonly db: Db
   readonly log: EventLog

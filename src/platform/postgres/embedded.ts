@@ -60,6 +60,8 @@ export type EmbeddedPostgres = {
   readonly url: string
   /** The same database as its owner, who has all permissions on this server. */
   readonly ownerUrl: string
+  /** The same database with the auditor's role. */
+  readonly auditorUrl: string
   readonly pid: number
   /** Resolves when Postgres ends by itself; never after `stop`. */
   readonly failed: Promise<Error>
@@ -105,37 +107,49 @@ const storedPassword = async (path: string, cluster: string): Promise<string> =>
   return newPassword
 }
 
-/** The service's role. The owner has the name that the cluster was created with. */
+/** The role of the service and that of the auditor. The owner has the name that the cluster was created with. */
 const service = 'farebox_service'
+const auditor = 'farebox_auditor'
 
 /** Derived from the owner's password, so that it need not be stored. The owner's cannot be derived from it. */
-const servicePassword = (ownerPassword: string): string =>
-  createHmac('sha256', ownerPassword).update(service).digest('hex')
+const rolePassword = (ownerPassword: string, role: string): string =>
+  createHmac('sha256', ownerPassword).update(role).digest('hex')
 
-/** Creates the database, and the service's role, which a data directory of an earlier version does not have. */
-const createDatabase = async (serverUrl: string, password: string): Promise<void> => {
+/** Creates the database, and the roles, which a data directory of an earlier version does not have. */
+const createDatabase = async (serverUrl: string, ownerPassword: string): Promise<void> => {
   const client = new pg.Client({ connectionString: `${serverUrl}/postgres` })
   await client.connect()
   try {
-    const { rows } = await client.query<{ database: boolean; role: boolean }>(
+    const { rows } = await client.query<{ database: boolean; roles: readonly string[] }>(
       `select exists (select from pg_database where datname = 'farebox') as database,
-              exists (select from pg_roles where rolname = '${service}') as role`,
+              array(select rolname::text from pg_roles) as roles`,
     )
-    if (rows[0]?.database !== true) await client.query('create database farebox')
-    if (rows[0]?.role !== true) await client.query(`create role ${service}`)
-    await client.query(`alter role ${service} login password ${pg.escapeLiteral(password)}`)
+    const [{ database, roles }] = rows as [(typeof rows)[0]]
+    if (!database) await client.query('create database farebox')
+    for (const role of [service, auditor]) {
+      if (!roles.includes(role)) await client.query(`create role ${role}`)
+      const password = pg.escapeLiteral(rolePassword(ownerPassword, role))
+      await client.query(`alter role ${role} login password ${password}`)
+    }
+    await client.query(`grant ${service} to ${auditor}`)
   } finally {
     await client.end()
   }
 }
 
 /**
- * The owner's address of a running embedded Postgres. The published address has the service's role. Null if this user
- * may not read the password.
+ * The addresses of the owner and the auditor of a running embedded Postgres. The published address has the service's
+ * role. Null if this user may not read the password.
  */
-export const ownerUrlOf = async (dataDir: string, url: string): Promise<string | null> => {
+export const roleUrlsOf = async (
+  dataDir: string,
+  url: string,
+): Promise<Pick<EmbeddedPostgres, 'ownerUrl' | 'auditorUrl'> | null> => {
   const password = (await readFile(join(dataDir, passwordFile), 'utf8').catch(() => '')).trim()
-  return password === '' ? null : Object.assign(new URL(url), { username: 'farebox', password }).toString()
+  if (password === '') return null
+  const as = (username: string, password: string): string =>
+    Object.assign(new URL(url), { username, password }).toString()
+  return { ownerUrl: as('farebox', password), auditorUrl: as(auditor, rolePassword(password, auditor)) }
 }
 
 /**
@@ -179,17 +193,20 @@ const startLocked = async (
     if (await isAbsent(paths.cluster)) await createCluster(launcher, paths, log.fd)
     const all = { ...defaultSettings, ...settings }
     const { child, port } = await startWithRetries(launcher, paths.cluster, all, paths.logFile, log.fd)
-    const ownerUrl = `postgres://farebox:${password}@127.0.0.1:${port}`
-    const served = servicePassword(password)
-    const url = `postgres://${service}:${served}@127.0.0.1:${port}/farebox`
+    const server = `127.0.0.1:${port}`
+    const as = (role: string): string =>
+      `postgres://${role}:${rolePassword(password, role)}@${server}/farebox`
+    const url = as(service)
+    const ownerUrl = `postgres://farebox:${password}@${server}`
     try {
-      await createDatabase(ownerUrl, served)
+      await createDatabase(ownerUrl, password)
       await lock.publish(url)
     } catch (error) {
       await stopChild(child)
       throw error
     }
-    return running(child, { url, ownerUrl: `${ownerUrl}/farebox` }, lock, paths.logFile)
+    const addresses = { url, ownerUrl: `${ownerUrl}/farebox`, auditorUrl: as(auditor) }
+    return running(child, addresses, lock, paths.logFile)
   } finally {
     await log.close()
   }
@@ -202,7 +219,7 @@ const endedByItself = async (how: string, logFile: string): Promise<Error> => {
 
 const running = (
   child: ChildProcess,
-  addresses: Pick<EmbeddedPostgres, 'url' | 'ownerUrl'>,
+  addresses: Pick<EmbeddedPostgres, 'url' | 'ownerUrl' | 'auditorUrl'>,
   lock: DataLock,
   logFile: string,
 ): EmbeddedPostgres => {

@@ -21,22 +21,37 @@ export class LockHeld extends Error {
 const pauseMs = 250
 const reportIntervalMs = 60_000
 
-const isFree = async (client: pg.ClientBase, key: number): Promise<boolean> => {
-  const { rows } = await client.query<{ taken: boolean }>(
-    'select pg_try_advisory_lock($1::bigint) as taken',
-    [key],
-  )
-  return rows[0]?.taken === true
-}
+/**
+ * A lock of a session: an advisory lock, by its name or its number, or a row of `engine.auditor_locks`. Every role can take
+ * every advisory lock, so the locks of the auditor are rows, which only its role may write.
+ */
+export type LockName = string | number | { readonly auditor: string }
 
-const holderOf = async (client: pg.ClientBase, key: number): Promise<LockHolder | null> => {
+/** The key of an advisory lock. */
+const advisoryKey = (name: string | number): readonly [sql: string, value: string | number] =>
+  typeof name === 'number' ? ['$1::bigint', name] : ['hashtextextended($1::text, 0)', `farebox ${name}`]
+
+/** The session of the row's lock. Postgres shows the start of a session to members of its role only. */
+const isHolder = `a.pid = l.backend and a.usesysid = l.role and a.datname = current_database()
+  and coalesce(a.backend_start = l.started_at, true)`
+
+const holderOf = async (client: pg.ClientBase | pg.Pool, name: LockName): Promise<LockHolder | null> => {
+  const [sessions, value] =
+    typeof name === 'object'
+      ? [
+          `engine.auditor_locks l join pg_stat_activity a on ${isHolder} where l.name = $1::text`,
+          name.auditor,
+        ]
+      : [
+          `pg_locks l join pg_stat_activity a using (pid)
+            where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+              and (l.classid::bigint << 32 | l.objid::bigint) = ${advisoryKey(name)[0]}
+              and l.database = (select oid from pg_database where datname = current_database())`,
+          advisoryKey(name)[1],
+        ]
   const { rows } = await client.query<LockHolder>(
-    `select a.application_name as application, host(a.client_addr) as address, a.pid as backend
-       from pg_locks l join pg_stat_activity a using (pid)
-      where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-        and (l.classid::bigint << 32 | l.objid::bigint) = $1::bigint
-        and l.database = (select oid from pg_database where datname = current_database())`,
-    [key],
+    `select a.application_name as application, host(a.client_addr) as address, a.pid as backend from ${sessions}`,
+    [value],
   )
   return rows[0] ?? null
 }
@@ -64,7 +79,7 @@ export const takeLock = async (client: pg.ClientBase, key: number, options: Take
   const { what, withinMs = Number.POSITIVE_INFINITY, onWait } = options
   const startedMs = performance.now()
   let nextReportMs = startedMs
-  while (!(await isFree(client, key))) {
+  while (!(await tryLock(client, key))) {
     const nowMs = performance.now()
     const isExpired = nowMs - startedMs + pauseMs > withinMs
     if (isExpired || nowMs >= nextReportMs) {
@@ -87,48 +102,61 @@ export const lockKeys = {
   probing: 7_230_003,
 } as const
 
-/**
- * Tries to acquire a session-level advisory lock, by its name or its number. A caller polls instead of waiting in a
- * statement: a session that waits for the lock would delay the vacuum of the rows that the owner updates all the
- * time.
- */
-export const tryLock = async (client: pg.ClientBase, name: string | number): Promise<boolean> => {
-  if (typeof name === 'number') return isFree(client, name)
-  const { rows } = await client.query<{ locked: boolean }>(
-    'select pg_try_advisory_lock(hashtextextended($1::text, 0)) as locked',
-    [`farebox ${name}`],
+/** Takes the lock of a row unless the session in it, another than this one, is still connected. */
+const tryRow = async (client: pg.ClientBase, name: string): Promise<boolean> => {
+  const holder = await holderOf(client, { auditor: name })
+  const { rows } = await client.query<{ pid: number; role: number; started: string }>(
+    'select pid, usesysid as role, backend_start::text as started from pg_stat_activity where pid = pg_backend_pid()',
   )
+  const { pid, role, started } = rows[0]!
+  // A standby process writes nothing.
+  if (holder !== null && holder.backend !== pid) return false
+  // A statement reads pg_stat_activity once: here, after it has waited for the row.
+  const { rowCount } = await client.query(
+    `insert into engine.auditor_locks as l (name, backend, role, started_at)
+     values ($1::text, $2::integer, $3::oid, $4::timestamptz)
+     on conflict (name) do update
+       set backend = excluded.backend, role = excluded.role, started_at = excluded.started_at
+       where not exists (select from pg_stat_activity a where ${isHolder} and a.pid <> excluded.backend)`,
+    [name, pid, role, started],
+  )
+  return rowCount === 1
+}
+
+/**
+ * Tries to acquire a lock until the session ends. A caller polls instead of waiting in a statement: a session that waits
+ * for the lock would delay the vacuum of the rows that the owner updates all the time.
+ */
+export const tryLock = async (client: pg.ClientBase, name: LockName): Promise<boolean> => {
+  if (typeof name === 'object') return tryRow(client, name.auditor)
+  const [key, value] = advisoryKey(name)
+  const { rows } = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${key}) as locked`, [
+    value,
+  ])
   return rows[0]?.locked === true
 }
 
-export const unlock = async (client: pg.ClientBase, name: string): Promise<void> => {
-  await client.query('select pg_advisory_unlock(hashtextextended($1::text, 0))', [`farebox ${name}`])
+export const unlock = async (client: pg.ClientBase, name: LockName): Promise<void> => {
+  if (typeof name === 'object') {
+    await client.query(
+      'delete from engine.auditor_locks where name = $1::text and backend = pg_backend_pid()',
+      [name.auditor],
+    )
+    return
+  }
+  const [key, value] = advisoryKey(name)
+  await client.query(`select pg_advisory_unlock(${key})`, [value])
 }
 
 /** The session of this database with the lock, as text; null: none. */
-export const describeHolder = async (pool: pg.Pool, name: string): Promise<string | null> => {
-  const { rows } = await pool.query<LockHolder>(
-    `select a.application_name as application, host(a.client_addr) as address, a.pid as backend
-       from pg_locks l join pg_stat_activity a using (pid)
-      where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-        and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended($1::text, 0)
-        and l.database = (select oid from pg_database where datname = current_database())`,
-    [`farebox ${name}`],
-  )
-  return rows[0] === undefined ? null : described(rows[0])
+export const describeHolder = async (pool: pg.Pool, name: LockName): Promise<string | null> => {
+  const holder = await holderOf(pool, name)
+  return holder === null ? null : described(holder)
 }
 
 /** Whether a session of this database has the lock. */
-export const isLocked = async (pool: pg.Pool, name: string): Promise<boolean> => {
-  const { rows } = await pool.query<{ locked: boolean }>(
-    `select exists (
-       select from pg_locks l join pg_database d on d.oid = l.database
-        where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
-          and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended($1::text, 0)) as locked`,
-    [`farebox ${name}`],
-  )
-  return rows[0]?.locked === true
-}
+export const isLocked = async (pool: pg.Pool, name: LockName): Promise<boolean> =>
+  (await holderOf(pool, name)) !== null
 
 export type SessionLoop = {
   readonly pool: pg.Pool
@@ -170,12 +198,12 @@ export const runWithSession = async (
 const defaultStandbyMs = 500
 
 /**
- * Runs the work in one process at a time: the process with the advisory lock. A suspended leader sends nothing over
+ * Runs the work in one process at a time: the process with the lock. A suspended leader sends nothing over
  * its session, so Postgres ends the session, and another process gets the lock.
  */
 export const runAsLeader = (
   loop: SessionLoop & {
-    readonly lock: string | number
+    readonly lock: LockName
     /** How often a standby tries to get the lock, milliseconds; well below `answerTimeoutMs`. Default 500. */
     readonly standbyMs?: number
   },

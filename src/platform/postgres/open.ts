@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DataInUse } from './data-lock.ts'
-import { type EmbeddedPostgres, ownerUrlOf, startEmbeddedPostgres } from './embedded.ts'
+import { type EmbeddedPostgres, roleUrlsOf, startEmbeddedPostgres } from './embedded.ts'
 import { withStartFiles } from './errors.ts'
 
 /** An opened Postgres. `failed` resolves if it is the embedded one of this process and ended by itself. */
@@ -8,6 +8,8 @@ export type OpenPostgres = {
   readonly url: string
   /** The same database as its owner, who migrates. Null: the role of `url` is the owner, or no owner is known. */
   readonly ownerUrl: string | null
+  /** The same database with the auditor's role. Null: the auditor uses the role of `url`. */
+  readonly auditorUrl: string | null
   readonly failed: Promise<Error>
   /** Stops it if this process started it. */
   stop(): Promise<void>
@@ -15,9 +17,10 @@ export type OpenPostgres = {
 
 const neverFails = new Promise<Error>(() => {})
 
-const externalPostgres = (url: string, ownerUrl: string | null): OpenPostgres => ({
-  url,
-  ownerUrl,
+const externalPostgres = (
+  addresses: Pick<OpenPostgres, 'url' | 'ownerUrl' | 'auditorUrl'>,
+): OpenPostgres => ({
+  ...addresses,
   failed: neverFails,
   stop: async () => undefined,
 })
@@ -41,18 +44,23 @@ export const openPostgres = async (
   where: {
     readonly databaseUrl: string | null
     readonly databaseOwnerUrl: string | null
+    readonly databaseAuditorUrl: string | null
     readonly dataDir: string
   },
   role: 'server' | 'command',
   makes: boolean = role === 'server',
 ): Promise<OpenPostgres> => {
-  if (where.databaseUrl !== null) return externalPostgres(where.databaseUrl, where.databaseOwnerUrl)
+  const { databaseUrl, databaseOwnerUrl: ownerUrl, databaseAuditorUrl: auditorUrl } = where
+  if (databaseUrl !== null) return externalPostgres({ url: databaseUrl, ownerUrl, auditorUrl })
   for (let waitedMs = 0; ; waitedMs += pauseMs) {
     const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
     if (role === 'command' && user?.role === 'server' && user.url !== null)
-      return externalPostgres(user.url, await ownerUrlOf(where.dataDir, user.url))
+      return externalPostgres({
+        url: user.url,
+        ...((await roleUrlsOf(where.dataDir, user.url)) ?? { ownerUrl: null, auditorUrl: null }),
+      })
     const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
     if (waitedMs >= waitMs) throw started
     await sleep(pauseMs)

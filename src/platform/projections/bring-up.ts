@@ -6,7 +6,7 @@ import { ProjectionsRefused, readCheckpoint, readStoppedModels, stoppedText } fr
 import { createLogFeed } from './feed.ts'
 import { outdatedModels } from './group-loop.ts'
 import { createProjectionRunner } from './projection-runner.ts'
-import type { ReadModelGroup } from './read-model.ts'
+import { groupLock, type ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 
 export type CatchUpContext = RebuildContext & {
@@ -96,7 +96,7 @@ export const catchUp = async (
         at = runner.progress.position(group.name)
         movedMs = nowMs
       } else if (nowMs - movedMs > (isReported ? silentMs.end : silentMs.say)) {
-        const holder = await describeHolder(pool, `projection ${group.name}`)
+        const holder = await describeHolder(pool, groupLock(group, 'projection'))
         if (holder !== null) {
           const problem = `${displayName} waits at position ${at} of ${head} for ${holder}, which folds it and does not go on`
           if (isReported) throw new Error(`${problem}: the log lines of that process say why`)

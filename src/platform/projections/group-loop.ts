@@ -8,7 +8,7 @@ import { compareDefinitions } from './definition.ts'
 import { PoisonEvent } from './fold-batch.ts'
 import { foldAsLeader, isPoison, type LeaderContext, type Poison } from './leadership.ts'
 import { listenForHints, stopListening } from './progress.ts'
-import type { ReadModel, ReadModelGroup } from './read-model.ts'
+import { groupLock, type ReadModel, type ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
 import { stopModel } from './rebuild-tables.ts'
 
@@ -87,7 +87,7 @@ export const runGroup = async (
   stop: AbortSignal,
 ): Promise<void> => {
   const { logger, progress, setState } = context
-  const lockName = `projection ${group.name}`
+  const lock = groupLock(group, 'projection')
   /** This process has used the tables of its own program. If they change now, another program is running. */
   let isAdopted = false
   let backoffMs = firstBackoffMs
@@ -124,10 +124,10 @@ export const runGroup = async (
   ): Promise<void> => {
     const model = poison instanceof PoisonEvent && group.models.find(({ name }) => name === poison.model)
     // While another version of the program folds these tables, they remain.
-    if (model && group.models.length > 1 && (await tryLock(session.client, lockName))) {
+    if (model && group.models.length > 1 && (await tryLock(session.client, lock))) {
       logger.fatal({ group: group.name, model: model.name, err: poison }, 'read model stopped')
       await stopModel(session.client, group.name, epoch, model, poison)
-      return unlock(session.client, lockName)
+      return unlock(session.client, lock)
     }
     setState(group.name, 'poisoned', poison)
     await pauseAtPoison(session, epoch, signal)
@@ -223,12 +223,12 @@ export const runGroup = async (
     let isListening = false
     while (!signal.aborted) {
       if (!(await tablesFit(session, signal))) {
-        if (locked) await unlock(session.client, lockName)
+        if (locked) await unlock(session.client, lock)
         locked = false
         await pause(standbyMs, signal)
         continue
       }
-      locked ||= await tryLock(session.client, lockName)
+      locked ||= await tryLock(session.client, lock)
       if (!locked) {
         backoffMs = firstBackoffMs
         setState(group.name, 'standby')

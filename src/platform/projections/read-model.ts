@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import type { LockName } from '../postgres/locks.ts'
 
 /** Returns the models that take an event, in their order. */
 export type Dispatch<Model> = (event: Pick<RecordedEvent, 'type' | 'stream'>) => readonly Model[]
@@ -193,4 +194,12 @@ export type ReadModelGroup = {
   readonly maxBatch?: number
   /** Tables with rarely changing rows that processes cache in memory. The owner sends a hint on each change of them. */
   readonly held?: readonly string[]
+  /** The auditor folds it, with its role: the service's role can neither write its tables nor take its locks. */
+  readonly audits?: true
 }
+
+/** The lock of the process that folds or rebuilds a group. */
+export const groupLock = (
+  { name, audits }: Pick<ReadModelGroup, 'name' | 'audits'>,
+  work: 'projection' | 'rebuild',
+): LockName => (audits ? { auditor: `${work} ${name}` } : `${work} ${name}`)

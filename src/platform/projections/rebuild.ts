@@ -13,7 +13,7 @@ import {
 } from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
 import type { FoldWatch } from './fold-batch.ts'
-import type { ReadModel, ReadModelGroup } from './read-model.ts'
+import { groupLock, type ReadModel, type ReadModelGroup } from './read-model.ts'
 import {
   compareTables,
   createReplay,
@@ -247,7 +247,7 @@ export const rebuildGroup = async (
 ): Promise<RebuildResult> => {
   const session = await openSession(context.pool, `farebox rebuild ${group.name}`, 0)
   try {
-    if (!(await tryLock(session.client, `rebuild ${group.name}`)))
+    if (!(await tryLock(session.client, groupLock(group, 'rebuild'))))
       throw new RebuildRunning(`the read models of group ${group.name} are being rebuilt already`)
     const plan = await planRebuild(context, group, models)
     try {
@@ -295,7 +295,11 @@ const resetWork = async ({ pool, log }: RebuildContext, group: ReadModelGroup): 
  * @throws UnknownReadModel, and the errors of `rebuildGroup`
  */
 export const rebuild = async (
-  context: RebuildContext & { readonly groups: readonly ReadModelGroup[] },
+  context: RebuildContext & {
+    readonly groups: readonly ReadModelGroup[]
+    /** Connections with the auditor's role, for its groups; default: `pool`. */
+    readonly auditorPool?: pg.Pool
+  },
   names: readonly string[] | 'all',
   options: RebuildOptions = {},
 ): Promise<readonly RebuildResult[]> => {
@@ -307,7 +311,8 @@ export const rebuild = async (
   for (const group of context.groups) {
     const models = group.models.filter(({ name }) => names === 'all' || names.includes(name))
     if (group.work && names === 'all' && !options.compareOnly) await resetWork(context, group)
-    if (models.length > 0) results.push(await rebuildGroup(context, group, models, options))
+    const pool = (group.audits && context.auditorPool) || context.pool
+    if (models.length > 0) results.push(await rebuildGroup({ ...context, pool }, group, models, options))
   }
   return results
 }

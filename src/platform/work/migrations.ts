@@ -14,6 +14,9 @@ import type { Migrations } from '../postgres/migrate.ts'
  *
  * `worker_runs` has a row for each worker of each process (worker-runs.ts): its last round and its last error.
  * `reported_at` is in the clock of Postgres, all other times in the service's clock.
+ *
+ * `engine.auditor_locks` has a row for each lock of the auditor, with the session that has it
+ * (src/platform/postgres/locks.ts).
  */
 export const migrations: Migrations = {
   '1410_queues': `
@@ -100,6 +103,14 @@ export const migrations: Migrations = {
       ended boolean not null,
       reported_at timestamptz not null,
       primary key (name, host, pid)
+    );
+  `,
+  '4961_auditor_locks': `
+    create table engine.auditor_locks (
+      name text primary key,
+      backend integer not null,
+      role oid not null,
+      started_at timestamptz not null
     );
   `,
 }

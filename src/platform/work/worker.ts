@@ -1,3 +1,5 @@
+import type { LockName } from '../postgres/locks.ts'
+
 /** The trigger of a round: the time since the last one, another wake-up, or events alone. */
 export type Trigger =
   | {
@@ -29,8 +31,8 @@ export type RepeatedWorker = Worker & {
 /** A worker that runs only in the process that has its lock. */
 export type ClusterWorker = Worker & {
   readonly per: 'cluster'
-  /** The advisory lock of `runAsLeader`. */
-  readonly lock: string | number
+  /** The lock of `runAsLeader`. */
+  readonly lock: LockName
   /** The name in Postgres of the session that has the lock. */
   readonly session: string
 }

@@ -41,7 +41,7 @@ test('doctor reports a healthy server, its addresses, and the state of its log',
   assert.equal(first.by('data directory').found, FAREBOX_DATA)
   assert.equal(first.by('server').found, `ready on ${server.baseUrl} (process ${server.pid})`)
   assert.match(first.by('log').found, /^its head is position \d+, of \d{4}-/)
-  for (const check of ['read models (hot)', 'read models (books)', 'last seal', 'clock'])
+  for (const check of ['read models (hot)', 'read models (books)', 'last seal', 'clock', 'database roles'])
     assert.equal(first.by(check).state, 'ok', check)
   assert.deepEqual(
     [first.by('last verification').state, first.by('last verification').todo],

@@ -16,7 +16,7 @@ import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { dataDirectory } from '../../support/farebox.ts'
-import { testDatabase, twoUsers } from '../../support/postgres.ts'
+import { databaseUsers, emptyDatabase, testDatabase } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
 
@@ -24,9 +24,9 @@ const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
  * `FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards` writes the guards of a new database.
  */
 test('guards.json matches the migrations', async (t) => {
-  const { service } = await twoUsers(t)
+  const { service, auditor } = await databaseUsers(t)
   const { pool } = await testDatabase(t)
-  await migrate(pool, allMigrations, { service })
+  await migrate(pool, allMigrations, { service, auditor })
   const fresh = await readGuards(pool)
   if (process.env.FAREBOX_GUARDS === 'make') {
     const sorted = Object.keys(fresh)
@@ -354,7 +354,7 @@ test('verify finds a session setting of the server', async (t) => {
 })
 
 test('verify finds a missing right to a table', async (t) => {
-  const { service } = await twoUsers(t)
+  const { service } = await databaseUsers(t)
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations, { service })
   await pool.query(
@@ -369,7 +369,7 @@ test('verify finds a missing right to a table', async (t) => {
 })
 
 test('verify finds a service role that may create roles or act as another role', async (t) => {
-  const { service } = await twoUsers(t)
+  const { service } = await databaseUsers(t)
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations, { service })
   assert.deepEqual(await found(pool), [])
@@ -378,4 +378,36 @@ test('verify finds a service role that may create roles or act as another role',
     (await found(pool)).join('\n'),
     /role <service>.*make roles; act as pg_write_all_data|make roles, act as pg_write_all_data/,
   )
+})
+
+test('verify finds what the service or the auditor may beyond its own tables, and an owner puts it back', async (t) => {
+  const { owner, service, auditor, as } = await databaseUsers(t)
+  const { url } = await emptyDatabase(t)
+  const poolOf = (url: string) => {
+    const pool = createPool({ url, applicationName: 'farebox-test' })
+    atEnd(t, () => pool.end())
+    return pool
+  }
+  const [admin, owners, pool] = [poolOf(url), poolOf(as(url, owner)), poolOf(as(url, service))]
+  await admin.query(`alter database ${new URL(url).pathname.slice(1)} owner to ${owner}`)
+  await migrate(owners, allMigrations, { service })
+  await pool.query('create table read.audit_wallets (id text primary key)')
+  assert.deepEqual(await found(pool), [])
+  await migrate(owners, allMigrations, { service, auditor })
+  assert.deepEqual(await found(pool), [])
+  assert.equal((await pool.query('select from read.audit_wallets')).rowCount, 0)
+  await admin.query(
+    `grant update on work.checked_events to ${service}; grant insert on engine.auditor_locks to ${service};
+     alter table read.audit_wallets owner to ${service}; grant pg_write_all_data to ${auditor}`,
+  )
+  assert.deepEqual(await found(pool), [
+    'guards: role <auditor>: expected none, found "may change the rows of log.events, change the row of log.head, act as pg_write_all_data"',
+    'guards: table engine.auditor_locks, rights of <service>: expected "SELECT", found "INSERT, SELECT"',
+    'guards: table read.audit_wallets: expected none, found "owner <service>"',
+    'guards: table work.checked_events, rights of <service>: expected "SELECT", found "SELECT, UPDATE"',
+  ])
+  await admin.query(`revoke pg_write_all_data from ${auditor}`)
+  // Also a start without the auditor's address.
+  await migrate(owners, allMigrations, { service })
+  assert.deepEqual(await found(pool), [])
 })

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { type SealerDependencies, startSealer } from '../../../src/audit/seals/sealer.ts'
+import { sealerLock } from '../../../src/audit/seals/sealing.ts'
 import type { LogSealed } from '../../../src/domain/seals/events.ts'
 import { isSelfSigned, sealStream } from '../../../src/kernel/streams.ts'
 import { createBackgroundScheduler } from '../../../src/platform/commands/background-scheduler.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
+import { isLocked } from '../../../src/platform/postgres/locks.ts'
 import { createLogFeed } from '../../../src/platform/projections/feed.ts'
 import { codec, runnerOver } from '../../platform/commands/world.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
@@ -74,17 +76,7 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
 
 /** One process holds the lock of who seals. */
 const sealerLeads = ({ pool }: Pick<Audited, 'pool'>) =>
-  until(
-    async () =>
-      (
-        await pool.query(
-          `select from pg_locks l join pg_stat_activity a using (pid)
-            where l.locktype = 'advisory' and l.granted and a.application_name = 'farebox sealer'
-              and a.datname = current_database()`,
-        )
-      ).rowCount === 1,
-    { timeoutMs: 20_000, what: 'a process that seals' },
-  )
+  until(() => isLocked(pool, sealerLock), { timeoutMs: 20_000, what: 'a process that seals' })
 
 /** Seals are made about all events but their own. */
 const allSealed = async (t: TestContext, url: string | undefined): Promise<void> => {

@@ -144,7 +144,8 @@ test('wrong input exits with 2, says what is wrong, and leaves no file', async (
   const { farebox: app, demo } = await testApp(t, { own: 'file' })
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
-    const context = { ...app.core, config: app.config, actor: operator, correlationId: 'test' }
+    const { core, config } = app
+    const context = { ...core, auditorPool: core.pool, config, actor: operator, correlationId: 'test' }
     const code = await runCli(args, exportCommands, {
       out: (text) => lines.push(text),
       err: (text) => lines.push(text),

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { DataInUse, readDataUser } from '../../../src/platform/postgres/data-lock.ts'
-import { ownerUrlOf, startEmbeddedPostgres } from '../../../src/platform/postgres/embedded.ts'
+import { roleUrlsOf, startEmbeddedPostgres } from '../../../src/platform/postgres/embedded.ts'
 import { postmasterPid } from '../../../src/platform/postgres/postmaster.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { until } from '../../support/until.ts'
@@ -96,7 +96,10 @@ test("the serving role owns nothing and its address is the printed one; its pass
     { name: 'farebox_service', super: false, makes: false },
   )
   assert.equal((await readDataUser(dataDir))!.url, server.url)
-  assert.equal(await ownerUrlOf(dataDir, server.url), server.ownerUrl)
+  assert.deepEqual(await roleUrlsOf(dataDir, server.url), {
+    ownerUrl: server.ownerUrl,
+    auditorUrl: server.auditorUrl,
+  })
   const owner = Object.assign(new URL(server.url), { username: 'farebox' })
   await assert.rejects(one(owner.toString(), 'select 1'), /password authentication failed/)
 })
@@ -125,7 +128,7 @@ test('after kill -9 of the process its Postgres is found, stopped and started ag
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one((await ownerUrlOf(dataDir, url!))!, 'create table saved as select 7 as n')
+  await one((await roleUrlsOf(dataDir, url!))!.ownerUrl, 'create table saved as select 7 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   await once(holder, 'exit')
@@ -141,7 +144,7 @@ test('after kill -9 of the process and of Postgres the data is recovered', async
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one((await ownerUrlOf(dataDir, url!))!, 'create table saved as select 8 as n')
+  await one((await roleUrlsOf(dataDir, url!))!.ownerUrl, 'create table saved as select 8 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   process.kill(orphan, 'SIGKILL')

@@ -6,7 +6,7 @@ import { isOutage } from '../../../src/platform/eventstore/errors.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
-import { emptyDatabase, testDatabase, twoUsers } from '../../support/postgres.ts'
+import { databaseUsers, emptyDatabase, testDatabase } from '../../support/postgres.ts'
 import { stopRunning } from '../../support/stop-running.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
@@ -221,7 +221,7 @@ for (const [what, fail, mend] of [
   ],
 ] as const)
   test(`a database that ${what} is an outage, and works again once it can`, async (t) => {
-    const { service, as } = await twoUsers(t)
+    const { service, as } = await databaseUsers(t)
     const { url } = await emptyDatabase(t)
     const admin = createPool({ url: inDatabase(url, 'postgres'), applicationName: 'farebox-admin' })
     t.after(() => admin.end())
