@@ -4,6 +4,7 @@ import { createAccounts } from '../src/features/accounts/account-service.ts'
 import { createCustomers } from '../src/features/accounts/customers.ts'
 import { createWallets } from '../src/features/wallet/wallet-service.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
+import type { KeyCap } from '../src/kernel/scopes.ts'
 import type { Core } from '../src/platform/feature/core.ts'
 import { createLogger } from '../src/platform/http/logging.ts'
 
@@ -13,7 +14,11 @@ export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId
 export type BenchService = {
   readonly core: Core
   /** An account that may buy and scrape, with five million dollars in its wallet. */
-  account(email: string, reseller: boolean): Promise<{ readonly accountId: AccountId; readonly key: string }>
+  account(
+    email: string,
+    reseller: boolean,
+    cap?: KeyCap,
+  ): Promise<{ readonly accountId: AccountId; readonly key: string }>
   /** Gives a reseller's customer credit. */
   credit(accountId: AccountId, customer: string, amountCents: number): Promise<void>
 }
@@ -36,12 +41,12 @@ export const withBenchService = async <Made>(
     const customers = createCustomers({ pool: core.pool, master: core.keys.master })
     return await use({
       core,
-      account: async (email, reseller) => {
+      account: async (email, reseller, cap) => {
         const made = await accounts.create({ email, reseller }, cause)
         if (made.outcome !== 'done') throw new Error(`no account: ${JSON.stringify(made)}`)
         const { accountId } = made
         const issued = await accounts.issueKey(
-          { accountId, scopes: ['buy', 'scrape'], dailyCapCents: null },
+          { accountId, scopes: ['buy', 'scrape'], cap: cap ?? null },
           cause,
         )
         if (issued.outcome !== 'done') throw new Error(`no key: ${JSON.stringify(issued)}`)

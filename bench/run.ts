@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from '../src/platform/postgres/embedded.ts'
 import { appends } from './append.ts'
 import type { Bench, Sizes } from './bench.ts'
 import { callbacks } from './callbacks.ts'
+import { caps } from './caps.ts'
 import { commandLine } from './command-line.ts'
 import { commands } from './commands.ts'
 import { consolePages } from './console.ts'
@@ -57,6 +58,7 @@ const all = [
   freelist,
   freeTools,
   scrapes,
+  caps,
   consolePages,
 ] as const satisfies readonly Bench[]
 

@@ -1,7 +1,7 @@
 import type { AccountEvent } from '../src/domain/accounts/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import type { KeyScope as Scope } from '../src/kernel/scopes.ts'
+import type { CapCovers, KeyScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { Db } from '../src/platform/postgres/kysely.ts'
 import {
@@ -42,6 +42,8 @@ const keysTable = readTable({
     scopes: column.textArray<Scope>(),
     /** The limit in whole cents within any 24 hours; null: no limit. */
     dailyCapCents: nullable(column.bigint()),
+    /** What the limit covers. */
+    capCovers: column.text<CapCovers>(),
     revoked: column.boolean(),
     displayPrefix: column.text(),
     name: nullable(column.text()),
@@ -105,13 +107,15 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
       changeAccount(rows, accountId, { lowBalanceMicros: event.data.thresholdMicros })
       break
     case 'KeyIssued': {
-      const { keyId, scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
+      const { keyId, scopes, dailyCapCents, capCovers, displayPrefix, name, expiresAt, networks, capKeyId } =
+        event.data
       rows.put(keysTable, {
         keyId,
         accountId,
         position,
         scopes,
         dailyCapCents,
+        capCovers: capCovers ?? 'orders',
         revoked: false,
         displayPrefix,
         name: name ?? null,
@@ -123,7 +127,10 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
       break
     }
     case 'KeyCapped':
-      changeKey(rows, event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
+      changeKey(rows, event.data.keyId, {
+        dailyCapCents: event.data.dailyCapCents,
+        capCovers: event.data.capCovers ?? 'orders',
+      })
       break
     case 'KeyExpirySet':
       changeKey(rows, event.data.keyId, { expiresAt: event.data.expiresAt })
@@ -153,7 +160,7 @@ export const readLowBalanceMicros = async (db: Db, accountId: AccountId): Promis
 /** Accounts and their keys. */
 export const accounts = readModel({
   name: 'accounts',
-  version: 3,
+  version: 4,
   tables: [accountsTable, keysTable],
   reads: (event): RowKey[] => {
     if (!isAccount(event)) return []

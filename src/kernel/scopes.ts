@@ -21,3 +21,10 @@ export type ListScope = AccountScope | typeof allAccounts
 /** Permissions of an API key: `buy` orders and reads purchases, `scrape` runs scrapers. Neither includes the other. */
 export const scopes = ['buy', 'scrape'] as const
 export type KeyScope = (typeof scopes)[number]
+
+/** What a key's daily cap limits: the cost of its `orders`, or of its orders and scraper calls, `everything`. */
+export const capCoverages = ['orders', 'everything'] as const
+export type CapCovers = (typeof capCoverages)[number]
+
+/** The limit of what a key spends in any 24 hours, whole cents. */
+export type KeyCap = { readonly cents: number; readonly covers: CapCovers }

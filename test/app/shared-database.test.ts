@@ -118,9 +118,9 @@ test('a start waits for a long migration of another process, prints which one, a
     )
     return rowCount! > 0
   })
-  const { code, out } = await operate(['accounts', 'list', '--json'], env)
-  assert.deepEqual([code, JSON.parse(out).code], [1, 'database_busy'])
+  const { code } = await operate(['accounts', 'list'], env)
   migrating.release(true)
+  assert.equal(code, 0, 'a command migrates nothing')
   const { err } = await started
   assert.match(
     err(),

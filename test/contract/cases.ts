@@ -152,7 +152,7 @@ const prepare = async (app: TestApp) => {
   await app.run('reseller', 'set', '--account', demo.reseller.accountId, '--price-limits', '0.50-5')
   await limitAlone(app.core.log, 90_000_000_000)
 
-  const cappedKey = await app.issueKey(buyer.accountId, 1)
+  const cappedKey = await app.issueKey(buyer.accountId, 0, ['buy', 'scrape'], 'everything')
 
   const catalog = createCatalogService(app.core.runner)
   const result = await catalog.import(changedCatalog(), operator)
@@ -298,6 +298,7 @@ const commonCases = (app: TestApp, prepared: Prepared, good: Readonly<Record<str
     ['400 invalid_limit', 'limit=0', (request) => withQuery(request, 'limit=0')],
     ['400 invalid_offset', 'offset=-1', (request) => withQuery(request, 'offset=-1')],
     ['402 spend_cap_reached', "a key's cap", (request) => ({ ...request, key: prepared.cappedKey })],
+    ['403 capped_key', 'a key whose cap covers it', (request) => ({ ...request, key: prepared.cappedKey })],
     ['200', 'a good request', (request) => request],
   ]
   const declared = declaredOf(document)

@@ -206,7 +206,7 @@ test('every response that the interface description declares is returned', async
         {
           accountId: demo.buyer.accountId as AccountId,
           scopes: ['buy', 'scrape'],
-          dailyCapCents: null,
+          cap: null,
           expiresAtMs: Date.now() + day,
         },
         operator,

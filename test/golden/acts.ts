@@ -9,6 +9,7 @@ import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
+import type { KeyCap } from '../../src/kernel/scopes.ts'
 import { accountStream, ledgerStream } from '../../src/kernel/streams.ts'
 import type { History } from './history.ts'
 import { priced } from './priced.ts'
@@ -29,10 +30,10 @@ export const createActs = (history: History) => {
       }
       write(decideManual(found, movement).appends, limit)
     },
-    place: (details: OrderDetails, limit?: number, capCents: number | null = null): void => {
+    place: (details: OrderDetails, limit?: number, cap: KeyCap | null = null): void => {
       const order = priced(history, details)
       const { createdAt: _, ...draft } = order
-      const { appends, answer } = decidePlacement(states(order), { draft, capCents }, now())
+      const { appends, answer } = decidePlacement(states(order), { draft, cap }, now())
       if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)
       orders.set(order.orderId, answer.order.details)
       write(appends, limit)

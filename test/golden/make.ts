@@ -42,7 +42,7 @@ import {
 import { createHistory, type GoldenEvent } from './history.ts'
 import { makeOperations } from './operations.ts'
 import { makeResale } from './resale.ts'
-import { makeScrapes } from './scrapes.ts'
+import { foundEnd, makeScrapes, scraperOf } from './scrapes.ts'
 import { makeSubscriptions } from './subscriptions.ts'
 import { makeTrafficBudgets } from './traffic-budgets.ts'
 import { makeWebhooks } from './webhooks.ts'
@@ -77,7 +77,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   const issue = {
     keyId,
     scopes: ['buy', 'scrape'],
-    dailyCapCents: null,
+    cap: null,
     displayPrefix: 'fbx_abcd',
     ...free,
   } as const
@@ -91,19 +91,25 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
         emailCommitment: '0'.repeat(64),
       }),
     )
-  const capped = { ...issue, keyId: 'key_capped' as KeyId, dailyCapCents: 1_700 }
+  const capped = {
+    ...issue,
+    keyId: 'key_capped' as KeyId,
+    cap: { cents: 1_700, covers: 'everything' } as const,
+  }
   for (const key of [issue, capped]) onAccount(buyer, (s) => accounts.decideIssue(s, key, now()))
   onAccount(reseller, (s) =>
     accounts.decideIssue(s, { ...issue, ...held, keyId: 'key_other' as KeyId }, now()),
   )
-  onAccount(buyer, (s) => accounts.decideCap(s, { keyId, dailyCapCents: 90_000 }))
+  onAccount(buyer, (s) => accounts.decideCap(s, { keyId, cap: { cents: 90_000 } }))
   const roll = {
     keyId: 'key_other' as KeyId,
     overlapMs: 86_400_000,
     next: { keyId: 'key_next' as KeyId, displayPrefix: 'fbx_next', commitment },
   }
   onAccount(reseller, (s) => accounts.decideRoll(s, roll, now()))
-  onAccount(reseller, (s) => accounts.decideCap(s, { keyId: roll.next.keyId, dailyCapCents: 5_000 }))
+  onAccount(reseller, (s) =>
+    accounts.decideCap(s, { keyId: roll.next.keyId, cap: { cents: 5_000, covers: 'everything' } }),
+  )
   onAccount(reseller, (s) => accounts.decideRevocation(s, { keyId: 'key_other' as KeyId }))
   onAccount(reseller, (s) => accounts.decideBlock(s, { reason: 'fraud' }))
   onAccount(reseller, accounts.decideUnblock)
@@ -223,7 +229,9 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   history.by(person, () => place(planOrder('ord_golden_person', { ...mine, keyId: null })))
   const byKey = { kind: 'key', accountId: buyer, keyId } as const
   history.by(byKey, () => place(planOrder('ord_golden_key', mine)))
-  place(planOrder('ord_golden_capped', { ...mine, keyId: capped.keyId }), undefined, capped.dailyCapCents)
+  place(planOrder('ord_golden_capped', { ...mine, keyId: capped.keyId }), undefined, capped.cap)
+  const scrapeCapped = scraperOf(history, buyer, capped.keyId, capped.cap)
+  for (const requestId of ['capped', 'capped-again']) scrapeCapped(requestId, foundEnd)
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeDepositRefunds(history, buyer)

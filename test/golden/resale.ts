@@ -31,7 +31,7 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   const issue = accounts.decideIssue(
     state(accountStream(shop), accountFold),
     {
-      ...{ keyId: 'key_shop' as KeyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_shop' },
+      ...{ keyId: 'key_shop' as KeyId, scopes: ['buy'], cap: null, displayPrefix: 'fbx_shop' },
       ...{ name: null, expiresAtMs: null, networks: null, commitment: 'c0ffee00'.repeat(8) },
     },
     now(),

@@ -8,6 +8,7 @@ import {
 } from '../../src/domain/scrapers/decide-call.ts'
 import { decidePrices, pricesDigest } from '../../src/domain/scrapers/prices.ts'
 import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../src/kernel/ids.ts'
+import type { KeyCap } from '../../src/kernel/scopes.ts'
 import {
   ledgerStream,
   scrapeBatchStream,
@@ -16,12 +17,13 @@ import {
 } from '../../src/kernel/streams.ts'
 import type { History } from './history.ts'
 
-/** A scrape that is billed, and one that fails and then finds nothing. */
-export const makeScrapes = ({ fact, write, state, now }: History, accountId: AccountId): void => {
-  const prices = [{ scraper: 'tiktok/profile', priceMicros: 3_000 }]
-  const digest = pricesDigest(prices)
-  fact(scraperPricesStream, ...decidePrices(null, { digest, prices }).events)
-  const scrape = (requestId: string, ...endings: readonly AttemptEnd[]): void => {
+const prices = [{ scraper: 'tiktok/profile', priceMicros: 3_000 }]
+const digest = pricesDigest(prices)
+
+/** Calls of a key. Each attempt ends at once. */
+export const scraperOf =
+  ({ write, state, now }: History, accountId: AccountId, keyId: KeyId, cap: KeyCap | null = null) =>
+  (requestId: string, ...endings: readonly AttemptEnd[]): void => {
     const scrapeId = scrapeIdOf(accountId, requestId)
     const states = () => ({
       scrape: state(scrapeStream(scrapeId), scrapeFold),
@@ -30,7 +32,7 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
     const draft = {
       scrapeId,
       accountId,
-      keyId: 'key_golden' as KeyId,
+      keyId,
       requestId,
       platform: 'tiktok',
       operation: 'profile',
@@ -38,15 +40,25 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
       priceMicros: 3_000,
       pricesDigest: digest,
       leaseMs: 45_000,
+      capKeyId: keyId,
+      cap,
     }
     for (const [n, ending] of endings.entries()) {
       write(decideStart(states(), draft, now()).appends)
       write(decideEnd(states(), { attempt: n + 1, ending }).appends)
     }
   }
-  const none = { body: null, cached: false, creditsCharged: null }
-  const body = { hash: 'ab'.repeat(32), bytes: 1_234 }
-  scrape('found', { outcome: 'found', body, cached: false, creditsCharged: 1 })
+
+const none = { body: null, cached: false, creditsCharged: null }
+const body = { hash: 'ab'.repeat(32), bytes: 1_234 }
+export const foundEnd: AttemptEnd = { outcome: 'found', body, cached: false, creditsCharged: 1 }
+
+/** A scrape that is billed, and one that fails and then finds nothing. */
+export const makeScrapes = (history: History, accountId: AccountId): void => {
+  const { fact, write, state } = history
+  fact(scraperPricesStream, ...decidePrices(null, { digest, prices }).events)
+  const scrape = scraperOf(history, accountId, 'key_golden' as KeyId)
+  scrape('found', foundEnd)
   const batchId = scrapeBatchIdOf(accountId, 'many')
   const batchRequest = {
     batchId,

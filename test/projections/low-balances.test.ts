@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { webhookCauses } from '../../projections/webhook-causes.ts'
-import { capKeyOf, spentMicros } from '../../src/domain/ledger/fold.ts'
+import { cappedSpendMicros } from '../../src/domain/ledger/fold.ts'
 import type { DomainEvent, RecordedEvent } from '../../src/kernel/event.ts'
 import { centsToMicros } from '../../src/kernel/money.ts'
+import { capCoverages } from '../../src/kernel/scopes.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import type { Table } from '../../src/platform/projections/read-model.ts'
-import { account, type Played, play, startMs, steps } from '../domain/ledger/support.ts'
+import {
+  account,
+  capOfCommand,
+  type Played,
+  play,
+  type Step,
+  startMs,
+  steps,
+} from '../domain/ledger/support.ts'
 import fc, { runs } from '../support/fast-check.ts'
 import { foldInMemory } from './memory-rows.ts'
 
@@ -99,23 +108,26 @@ test('property: each fall below the threshold is found once, and the balance mus
   assert.ok(found > histories / 10, `${found} falls`)
 })
 
-/** What the key of a debit spent in its 24 hours, micro-dollars, and its cap; null for other steps. */
+/** What counts against the cap of the key that spends, micro-dollars, and the cap; null for other steps. */
 const spendingOf = ({ step: { command }, after, nowMs, events: [event] }: Played) => {
-  if (event?.type !== 'WalletDebited' && event?.type !== 'CustomerCharged') return null
-  const keyId = capKeyOf(event.data.order)
-  const capCents = 'capCents' in command ? command.capCents : null
-  return keyId === null || capCents === null
-    ? null
-    : { keyId, capMicros: centsToMicros(capCents), spent: spentMicros(after.spend, keyId, nowMs) }
+  const cap = 'capCents' in command ? capOfCommand(command) : null
+  if (event === undefined || cap === null) return null
+  if (command.kind === 'hold' && cap.covers === 'orders') return null
+  const { keyId = null } = command as { readonly keyId?: string }
+  if (keyId === null) return null
+  const spent = cappedSpendMicros(after, keyId, cap.covers, nowMs)
+  return { keyId, capMicros: centsToMicros(cap.cents), spent }
 }
 
-/** Orders of two keys under caps of 50 and 60 dollars, some of which reach them exactly. */
+/** Orders and calls of two keys under caps of 50 and 60 dollars, some of which reach them exactly. */
 const orders = fc.array(
   fc.record({
     afterMs: fc.constantFrom(1_000, 3_600_000, 7 * 3_600_000),
     keyId: fc.constantFrom('key_0', 'key_1'),
     amountCents: fc.constantFrom(500, 999, 1_000, 2_000, 4_000),
     capCents: fc.constantFrom(5_000, 6_000),
+    covers: fc.constantFrom(...capCoverages),
+    isCall: fc.boolean(),
   }),
   { maxLength: 80, size: 'max' },
 )
@@ -127,10 +139,14 @@ test('property: 80 % and 100 % of a cap are found once for each key and day', ()
       const log = createLog()
       const rich = { kind: 'credit', source: 'manual', reference: 'seed', amountMicros: 10 ** 12 } as const
       const expected = new Map<string, number>()
-      const debits = list.map(({ afterMs, ...debit }, n) => ({
-        afterMs,
-        command: { kind: 'debit', orderId: `ord_${n}`, ...debit } as const,
-      }))
+      const debits = list.map(
+        ({ afterMs, isCall, amountCents, ...spending }, n): Step => ({
+          afterMs,
+          command: isCall
+            ? { kind: 'hold', holdId: `hold_${n}`, amountMicros: centsToMicros(amountCents), ...spending }
+            : { kind: 'debit', orderId: `ord_${n}`, amountCents, ...spending },
+        }),
+      )
       for (const played of play([{ afterMs: 0, command: rich }, ...debits])) {
         const spending = spendingOf(played)
         for (const event of played.events) {

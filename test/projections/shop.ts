@@ -108,7 +108,7 @@ export const createShop = (log: EventLog, startMs: number) => {
 
   const place = async (order: OrderDetails): Promise<boolean> => {
     const { createdAt: _, ...draft } = order
-    const { appends, answer } = decidePlacement(statesFor(order), { draft, capCents: null }, nowMs)
+    const { appends, answer } = decidePlacement(statesFor(order), { draft, cap: null }, nowMs)
     await append(appends)
     if (answer.kind === 'placed') orders.set(order.orderId, answer.order.details)
     return answer.kind === 'placed'
@@ -215,7 +215,7 @@ export const createShop = (log: EventLog, startMs: number) => {
     ) => place(planOrder(id, { accountId: account, customerId, amountCents, costCents })),
     scrape: async (account: AccountId, micros: number, end: 'capture' | 'release' | 'leave') => {
       const hold = { holdId: randomUUID(), keyId: null, platform: 'tiktok', amountMicros: micros }
-      await onLedger(account, (state) => decideHold(state, hold))
+      await onLedger(account, (state) => decideHold(state, hold, null))
       if (end === 'leave') return
       await onLedger(account, (state) =>
         end === 'capture' ? decideCapture(state, hold) : decideHoldRelease(state, hold),

@@ -14,7 +14,7 @@ import { createResellerCredentials } from '../../src/features/resellers/gateway-
 import { createResellers } from '../../src/features/resellers/terms.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { AccountId, CustomerId, OrderId } from '../../src/kernel/ids.ts'
-import type { KeyScope } from '../../src/kernel/scopes.ts'
+import type { CapCovers, KeyScope } from '../../src/kernel/scopes.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
 import { type Called, type Document, httpClient } from './http.ts'
 import { commandLineOf, operator } from './operator.ts'
@@ -99,8 +99,10 @@ export const actionsOn = (started: StartedApp) => {
     accountId: string,
     dailyCapCents: number | null = null,
     scopes: readonly KeyScope[] = ['buy'],
+    covers: CapCovers = 'orders',
   ): Promise<string> => {
-    const wanted = { accountId: accountId as AccountId, scopes, dailyCapCents }
+    const cap = dailyCapCents === null ? null : ({ cents: dailyCapCents, covers } as const)
+    const wanted = { accountId: accountId as AccountId, scopes, cap }
     return applied(await accounts.issueKey(wanted, operator)).key
   }
   const customer = async (wanted: {

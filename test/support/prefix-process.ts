@@ -28,7 +28,7 @@ const callerOf = (accountId: AccountId): Caller => ({
   keyId: 'key_one' as KeyId,
   capKeyId: 'key_one' as KeyId,
   scopes: ['buy'],
-  dailyCapCents: null,
+  cap: null,
   reseller: false,
   blocked: false,
   email: 'buyer@example.com',

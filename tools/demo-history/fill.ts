@@ -129,10 +129,7 @@ export const fillHistory = async (
     if (created.outcome === 'refused') throw new Error(`${email} is refused: ${created.refusal.code}`)
     const { accountId } = created
     const scopes = ['buy', 'scrape'] as const
-    const issued = await accounts.issueKey(
-      { accountId, scopes, dailyCapCents: null, name: 'production' },
-      operator(),
-    )
+    const issued = await accounts.issueKey({ accountId, scopes, cap: null, name: 'production' }, operator())
     if (issued.outcome === 'refused') throw new Error(`a key is refused: ${issued.refusal.code}`)
     const client: Client = { accountId, key: issued.key, scrapeKey: issued.key, rail }
     if (reseller) await setShop(accountId, email.slice(email.indexOf('@') + 1).replace(/-\d+\.example$/, ''))

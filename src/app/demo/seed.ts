@@ -51,7 +51,7 @@ const issue = async (
   scopes: readonly Scope[],
   cause: Cause,
 ): Promise<string> => {
-  const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents: null }, cause)
+  const issued = await accounts.issueKey({ accountId, scopes, cap: null }, cause)
   if (issued.outcome === 'refused') throw new Error(`the demo key is refused: ${issued.refusal.code}`)
   return issued.key
 }

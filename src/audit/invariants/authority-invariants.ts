@@ -1,12 +1,11 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
-import { capKeyOf } from '../../domain/ledger/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { PersonEvent } from '../../domain/staff/events.ts'
 import { isStaff, lifetimeOf } from '../../domain/staff/lifetimes.ts'
 import type { StaffRole } from '../../domain/staff/roles.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import type { KeyScope } from '../../kernel/scopes.ts'
+import type { KeyCap, KeyScope } from '../../kernel/scopes.ts'
 import {
   column,
   nullable,
@@ -296,102 +295,151 @@ const windowMs = 24 * 60 * minuteMs
 /** Longer than the time between an order's read of its key and its append. */
 const changeGraceMs = 60_000
 
+type Buckets = readonly (readonly [minute: number, micros: number])[]
+
 /** A key with a cap, and the amounts spent under it since the cap exists. */
 const capsTable = readTable({
   name: 'audit_caps',
   columns: {
     keyId: column.text(),
-    capCents: nullable(column.bigint()),
+    cap: nullable(column.jsonb<KeyCap>()),
     /** The cap before the last change: an order may have been in progress at the change. */
-    formerCents: nullable(column.bigint()),
+    formerCap: nullable(column.jsonb<KeyCap>()),
     changedAt: column.text(),
-    /** The amounts of the last 24 hours, oldest first. */
-    spent: column.jsonb<readonly (readonly [minute: number, micros: number])[]>(),
+    /** The amounts of orders in the last 24 hours, oldest first. */
+    spent: column.jsonb<Buckets>(),
+    /** The billed amounts of calls in the last 24 hours, oldest first. */
+    called: column.jsonb<Buckets>(),
+    /** The amounts held for calls. */
+    heldMicros: column.bigint(),
   },
   key: ['keyId'],
 })
 type CapRow = RowOf<typeof capsTable>
-type Spending = Recorded<'WalletDebited' | 'CustomerCharged'>
+type Spending = Recorded<'WalletDebited' | 'CustomerCharged' | 'FundsHeld'>
+type HoldEnd = Recorded<'HoldCaptured' | 'HoldReleased'>
 type Capping = Recorded<'KeyIssued' | 'KeyCapped'>
 
-/** The key of an event, and the key whose cap it uses: the key itself, or the first key that it was rolled from. */
+/**
+ * The key of an event, and the key whose cap it uses: the key itself, or the first key that it was rolled from. The end
+ * of a hold names the second only.
+ */
 const capKeysOf = ({
   data,
-}: Spending | Capping): { readonly keyId: string; readonly capKeyId: string } | null => {
-  if ('order' in data) {
-    const { keyId } = data.order
-    return keyId === null ? null : { keyId, capKeyId: capKeyOf(data.order) ?? keyId }
-  }
-  return { keyId: data.keyId, capKeyId: data.capKeyId ?? data.keyId }
+}: Spending | HoldEnd | Capping): { readonly keyId: string; readonly capKeyId: string } | null => {
+  const key = 'order' in data ? data.order : data
+  const keyId = ('keyId' in key ? key.keyId : key.capKeyId) ?? null
+  return keyId === null ? null : { keyId, capKeyId: key.capKeyId ?? keyId }
 }
 
 const changeCap = (event: Capping, { rows }: Context): void => {
   const { keyId, capKeyId } = capKeysOf(event)!
-  const { dailyCapCents } = event.data
+  const { dailyCapCents, capCovers = 'orders' } = event.data
+  const cap = dailyCapCents === null ? null : { cents: dailyCapCents, covers: capCovers }
+  const unspent = { spent: [], called: [], heldMicros: 0 }
   const changedAt = event.metadata.recordedAt
   const row = rows.get(capsTable, [keyId])
-  if (row === undefined && dailyCapCents === null) return
-  rows.put(capsTable, {
-    keyId,
-    capCents: dailyCapCents,
-    formerCents: row?.capCents ?? null,
-    changedAt,
-    spent: row?.spent ?? [],
-  })
+  if (row === undefined && cap === null) return
+  rows.put(capsTable, { ...unspent, ...row, keyId, cap, formerCap: row?.cap ?? null, changedAt })
   if (rows.get(capsTable, [capKeyId]) === undefined)
-    rows.put(capsTable, { keyId: capKeyId, capCents: null, formerCents: null, changedAt, spent: [] })
+    rows.put(capsTable, { ...unspent, keyId: capKeyId, cap: null, formerCap: null, changedAt })
 }
 
-/** The cap for an order at this time; null without a cap. */
-const capAt = ({ capCents: cap, formerCents: former, changedAt }: CapRow, atMs: number): number | null => {
-  if (atMs - Date.parse(changedAt) > changeGraceMs) return cap
-  return cap === null || former === null ? null : Math.max(cap, former)
+const isChanging = ({ changedAt }: CapRow, atMs: number): boolean =>
+  atMs - Date.parse(changedAt) <= changeGraceMs
+
+/** The caps that may apply at this time. */
+const capsAt = (row: CapRow | undefined, atMs: number): readonly (KeyCap | null)[] => {
+  if (row === undefined) return [null]
+  return isChanging(row, atMs) ? [row.cap, row.formerCap] : [row.cap]
 }
 
-/** Checks what a debit says of its key's cap: the limit, and a spending between the counted one and the limit. */
-const checkKeyCap = (event: Spending, row: CapRow | undefined, sum: number, report: Report): void => {
-  const { keyCap } = event.data
+const inBuckets = (buckets: Buckets, micros: number, atMs: number): Buckets => {
+  const minute = Math.floor(atMs / minuteMs)
+  const recent = buckets.filter(([bucketMinute]) => (bucketMinute + 1) * minuteMs > atMs - windowMs)
+  if (micros === 0) return recent
+  const last = recent.at(-1)
+  return last !== undefined && last[0] >= minute
+    ? recent.with(-1, [last[0], last[1] + micros])
+    : [...recent, [minute, micros] as const]
+}
+
+const sumOf = (buckets: Buckets): number => buckets.reduce((total, [, micros]) => total + micros, 0)
+
+/** What counts against a cap, micro-dollars. */
+const countedMicros = ({ spent, called, heldMicros }: CapRow, { covers }: Pick<KeyCap, 'covers'>): number =>
+  sumOf(spent) + (covers === 'everything' ? sumOf(called) + heldMicros : 0)
+
+/** Checks what an event says of its key's cap: the limit, and a spending between the counted one and the limit. */
+const checkKeyCap = (
+  { data: { keyCap } }: Spending,
+  caps: readonly (KeyCap | null)[],
+  spender: CapRow,
+  report: Report,
+): void => {
   if (keyCap === undefined) return
-  const isChanging = row !== undefined && recordedMs(event) - Date.parse(row.changedAt) <= changeGraceMs
-  const caps = [row?.capCents, isChanging ? row.formerCents : null]
-  if (!caps.includes(keyCap.capCents))
-    report('key-cap-reported', `it names a cap of ${keyCap.capCents} cents, which its key does not have`)
-  else if (keyCap.spentMicros < sum || keyCap.spentMicros > centsToMicros(keyCap.capCents))
+  const { capCents, covers, spentMicros } = keyCap
+  const countedSum = countedMicros(spender, keyCap)
+  if (!caps.some((cap) => cap?.cents === capCents && cap.covers === covers))
     report(
       'key-cap-reported',
-      `it says that ${inDollars(keyCap.spentMicros)} were spent, and ${inDollars(sum)} are in the log`,
+      `it names a cap of ${capCents} cents for ${covers}, which its key does not have`,
+    )
+  else if (spentMicros < countedSum || spentMicros > centsToMicros(capCents))
+    report(
+      'key-cap-reported',
+      `it says that ${inDollars(spentMicros)} were spent, and ${inDollars(countedSum)} are in the log`,
     )
 }
+
+const costOf = ({ type, data }: Spending): number =>
+  type === 'CustomerCharged' ? data.costMicros : data.amountMicros
 
 const checkSpending = (event: Spending, { rows, report }: Context): void => {
   const keys = capKeysOf(event)
-  const spender = keys === null ? undefined : rows.get(capsTable, [keys.capKeyId])
-  if (keys === null || spender === undefined) return
+  const before = keys === null ? undefined : rows.get(capsTable, [keys.capKeyId])
+  if (keys === null || before === undefined) return
   const atMs = recordedMs(event)
-  const minute = Math.floor(atMs / minuteMs)
-  const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
-  const recent = spender.spent.filter(([bucketMinute]) => (bucketMinute + 1) * minuteMs > atMs - windowMs)
-  const last = recent.at(-1)
-  const spent =
-    last !== undefined && last[0] >= minute
-      ? recent.with(-1, [last[0], last[1] + micros])
-      : [...recent, [minute, micros] as const]
-  const sum = spent.reduce((total, [, bucketMicros]) => total + bucketMicros, 0)
-  const row = rows.get(capsTable, [keys.keyId])
-  const cap = row === undefined ? null : capAt(row, atMs)
-  if (cap !== null && sum > centsToMicros(cap))
+  const isCall = event.type === 'FundsHeld'
+  const micros = costOf(event)
+  const spender: CapRow = {
+    ...before,
+    spent: inBuckets(before.spent, isCall ? 0 : micros, atMs),
+    called: inBuckets(before.called, 0, atMs),
+    heldMicros: before.heldMicros + (isCall ? micros : 0),
+  }
+  const caps = capsAt(rows.get(capsTable, [keys.keyId]), atMs)
+  const isAllowed = (cap: KeyCap | null): boolean =>
+    cap === null ||
+    (isCall && cap.covers === 'orders') ||
+    countedMicros(spender, cap) <= centsToMicros(cap.cents)
+  const [cap] = caps
+  if (cap && !caps.some(isAllowed))
     report(
       'spend-cap',
-      `key ${keys.keyId} spent ${inDollars(sum)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
+      `key ${keys.keyId} spent ${inDollars(countedMicros(spender, cap))} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap.cents))}`,
     )
-  checkKeyCap(event, row, sum, report)
-  rows.put(capsTable, { ...spender, spent })
+  checkKeyCap(event, caps, spender, report)
+  rows.put(capsTable, spender)
+}
+
+const endHold = (event: HoldEnd, { rows }: Context): void => {
+  const keys = capKeysOf(event)
+  const row = keys === null ? undefined : rows.get(capsTable, [keys.capKeyId])
+  if (row === undefined) return
+  const { amountMicros } = event.data
+  rows.put(capsTable, {
+    ...row,
+    called: inBuckets(row.called, event.type === 'HoldCaptured' ? amountMicros : 0, recordedMs(event)),
+    // The hold may be older than the row.
+    heldMicros: Math.max(0, row.heldMicros - amountMicros),
+  })
 }
 
 /** No key spends more than its cap in any 24 hours, in whole minutes. Rolled keys share one cap. */
 export const capRules = eventRules({
   name: 'audit-caps',
-  version: 3,
+  version: 4,
   tables: [capsTable],
   reads: (event) => {
     const keys = capKeysOf(event)
@@ -400,6 +448,9 @@ export const capRules = eventRules({
   on: {
     WalletDebited: checkSpending,
     CustomerCharged: checkSpending,
+    FundsHeld: checkSpending,
+    HoldCaptured: endHold,
+    HoldReleased: endHold,
     KeyIssued: changeCap,
     KeyCapped: changeCap,
   },

@@ -3,9 +3,9 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { CapCovers, KeyCap, KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
-import { type AccountState, isKeyActive, type KeyState } from './fold.ts'
+import { type AccountState, capOf, isKeyActive, type KeyState } from './fold.ts'
 
 export type AccountDecision = Decision<AccountEvent, AccountRefusal>
 
@@ -64,13 +64,18 @@ export const decideLowBalance = (state: AccountState, thresholdCents: number | n
     : decided({ type: 'LowBalanceThresholdSet', data: { thresholdMicros } })
 }
 
-const isCap = (dailyCapCents: number | null): boolean =>
-  dailyCapCents === null || (Number.isSafeInteger(dailyCapCents) && dailyCapCents >= 0)
+/** @throws RangeError for an invalid cap */
+const capFields = (cap: KeyCap | null): Pick<KeyIssued['data'], 'dailyCapCents' | 'capCovers'> => {
+  if (cap === null) return { dailyCapCents: null }
+  if (!Number.isSafeInteger(cap.cents) || cap.cents < 0)
+    throw new RangeError(`${cap.cents} is no cap in cents`)
+  return { dailyCapCents: cap.cents, ...(cap.covers !== 'orders' && { capCovers: cap.covers }) }
+}
 
 export type KeyIssue = {
   readonly keyId: KeyId
   readonly scopes: readonly Scope[]
-  readonly dailyCapCents: number | null
+  readonly cap: KeyCap | null
   readonly displayPrefix: string
   readonly name: string | null
   /** Milliseconds since the epoch; null for a key that works until it is revoked. */
@@ -81,8 +86,10 @@ export type KeyIssue = {
   readonly commitment: string
 }
 
-const issuedData = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
+/** @throws RangeError for an invalid cap */
+const issuedData = ({ name, cap, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
   ...issue,
+  ...capFields(cap),
   ...(name !== null && { name }),
   ...(expiresAtMs !== null && { expiresAt: isoTime(expiresAtMs) }),
   ...(networks !== null && { networks }),
@@ -104,11 +111,11 @@ export const refusalToIssue = (
  * @throws RangeError for an invalid cap
  */
 export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number): AccountDecision => {
-  if (!isCap(issue.dailyCapCents)) throw new RangeError(`${issue.dailyCapCents} is no cap in cents`)
+  const data = issuedData(issue)
   if (!state) return unknownAccount
   if (state.keys.has(issue.keyId)) return decided()
   const refusal = refusalToIssue(state.keys, issue.expiresAtMs, nowMs)
-  return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data: issuedData(issue) })
+  return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data })
 }
 
 export type KeyRoll = {
@@ -139,12 +146,12 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   if (!previousKey) return refused({ code: 'unknown_key' })
   if (previousKey.revoked) return refused({ code: 'key_revoked' })
   if (!isKeyActive(previousKey, nowMs)) return refused({ code: 'key_expired' })
-  const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = previousKey
+  const { scopes, name, networks, capKeyId, lifetimeMs } = previousKey
   const { keyId, displayPrefix, commitment } = roll.next
   const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)
   const refusal = refusalToIssue(state.keys, expiresAtMs, nowMs)
   if (refusal) return refused(refusal)
-  const carriedOver = { scopes, dailyCapCents, name, networks }
+  const carriedOver = { scopes, cap: capOf(previousKey), name, networks }
   const issue = issuedData({ keyId, displayPrefix, commitment, ...carriedOver, expiresAtMs })
   const next: AccountEvent = { type: 'KeyIssued', data: { ...issue, rolledFrom: roll.keyId, capKeyId } }
   const endsAtMs = nowMs + roll.overlapMs
@@ -156,24 +163,29 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   })
 }
 
+/** A new cap of a key, whole cents. It covers what the former cap covered, unless it says otherwise. */
+export type NewCap = { readonly cents: number; readonly covers?: CapCovers | undefined }
+
 /**
  * Sets or removes (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`.
  * @throws RangeError for an invalid cap
  */
 export const decideCap = (
   state: AccountState,
-  cap: { readonly keyId: KeyId; readonly dailyCapCents: number | null },
+  { keyId, cap: wanted }: { readonly keyId: KeyId; readonly cap: NewCap | null },
 ): AccountDecision => {
-  if (!isCap(cap.dailyCapCents)) throw new RangeError(`${cap.dailyCapCents} is no cap in cents`)
   if (!state) return unknownAccount
-  const key = state.keys.get(cap.keyId)
+  const key = state.keys.get(keyId)
   if (!key) return refused({ code: 'unknown_key' })
   if (key.revoked) return refused({ code: 'key_revoked' })
-  return key.dailyCapCents === cap.dailyCapCents
+  const cap = wanted && { cents: wanted.cents, covers: wanted.covers ?? key.capCovers }
+  const fields = capFields(cap)
+  const former = capOf(key)
+  return former?.cents === cap?.cents && former?.covers === cap?.covers
     ? decided()
     : decided({
         type: 'KeyCapped',
-        data: { ...cap, ...(key.capKeyId !== cap.keyId && { capKeyId: key.capKeyId }) },
+        data: { keyId, ...fields, ...(key.capKeyId !== keyId && { capKeyId: key.capKeyId }) },
       })
 }
 

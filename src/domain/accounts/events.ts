@@ -14,13 +14,14 @@ import {
   text,
   time,
 } from '../../kernel/event-fields.ts'
-import { scopes } from '../../kernel/scopes.ts'
+import { capCoverages, scopes } from '../../kernel/scopes.ts'
 
 /** An `account-{id}` stream. The e-mail and the hashes of keys are in the vault only. */
 const stream = 'account-{account}'
 
 const keyId = id('key', 'the key')
 const dailyCapCents = orNull(cents('0 or more', 'the spending limit in any 24 hours; null for no cap'))
+const capCovers = orAbsent(oneOf(capCoverages, 'what the cap limits; absent: orders, as before 0.2.0'))
 const capKeyId = orAbsent(
   id(
     'key',
@@ -54,6 +55,7 @@ export const keyIssued = defineEvent('KeyIssued', {
     keyId,
     scopes: list(oneOf(scopes, 'one thing'), 'its permissions'),
     dailyCapCents,
+    capCovers,
     displayPrefix: text('the first 8 characters of the key, for display'),
     name: orAbsent(text('its name, which names no person')),
     expiresAt: orAbsent(time('absent on a key that works until it is revoked')),
@@ -76,7 +78,7 @@ export const keyExpirySet = defineEvent('KeyExpirySet', {
 export const keyCapped = defineEvent('KeyCapped', {
   stream,
   means: 'The cap of a key was changed or removed.',
-  fields: { keyId, dailyCapCents, capKeyId },
+  fields: { keyId, dailyCapCents, capCovers, capKeyId },
 })
 export const keyRevoked = defineEvent('KeyRevoked', {
   stream,

@@ -1,13 +1,14 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { CapCovers, KeyCap, KeyScope as Scope } from '../../kernel/scopes.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { AccountEvent } from './events.ts'
 
 export type KeyState = {
   readonly scopes: readonly Scope[]
   readonly dailyCapCents: number | null
+  readonly capCovers: CapCovers
   /** The first 8 characters of the key. */
   readonly displayPrefix: string
   readonly revoked: boolean
@@ -23,6 +24,13 @@ export type KeyState = {
   /** Commits to its hash in the vault; null for a key of an older release, which gives no access. */
   readonly commitment: string | null
 }
+
+/** The cap of a key; null for none. */
+export const capOf = ({
+  dailyCapCents,
+  capCovers,
+}: Pick<KeyState, 'dailyCapCents' | 'capCovers'>): KeyCap | null =>
+  dailyCapCents === null ? null : { cents: dailyCapCents, covers: capCovers }
 
 /** Whether the key works at this time. Access ends at `expiresAtMs`. */
 export const isKeyActive = (
@@ -82,13 +90,23 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
     case 'AccountUnblocked':
       return { ...state, blocked: false }
     case 'KeyIssued': {
-      const { scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId, commitment } =
-        event.data
+      const {
+        scopes,
+        dailyCapCents,
+        capCovers,
+        displayPrefix,
+        name,
+        expiresAt,
+        networks,
+        capKeyId,
+        commitment,
+      } = event.data
       const keyId = event.data.keyId as KeyId
       const expiresAtMs = expiresAt === undefined ? null : Date.parse(expiresAt)
       const issued: KeyState = {
         scopes,
         dailyCapCents,
+        capCovers: capCovers ?? 'orders',
         displayPrefix,
         revoked: false,
         name: name ?? null,
@@ -103,7 +121,10 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
     case 'KeyExpirySet':
       return changeKey(event.data.keyId, { expiresAtMs: Date.parse(event.data.expiresAt) })
     case 'KeyCapped':
-      return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
+      return changeKey(event.data.keyId, {
+        dailyCapCents: event.data.dailyCapCents,
+        capCovers: event.data.capCovers ?? 'orders',
+      })
     case 'KeyRevoked':
       return changeKey(event.data.keyId, { revoked: true })
     case 'LowBalanceThresholdSet':

@@ -71,12 +71,11 @@ export type RefundStates = { readonly deposit: DepositState; readonly ledger: Le
 type RefundHold = { readonly depositId: string; readonly refundId: string; readonly amountCents: number }
 
 const decideRefundHold = (ledger: LedgerState, { depositId, refundId, amountCents }: RefundHold) =>
-  decideHold(ledger, {
-    holdId: refundId,
-    depositId,
-    amountMicros: centsToMicros(amountCents),
-    keyId: null,
-  })
+  decideHold(
+    ledger,
+    { holdId: refundId, depositId, amountMicros: centsToMicros(amountCents), keyId: null },
+    null,
+  )
 
 /**
  * Requests a refund of a payment at its provider, once for each reason, and holds its amount until the refund is booked

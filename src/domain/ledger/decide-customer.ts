@@ -1,5 +1,6 @@
 import { refused } from '../../kernel/decider.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import type { CustomerOrder } from '../shared/order-terms.ts'
 import {
   type AlreadyApplied,
@@ -100,11 +101,8 @@ export const decideCustomerAdjustment = (
 /** The input of the charge of an order for a customer. */
 type CustomerChargeInput = {
   readonly order: CustomerOrder
-  /**
-   * The key's cap in any 24 hours, cents; null for none. It limits the cost, because the cost is what leaves the
-   * wallet.
-   */
-  readonly capCents: number | null
+  /** The key's cap; null for none. It limits the cost, because the cost is what leaves the wallet. */
+  readonly cap: KeyCap | null
 }
 
 /**
@@ -115,7 +113,7 @@ type CustomerChargeInput = {
  */
 export const decideCustomerCharge = (
   state: LedgerState,
-  { order, capCents }: CustomerChargeInput,
+  { order, cap }: CustomerChargeInput,
   nowMs: number,
 ): LedgerDecision<
   CustomerCharged,
@@ -125,11 +123,7 @@ export const decideCustomerCharge = (
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = notNegative(centsToMicros(order.amountCents))
   const costMicros = notNegative(centsToMicros(order.costCents))
-  const spending = decideSpending(
-    state,
-    { keyId: capKeyOf(order), amountMicros: costMicros, capCents },
-    nowMs,
-  )
+  const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros: costMicros, cap }, nowMs)
   if ('outcome' in spending) return spending
   const wallet = take(state, costMicros)
   if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))

@@ -6,6 +6,7 @@ import {
   microsToCentsCeil,
   microsToCentsFloor,
 } from '../../kernel/money.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type {
   DebtFields,
@@ -18,7 +19,7 @@ import type {
   WalletDebited,
 } from './events.ts'
 import type { LedgerState } from './fold.ts'
-import { capKeyOf, spentMicros } from './fold.ts'
+import { capKeyOf, cappedSpendMicros } from './fold.ts'
 import {
   adjust,
   credit,
@@ -142,36 +143,37 @@ export const decideAdjustment = (
 }
 
 /**
- * Whether an order fits the key's cap. It may reach the cap exactly. Refusal: `spend_cap_reached`. Otherwise the fields
- * of the debit that report how much of the cap is spent.
+ * Whether an order or a call fits the key's cap. It may reach the cap exactly. Refusal: `spend_cap_reached`. Otherwise
+ * the fields of the event that report how much of the cap is spent.
  */
 export const decideSpending = (
   state: LedgerState,
   spending: {
     readonly keyId: string | null
     readonly amountMicros: number
-    readonly capCents: number | null
+    readonly cap: KeyCap | null
   },
   nowMs: number,
 ): Refused<SpendCapReached> | Pick<WalletDebited['data'], 'keyCap'> => {
-  const { keyId, amountMicros, capCents } = spending
-  if (capCents === null || keyId === null) return {}
-  const before = spentMicros(state.spend, keyId, nowMs)
-  const keyCap = { capCents, spentMicros: before + amountMicros }
+  const { keyId, amountMicros, cap } = spending
+  if (cap === null || keyId === null) return {}
+  const { cents: capCents, covers } = cap
+  const before = cappedSpendMicros(state, keyId, covers, nowMs)
+  const keyCap = { capCents, covers, spentMicros: before + amountMicros }
   if (keyCap.spentMicros > centsToMicros(capCents))
     return refused({
       code: 'spend_cap_reached',
       capCents,
-      spentCents: microsToCentsFloor(before),
-      amountCents: microsToCentsFloor(amountMicros),
+      spentCents: microsToCentsCeil(before),
+      amountCents: microsToCentsCeil(amountMicros),
     })
   return reachedCapLevels(keyCap).length > 0 ? { keyCap } : {}
 }
 
 type DebitInput = {
   readonly order: OrderDetails
-  /** The key's cap in any 24 hours, cents; null for none. */
-  readonly capCents: number | null
+  /** The key's cap; null for none. */
+  readonly cap: KeyCap | null
 }
 
 /**
@@ -181,13 +183,13 @@ type DebitInput = {
  */
 export const decideDebit = (
   state: LedgerState,
-  { order, capCents }: DebitInput,
+  { order, cap }: DebitInput,
   nowMs: number,
 ): LedgerDecision<WalletDebited, DebitRefusal> => {
   const debit = recallMovement(state, movementKey.debit(order.orderId))
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = positive(centsToMicros(order.amountCents))
-  const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
+  const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros, cap }, nowMs)
   if ('outcome' in spending) return spending
   const debited = take(state, amountMicros)
   if (!debited) return refused(insufficientBalance(state.availableMicros, amountMicros))
@@ -197,7 +199,7 @@ export const decideDebit = (
   })
 }
 
-type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
+type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros' | 'keyCap'>
 /** The hold exists and is open. */
 type AlreadyHeld = { readonly code: 'already_held' }
 /** The hold was resolved in this way, which is final. */
@@ -214,23 +216,28 @@ const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved>
 
 /**
  * Reserves micro-dollars for a call that is billed if it succeeds, or for a refund of a deposit. A hold id can be used
- * once. Refusals:
- * `already_held`, `hold_resolved`, `insufficient_balance`.
+ * once. Refusals: `already_held`, `hold_resolved`, `spend_cap_reached`, `insufficient_balance`.
+ * @param limit the cap of the key, if it covers the hold
  * @throws RangeError if the amount is not above 0
  */
 export const decideHold = (
   state: LedgerState,
   hold: HoldInput,
-): LedgerDecision<FundsHeld, AlreadyHeld | HoldResolved | InsufficientBalance> => {
+  limit: { readonly cap: KeyCap; readonly nowMs: number } | null,
+): LedgerDecision<FundsHeld, AlreadyHeld | HoldResolved | SpendCapReached | InsufficientBalance> => {
   if (state.holds.has(hold.holdId)) return refused({ code: 'already_held' })
   const resolved = resolutionOf(state, hold.holdId)
   if (resolved) return resolved
   if (micros(hold.amountMicros) <= 0) throw new RangeError(`a hold of ${hold.amountMicros} reserves nothing`)
+  const { capKeyId: keyId = null, amountMicros } = hold
+  const spending =
+    limit === null ? {} : decideSpending(state, { keyId, amountMicros, cap: limit.cap }, limit.nowMs)
+  if ('outcome' in spending) return spending
   const debited = take(state, hold.amountMicros)
   if (!debited) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
   return movementDecision({
     type: 'FundsHeld',
-    data: { ...hold, availableAfterMicros: debited.afterMicros },
+    data: { ...hold, ...spending, availableAfterMicros: debited.afterMicros },
   })
 }
 

@@ -11,6 +11,7 @@ import {
   type ShapeValue,
   text,
 } from '../../kernel/event-fields.ts'
+import { capCoverages } from '../../kernel/scopes.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reasons.ts'
 
@@ -95,12 +96,13 @@ export const customerCredited = defineEvent('CustomerCredited', {
 
 export type CustomerCredited = EventOf<typeof customerCredited>
 
-/** The key's cap, on the debits that leave 80 % of it or more spent: `key.cap_reached` is due. */
+/** The key's cap, on the debits and holds that leave 80 % of it or more spent: `key.cap_reached` is due. */
 const keyCap = orAbsent(
   group(
     {
       capCents: cents('0 or more', 'the spending limit of the key in any 24 hours'),
-      spentMicros: micros('0 or more', 'what its orders cost in these 24 hours, including this one'),
+      covers: oneOf(capCoverages, 'what it limits: the cost of orders, or also of scraper calls'),
+      spentMicros: micros('0 or more', 'what it limits, in these 24 hours, including this event'),
     },
     "the key's daily cap; only if 80 % of it or more is spent. Absent before 0.2.0",
   ),
@@ -243,9 +245,16 @@ const callFields = {
   operation: orAbsent(text('the operation of the platform, e.g. `profile`')),
   requestId: orAbsent(text('the `X-Request-Id` of the call')),
 }
+const capKeyId = orAbsent(
+  id(
+    'key',
+    'the key whose daily cap counts the call: the first of its rotations; absent without a key, and before 0.2.0',
+  ),
+)
 const heldForFields = {
   platform: orAbsent(platform),
   ...callFields,
+  capKeyId,
   depositId: orAbsent(id('dep', 'the deposit whose refund was requested; absent for a call')),
 }
 
@@ -266,6 +275,7 @@ export const fundsHeld = defineEvent('FundsHeld', {
     ...heldForFields,
     ...holdFields,
     keyId: orNull(id('key', 'the key of the request; null without a key')),
+    keyCap,
   },
 })
 
@@ -274,7 +284,7 @@ export type FundsHeld = EventOf<typeof fundsHeld>
 export const holdCaptured = defineEvent('HoldCaptured', {
   stream,
   means: 'The call was billed: the reserved amount is revenue.',
-  fields: { platform, ...callFields, ...holdFields },
+  fields: { platform, ...callFields, capKeyId, ...holdFields },
 })
 
 export type HoldCaptured = EventOf<typeof holdCaptured>

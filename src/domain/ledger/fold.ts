@@ -11,6 +11,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../../kernel/recent-ids.ts'
+import type { CapCovers } from '../../kernel/scopes.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
 import type { ReversalReason } from '../payments/payments.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
@@ -26,7 +27,7 @@ import {
 } from './movements.ts'
 
 /**
- * What each key spent on orders, in one-minute buckets. A bucket counts until all of it is older than 24 hours, so the
+ * What each key spent, in one-minute buckets. A bucket counts until all of it is older than 24 hours, so the
  * cap is never exceeded and spending counts at most one minute too long. Refunds do not reduce it.
  */
 export type Spend = {
@@ -45,6 +46,7 @@ type Snapshot = Purse & {
   readonly holds: readonly (readonly [string, OpenHold])[]
   readonly movements: Movements extends Remembered<infer Value> ? RememberedJson<Value> : never
   readonly spend: SpendJson
+  readonly callSpend: SpendJson
   readonly customers: readonly (readonly [string, Purse])[]
   readonly lastReversal: LedgerState['lastReversal']
 }
@@ -57,6 +59,7 @@ const toText = (state: LedgerState): string =>
       receivableMicros: state.receivableMicros,
       holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
       spend: spendToJson(state.spend),
+      callSpend: spendToJson(state.callSpend),
       customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
       lastReversal: state.lastReversal,
     },
@@ -68,6 +71,7 @@ const fromJson = (snapshot: Snapshot): LedgerState => ({
   holds: ImmutableMap(snapshot.holds),
   movements: rememberedFromJson(snapshot.movements),
   spend: spendFromJson(snapshot.spend),
+  callSpend: spendFromJson(snapshot.callSpend),
   customers: ImmutableMap(snapshot.customers),
 })
 
@@ -77,7 +81,11 @@ const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
   agrees: ({ availableMicros }, event) =>
     (event as LedgerEvent).data.availableAfterMicros === availableMicros,
   entries: (state) =>
-    state.holds.size + rememberedCount(state.movements) + state.spend.queue.size + state.customers.size,
+    state.holds.size +
+    rememberedCount(state.movements) +
+    state.spend.queue.size +
+    state.callSpend.queue.size +
+    state.customers.size,
 }
 
 type OpenHold = HeldFor & { readonly amountMicros: number }
@@ -89,7 +97,10 @@ export type LedgerState = Purse & {
   readonly holds: ImmutableMap<string, OpenHold>
   /** The recent movements of the wallet and of its customers' credit. */
   readonly movements: Movements
+  /** What keys spent on orders. */
   readonly spend: Spend
+  /** What keys spent on scraper calls, since they were billed. */
+  readonly callSpend: Spend
   /** By customer id: the reseller's customers who have had any money. */
   readonly customers: ImmutableMap<string, Purse>
   /** The last refund or dispute that took money from the wallet, and how many there were. */
@@ -106,6 +117,7 @@ const emptyLedger: LedgerState = {
   holds: ImmutableMap(),
   movements: emptyRemembered(),
   spend: emptySpend(),
+  callSpend: emptySpend(),
   customers: ImmutableMap(),
   lastReversal: null,
 }
@@ -179,6 +191,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
     holds: before.holds,
     movements: movementsAfter(before.movements, event),
     spend: dropExpiredSpend(before.spend, atMs),
+    callSpend: dropExpiredSpend(before.callSpend, atMs),
     customers: before.customers,
     lastReversal: before.lastReversal,
   }
@@ -196,7 +209,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
       return { ...state, spend: spendAfter(state, order, amountMicros, atMs) }
     }
     case 'FundsHeld': {
-      const { holdId, keyId: _, availableAfterMicros: __, ...hold } = event.data
+      const { holdId, keyId: _, keyCap: __, availableAfterMicros: ___, ...hold } = event.data
       if (state.holds.has(holdId)) throw new Error(`hold ${holdId} was opened twice`)
       return { ...state, holds: state.holds.set(holdId, hold) }
     }
@@ -205,7 +218,11 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
       const { holdId, amountMicros } = event.data
       if (state.holds.get(holdId)?.amountMicros !== amountMicros)
         throw new Error(`${event.type} does not match an open hold ${holdId}`)
-      return { ...state, holds: state.holds.delete(holdId) }
+      const holds = state.holds.delete(holdId)
+      const { capKeyId } = event.data
+      return event.type === 'HoldCaptured' && capKeyId !== undefined
+        ? { ...state, holds, callSpend: recordSpend(state.callSpend, capKeyId, amountMicros, atMs) }
+        : { ...state, holds }
     }
     case 'CustomerCharged': {
       const { order, costMicros } = event.data
@@ -229,7 +246,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
-  version: 5,
+  version: 6,
   initial: emptyLedger,
   evolve,
   snapshot: ledgerSnapshot,
@@ -245,9 +262,14 @@ const droppedPerEvent = 2
 
 const isPast = (minute: number, nowMs: number): boolean => (minute + 1) * minuteMs <= nowMs - windowMs
 
-/** The key whose cap an order counts against. Rolled keys count together. Null for an order without a key. */
-export const capKeyOf = ({ keyId, capKeyId }: Pick<OrderDetails, 'keyId' | 'capKeyId'>): string | null =>
-  capKeyId ?? keyId
+/** The key whose cap an order or a call counts against. Rolled keys count together. Null for an order without a key. */
+export const capKeyOf = ({
+  keyId,
+  capKeyId,
+}: {
+  readonly keyId: string | null
+  readonly capKeyId?: string | undefined
+}): string | null => capKeyId ?? keyId
 
 /**
  * Counts a debit of `micros` micro-dollars. Times never decrease within a stream. An earlier time would count in the
@@ -302,6 +324,22 @@ export const spentMicros = (spend: Spend, keyId: string, nowMs: number): number 
     spent -= bucket.micros
   }
   return spent
+}
+
+/** What counts against a cap with this coverage, micro-dollars. A call counts while its price is held, and once billed. */
+export const cappedSpendMicros = (
+  { spend, callSpend, holds }: LedgerState,
+  capKeyId: string,
+  covers: CapCovers,
+  nowMs: number,
+): number => {
+  const ordersMicros = spentMicros(spend, capKeyId, nowMs)
+  if (covers === 'orders') return ordersMicros
+  const heldMicros = holds.reduce(
+    (sum, hold) => sum + (hold.capKeyId === capKeyId ? hold.amountMicros : 0),
+    0,
+  )
+  return ordersMicros + spentMicros(callSpend, capKeyId, nowMs) + heldMicros
 }
 
 /** Every bucket in the order of the queue. */

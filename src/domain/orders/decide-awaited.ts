@@ -1,8 +1,9 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { Appends, CommandDecision } from '../../kernel/decider.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import { ledgerStream, orderStream } from '../../kernel/streams.ts'
-import type { AccountState } from '../accounts/fold.ts'
+import { type AccountState, capOf } from '../accounts/fold.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { customerPurse, type LedgerState } from '../ledger/fold.ts'
 import { movementKey, recallMovement } from '../ledger/movements.ts'
@@ -63,8 +64,10 @@ const failureReasonOf = (states: AwaitedStates, { orderable }: AwaitedOrder): Or
   return orderable ? null : 'product_unavailable'
 }
 
-const capOf = ({ account }: AwaitedStates, { keyId }: OrderDetails): number | null =>
-  keyId === null ? null : (account?.keys.get(keyId)?.dailyCapCents ?? null)
+const capOfOrder = ({ account }: AwaitedStates, { keyId }: OrderDetails): KeyCap | null => {
+  const key = keyId === null ? undefined : account?.keys.get(keyId)
+  return key ? capOf(key) : null
+}
 
 /** The events of the order's own stream. If a crash lost the first one, it is added. */
 const awaitedOrderEvents = (
@@ -120,7 +123,7 @@ export const decideAwaited = (
       { type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } },
     ])
 
-  const payment = decidePayment(states.ledger, { order, capCents: capOf(states, order) }, nowMs)
+  const payment = decidePayment(states.ledger, { order, cap: capOfOrder(states, order) }, nowMs)
   const refusal = payment.outcome === 'refused' ? payment.refusal : null
   if (refusal?.code === 'already_debited') return noChange({ kind: 'over' })
   const heldUntil = states.order?.awaiting?.heldUntil ?? null

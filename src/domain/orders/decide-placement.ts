@@ -4,6 +4,7 @@ import type { DomainEvent } from '../../kernel/event.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { findRemembered } from '../../kernel/recent-ids.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import { ledgerStream, orderStream, planStream, type StreamName, stockStream } from '../../kernel/streams.ts'
 import {
   type DebitRefusal,
@@ -72,12 +73,12 @@ export type PlacementAnswer =
  */
 export const decidePayment = (
   ledger: LedgerState,
-  { order, capCents }: { readonly order: OrderDetails; readonly capCents: number | null },
+  { order, cap }: { readonly order: OrderDetails; readonly cap: KeyCap | null },
   nowMs: number,
 ): LedgerDecision<WalletDebited | CustomerCharged, DebitRefusal | CustomerCreditInsufficient> =>
   isCustomerOrder(order)
-    ? decideCustomerCharge(ledger, { order, capCents }, nowMs)
-    : decideDebit(ledger, { order, capCents }, nowMs)
+    ? decideCustomerCharge(ledger, { order, cap }, nowMs)
+    : decideDebit(ledger, { order, cap }, nowMs)
 
 /** The event of the payment. It is the first event of the stream, except for an order that awaited its payment. */
 export const paidEvent = (isAwaiting: boolean, order: OrderDetails, balanceCents: number): OrderEvent => {
@@ -115,7 +116,7 @@ export const decidePlacement = (
   states: OrderStates,
   placement: {
     readonly draft: OrderDraft
-    readonly capCents: number | null
+    readonly cap: KeyCap | null
     /** Pays an order that awaits its payment from the available money. If false, such an order is only returned. */
     readonly payAwaited?: boolean
   },
@@ -133,7 +134,7 @@ export const decidePlacement = (
     const isSameRequest = states.order.details.fingerprint === draft.fingerprint
     return answer(isSameRequest ? { kind: 'known', order: states.order } : { kind: 'conflict' })
   }
-  const payment = decidePayment(states.ledger, { order, capCents: placement.capCents }, nowMs)
+  const payment = decidePayment(states.ledger, { order, cap: placement.cap }, nowMs)
   const decidedPayment = payment.outcome === 'decided' ? payment : null
   const paymentRefusal = payment.outcome === 'refused' ? payment.refusal : null
   if (paymentRefusal?.code === 'already_debited')

@@ -1,7 +1,14 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { Appends, CommandDecision } from '../../kernel/decider.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import { ledgerStream, scrapeStream } from '../../kernel/streams.ts'
-import { decideCapture, decideHold, decideRelease, type InsufficientBalance } from '../ledger/decide.ts'
+import {
+  decideCapture,
+  decideHold,
+  decideRelease,
+  type InsufficientBalance,
+  type SpendCapReached,
+} from '../ledger/decide.ts'
 import type { HoldCaptured, HoldReleased } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import {
@@ -21,6 +28,10 @@ export type ScrapeStates = { readonly scrape: ScrapeState; readonly ledger: Ledg
 export type ScrapeDraft = Omit<ScrapeStarted['data'], 'attempt' | 'leaseUntil'> & {
   /** How long a process may work on it, milliseconds. */
   readonly leaseMs: number
+  /** The cap that counts the call: of the key, or of the first key that it was rolled from. Null without a key. */
+  readonly capKeyId: string | null
+  /** The cap of the key; null for none. */
+  readonly cap: KeyCap | null
 }
 
 export type StartAnswer =
@@ -36,7 +47,7 @@ export type StartAnswer =
   | { readonly kind: 'conflict' }
   /** It failed so often that its stream accepts no more tries. */
   | { readonly kind: 'spent' }
-  | { readonly kind: 'refused'; readonly refusal: InsufficientBalance }
+  | { readonly kind: 'refused'; readonly refusal: InsufficientBalance | SpendCapReached }
 
 /** The most tries per id. It limits the stream if a client retries in an endless loop. */
 export const maxAttempts = 50
@@ -53,7 +64,7 @@ const unchanged = <Answer>(answer: Answer): CommandDecision<Answer> => ({ append
  */
 export const decideStart = (
   { scrape, ledger }: ScrapeStates,
-  { leaseMs, ...draft }: ScrapeDraft,
+  { leaseMs, capKeyId, cap, ...draft }: ScrapeDraft,
   nowMs: number,
 ): CommandDecision<StartAnswer> => {
   if (scrape) {
@@ -65,18 +76,24 @@ export const decideStart = (
   }
   const attempt = (scrape?.started.attempt ?? 0) + 1
   const { scrapeId, accountId, keyId, platform, operation, requestId, priceMicros } = draft
-  const holdDecision = decideHold(ledger, {
-    holdId: holdIdOf(scrapeId, attempt),
-    keyId,
-    platform,
-    operation,
-    requestId,
-    amountMicros: priceMicros,
-  })
+  const holdDecision = decideHold(
+    ledger,
+    {
+      holdId: holdIdOf(scrapeId, attempt),
+      keyId,
+      ...(capKeyId !== null && { capKeyId }),
+      platform,
+      operation,
+      requestId,
+      amountMicros: priceMicros,
+    },
+    cap?.covers === 'everything' ? { cap, nowMs } : null,
+  )
   if (holdDecision.outcome === 'refused') {
-    if (holdDecision.refusal.code !== 'insufficient_balance')
+    const { refusal } = holdDecision
+    if (refusal.code === 'already_held' || refusal.code === 'hold_resolved')
       throw new Error(`the hold of attempt ${attempt} of ${scrapeId} stands before it was started`)
-    return unchanged({ kind: 'refused', refusal: holdDecision.refusal })
+    return unchanged({ kind: 'refused', refusal })
   }
   const started: ScrapeStarted = {
     type: 'ScrapeStarted',

@@ -209,7 +209,13 @@ export const lowBalanceTrigger = (
   }
 }
 
-type CapSpending = Extract<LedgerEvent, { type: 'WalletDebited' | 'CustomerCharged' }>
+type CapSpending = Extract<LedgerEvent, { type: 'WalletDebited' | 'CustomerCharged' | 'FundsHeld' }>
+
+const capSpending: ReadonlySet<string> = new Set<CapSpending['type']>([
+  'WalletDebited',
+  'CustomerCharged',
+  'FundsHeld',
+])
 
 /** A trigger of `key.cap_reached` and the part of the cap that was reached. */
 export type CapTrigger = {
@@ -221,13 +227,15 @@ export type CapTrigger = {
 }
 
 /**
- * The triggers of `key.cap_reached`: one for each part of the cap that is spent after this debit. The receiver gets the
+ * The triggers of `key.cap_reached`: one for each part of the cap that is spent after this debit or hold. The receiver gets the
  * first of each key, day and part. Rolled keys spend under one cap, so they count as one key.
  */
 export const capTriggers = (event: RecordedEvent): readonly CapTrigger[] => {
-  if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return []
-  const { order, keyCap } = (event as RecordedEvent<CapSpending>).data
-  const capKeyId = capKeyOf(order)
+  if (!capSpending.has(event.type)) return []
+  const { data } = event as RecordedEvent<CapSpending>
+  const { keyCap } = data
+  const key = 'order' in data ? data.order : data
+  const capKeyId = capKeyOf(key)
   if (keyCap === undefined || capKeyId === null) return []
   const day = event.metadata.recordedAt.slice(0, 10)
   return reachedCapLevels(keyCap).map((level) => ({
@@ -241,10 +249,11 @@ export const capTriggers = (event: RecordedEvent): readonly CapTrigger[] => {
       data: {
         kind: 'ready',
         data: {
-          keyId: order.keyId,
+          keyId: key.keyId,
           day,
           levelPct: level,
           capCents: keyCap.capCents,
+          capCovers: keyCap.covers,
           spentCents: microsToCentsFloor(keyCap.spentMicros),
           currency: 'USD',
         },

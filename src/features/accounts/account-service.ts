@@ -11,6 +11,7 @@ import {
   decideRevocation,
   decideRoll,
   decideUnblock,
+  type NewCap,
 } from '../../domain/accounts/decide.ts'
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import { type AccountState, accountRef } from '../../domain/accounts/fold.ts'
@@ -18,7 +19,7 @@ import { refused } from '../../kernel/decider.ts'
 import { actorText, type Cause, type RecordedEvent } from '../../kernel/event.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { KeyCap, KeyScope as Scope } from '../../kernel/scopes.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result, readState } from '../../platform/commands/command.ts'
@@ -81,7 +82,7 @@ export type Accounts = {
     issue: {
       readonly accountId: AccountId
       readonly scopes: readonly Scope[]
-      readonly dailyCapCents: number | null
+      readonly cap: KeyCap | null
       /** The operator's name for the key. */
       readonly name?: string | null
       /** Milliseconds since the epoch; null: until it is revoked. */
@@ -102,7 +103,7 @@ export type Accounts = {
   /** Null removes the cap. Refusals: `unknown_key`, `key_revoked`. */
   capKey(
     keyId: KeyId,
-    dailyCapCents: number | null,
+    cap: NewCap | null,
     cause: Cause,
   ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
   /** Refusal: `unknown_key`. */
@@ -214,8 +215,8 @@ export const createAccounts = ({
       return issued.outcome === 'done' ? { ...issued, accountId } : issued
     },
 
-    capKey: (keyId, dailyCapCents, cause) =>
-      changeKey('cap-key', keyId, cause, (state) => decideCap(state, { keyId, dailyCapCents })),
+    capKey: (keyId, cap, cause) =>
+      changeKey('cap-key', keyId, cause, (state) => decideCap(state, { keyId, cap })),
 
     revokeKey: (keyId, cause) =>
       changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type AccountState, accountRef, type KeyState } from '../../domain/accounts/fold.ts'
+import { type AccountState, accountRef, capOf, type KeyState } from '../../domain/accounts/fold.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
@@ -53,14 +53,14 @@ export const createFindCaller = ({ pool, log, logger }: FindCallerDependencies) 
     if (!found) return null
     const { row, account, key } = found
     const { reseller, blocked } = account
-    const { scopes, capKeyId, dailyCapCents, expiresAtMs, networks } = key
+    const { scopes, capKeyId, expiresAtMs, networks } = key
     return {
       caller: {
         accountId: row.owner as AccountId,
         keyId: row.id as KeyId,
         capKeyId,
         scopes,
-        dailyCapCents,
+        cap: capOf(key),
         reseller,
         blocked,
         email: row.email ?? '',

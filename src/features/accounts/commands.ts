@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { capCoverages } from '../../kernel/scopes.ts'
 import { command } from '../../platform/cli/command.ts'
 import {
   argument,
@@ -9,6 +10,7 @@ import {
   id,
   listOf,
   nameText,
+  oneOf,
   option,
   pageInput,
   required,
@@ -23,9 +25,10 @@ const account = argument('<accountId>', 'the account', id<AccountId>)
 const key = { keyId: argument('<keyId>', 'the key', id<KeyId>) }
 const dailyCapCents = option(
   '<n>',
-  'the most that its orders may cost in any 24 hours, whole cents',
+  'the most that it may spend in any 24 hours, whole cents',
   wholeNumber(0, 1_000_000_000),
 )
+const capCovers = option('<what>', `what the cap limits: ${capCoverages.join(' or ')}`, oneOf(capCoverages))
 
 const networks = (text: string): readonly string[] => {
   const parsed = parseNetworks(text)
@@ -49,6 +52,7 @@ export const createKeyInput = {
   scopes: required('<list>', 'buy, scrape or both with a comma between', listOf(['buy', 'scrape'])),
   name: option('<text>', 'its purpose; stored in the log permanently: name no person', nameText),
   dailyCapCents,
+  capCovers,
   networks: option(
     '<list>',
     'the only addresses and networks that may use it, e.g. 203.0.113.0/24',
@@ -56,6 +60,8 @@ export const createKeyInput = {
   ),
   ...expiryInput,
 }
+
+export const capKeyInput = { ...key, dailyCapCents, capCovers }
 
 export const rollKeyInput = {
   ...key,
@@ -115,7 +121,7 @@ export const commands = [
 X-Forwarded-For is trusted. A key that does not work, for whatever reason, gets 401 unauthorized.`,
     examples: [
       'npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --name "web shop"',
-      'npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --daily-cap-cents 50000 --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90',
+      'npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --daily-cap-cents 50000 --cap-covers everything --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90',
     ],
     run: async () => (await runs()).createKey,
   }),
@@ -134,7 +140,12 @@ daily cap. If the former key had an expiry, the new one lives as long, unless an
   command({
     name: 'keys cap',
     about: 'set the daily cap of a key; without an amount the cap is removed',
-    input: { ...key, dailyCapCents },
+    input: capKeyInput,
+    details: `A cap limits the cost of orders. With --cap-covers everything it also limits scraper calls, and the key cannot change
+automatic top-up. A changed cap covers what the former one covered, unless it says otherwise.`,
+    examples: [
+      'npx farebox keys cap key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --daily-cap-cents 5000 --cap-covers everything',
+    ],
     run: async () => (await runs()).cap,
   }),
   command({

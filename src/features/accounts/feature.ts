@@ -53,7 +53,7 @@ export const open = (core: ServerCore): AccountsFeature => {
         stop: keyUses.stop,
       }
     },
-    routes: accountRoutes({ reads, db }),
+    routes: accountRoutes({ reads, db, runner: core.runner, clock }),
     pages: keyPages({ accounts, pool }),
   }
 }

@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
+import { capOf, isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { KeyId } from '../../kernel/ids.ts'
-import { scopes as keyScopes } from '../../kernel/scopes.ts'
+import { type CapCovers, type KeyCap, scopes as keyScopes } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { checkboxField, formPage, pageForm, radioField, textField } from '../../platform/ui/form-page.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -48,7 +48,7 @@ export const parseCap = (text: string): number | null | undefined =>
 const capField = (value = '') =>
   textField({
     label: 'Daily cap, USD',
-    hint: 'The largest cost of orders with this key in any 24 hours. Empty: no cap.',
+    hint: 'The most that this key may spend in any 24 hours. Empty: no cap.',
     inputmode: 'decimal',
     maxlength: 16,
     value,
@@ -59,6 +59,24 @@ const capField = (value = '') =>
         : cents
     },
   })
+
+const coversField = (value: CapCovers = 'everything') =>
+  radioField({
+    label: 'The cap covers',
+    choices: [
+      {
+        value: 'everything',
+        label: 'everything (recommended)',
+        hint: 'orders and scraper calls; the key cannot change automatic top-up or save a card',
+      },
+      { value: 'orders', label: 'orders only', hint: 'scraper calls are not limited' },
+    ],
+    value,
+    problem: 'Choose what the cap covers.',
+  })
+
+const capText = (cap: KeyCap): string =>
+  `${dollarText(cap.cents)} in 24 hours for ${cap.covers === 'orders' ? 'orders' : 'orders and scraper calls'}`
 
 /** The value is in milliseconds; null: until the key is revoked. */
 const daysField = textField({
@@ -208,6 +226,7 @@ export const keyPages = ({
               parse: (texts) => scopesField.safeParse(texts).data ?? { problem: 'Tick what the key may do.' },
             }),
             cap: capField(),
+            covers: coversField(),
             days: daysField,
             networks: textField({
               label: 'Allowed networks',
@@ -220,23 +239,24 @@ export const keyPages = ({
           submit: 'Create API key',
           back: root,
           cliEquivalents: [
-            `npx farebox keys create --account ${accountId} --scopes buy --daily-cap-cents 5000`,
+            `npx farebox keys create --account ${accountId} --scopes buy --daily-cap-cents 5000 --cap-covers everything`,
           ],
-          run: async ({ name, scopes, cap, days, networks: { networks } }) => {
+          run: async ({ name, scopes, cap: cents, covers, days, networks: { networks } }) => {
+            const cap = cents === null ? null : { cents, covers }
             const issued = await accounts.issueKey(
               {
                 accountId,
                 name,
                 scopes,
-                dailyCapCents: cap,
+                cap,
                 networks,
                 expiresAtMs: days === null ? null : nowMs + days,
               },
               cause,
             )
             if (issued.outcome === 'refused') return refused({ form: problemText(issued.refusal) }, 409)
-            const capText = cap === null ? '' : `, daily cap ${dollarText(cap)}`
-            return secretView('Your new key', issued.key, `Scopes: ${scopes.join(', ')}${capText}.`)
+            const limit = cap === null ? '' : `; at most ${capText(cap)}`
+            return secretView('Your new key', issued.key, `Scopes: ${scopes.join(', ')}${limit}.`)
           },
         }),
     }),
@@ -247,6 +267,7 @@ export const keyPages = ({
       show: async (visit) => {
         const key = await ownKey(visit)
         const path = pathOf(key)
+        const cap = capOf(key)
         return {
           title: nameOf(key),
           actions: isKeyActive(key, visit.nowMs)
@@ -259,7 +280,7 @@ export const keyPages = ({
             ['Scopes', key.scopes.join(', ')],
             ['Networks', key.networks?.join(', ') ?? 'any'],
             ['Expires', expiryOf(key)],
-            ['Daily cap', key.dailyCapCents === null ? 'none' : dollarText(key.dailyCapCents)],
+            ['Daily cap', cap === null ? 'none' : capText(cap)],
           ]),
           cliEquivalents: ['npx farebox keys list'],
         }
@@ -272,18 +293,25 @@ export const keyPages = ({
       confirmed: true,
       form: async (visit) => {
         const key = await ownKey(visit)
+        const former = capOf(key)
         return pageForm({
           title: `Cap of ${nameOf(key)}`,
-          fields: { cap: capField(key.dailyCapCents === null ? '' : amountText(key.dailyCapCents)) },
+          fields: {
+            cap: capField(former === null ? '' : amountText(former.cents)),
+            covers: coversField(former?.covers),
+          },
           submit: 'Set cap',
           back: pathOf(key),
-          cliEquivalents: [`npx farebox keys cap ${key.keyId} --daily-cap-cents 5000`],
-          run: async ({ cap }) => {
+          cliEquivalents: [
+            `npx farebox keys cap ${key.keyId} --daily-cap-cents 5000 --cap-covers everything`,
+          ],
+          run: async ({ cap: cents, covers }) => {
+            const cap = cents === null ? null : { cents, covers }
             const done = await accounts.capKey(key.keyId, cap, visit.cause)
             if (done.outcome === 'refused') return refused({ form: problemText(done.refusal) }, 409)
             return goTo(
               pathOf(key),
-              cap === null ? 'The key has no cap.' : `The key is capped at ${dollarText(cap)} in 24 hours.`,
+              cap === null ? 'The key has no cap.' : `The key may spend ${capText(cap)}.`,
             )
           },
         })

@@ -3,7 +3,7 @@ import { ledgerRef } from '../../domain/ledger/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { CapCovers, KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { expiryOf, type InputOf } from '../../platform/cli/input.ts'
 import {
@@ -25,7 +25,7 @@ import {
   createAccounts,
 } from './account-service.ts'
 import { accountsWithKeys, listAccounts } from './account-vault.ts'
-import type { createKeyInput, rollKeyInput } from './commands.ts'
+import type { capKeyInput, createKeyInput, rollKeyInput } from './commands.ts'
 import { lastUses } from './key-uses.ts'
 
 const unknownAccount = () => notFound('no account has this id; "accounts create" makes one')
@@ -75,6 +75,7 @@ type ShownKey = {
   readonly prefix: string
   readonly scopes: readonly Scope[]
   readonly dailyCapCents: number | null
+  readonly capCovers: CapCovers | null
   readonly networks: readonly string[] | null
   /** ISO 8601 UTC. */
   readonly expiresAt: string | null
@@ -86,7 +87,7 @@ type ShownKey = {
 
 const shownKey = (
   keyId: KeyId,
-  { scopes, dailyCapCents, displayPrefix, name, networks, expiresAtMs, revoked }: KeyState,
+  { scopes, dailyCapCents, capCovers, displayPrefix, name, networks, expiresAtMs, revoked }: KeyState,
   lastUsedAt: string | null,
   nowMs: number,
 ): ShownKey => ({
@@ -95,6 +96,7 @@ const shownKey = (
   prefix: displayPrefix,
   scopes,
   dailyCapCents,
+  capCovers: dailyCapCents === null ? null : capCovers,
   networks,
   expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs),
   lastUsedAt,
@@ -111,15 +113,24 @@ const shownKeys = async (
   return [...state.keys].map(([keyId, key]) => shownKey(keyId, key, uses.get(keyId) ?? null, clock()))
 }
 
-const capText = (dailyCapCents: number | null): string =>
-  dailyCapCents === null ? '-' : dollars(dailyCapCents)
+type ShownCap = Pick<ShownKey, 'dailyCapCents' | 'capCovers'>
+
+const capText = ({ dailyCapCents, capCovers }: ShownCap): string =>
+  dailyCapCents === null ? '-' : `${dollars(dailyCapCents)} for ${capCovers}`
+
+/** @throws CliMisuse for what a cap covers without a cap */
+const capInput = ({ dailyCapCents, capCovers }: Pick<InputOf<typeof capKeyInput>, keyof ShownCap>) => {
+  if (dailyCapCents !== undefined) return { cents: dailyCapCents, covers: capCovers }
+  if (capCovers !== undefined) throw new CliMisuse('--cap-covers needs --daily-cap-cents')
+  return null
+}
 
 const keyColumns: Columns<ShownKey> = {
   key: 'keyId',
   name: 'name',
   'starts with': 'prefix',
   scopes: ({ scopes }) => scopes.join(','),
-  'daily cap': ({ dailyCapCents }) => capText(dailyCapCents),
+  'daily cap': capText,
   from: ({ networks }) => networks?.join(',') ?? 'anywhere',
   'last used': ({ lastUsedAt }) => lastUsedAt ?? 'never',
   expires: 'expiresAt',
@@ -246,7 +257,10 @@ export const listKeys = async (
 const keyOutput = (
   keyId: KeyId,
   secret: string,
-  key: Pick<Listed, 'accountId' | 'scopes' | 'name' | 'dailyCapCents' | 'networks' | 'expiresAt'>,
+  key: Pick<
+    Listed,
+    'accountId' | 'scopes' | 'name' | 'dailyCapCents' | 'capCovers' | 'networks' | 'expiresAt'
+  >,
   former?: { readonly keyId: KeyId; readonly expiresAt: string | null },
 ): CliOutput => {
   const text = fields({
@@ -254,7 +268,7 @@ const keyOutput = (
     name: key.name,
     account: key.accountId,
     scopes: key.scopes.join(','),
-    'daily cap': capText(key.dailyCapCents),
+    'daily cap': capText(key),
     'works from': key.networks?.join(', ') ?? 'anywhere',
     'expires at': key.expiresAt,
     ...(former && { replaces: former.keyId, 'which works until': former.expiresAt }),
@@ -271,13 +285,20 @@ const keyOutput = (
 }
 
 export const createKey = async (context: CliContext, input: InputOf<typeof createKeyInput>) => {
-  const { account: accountId, scopes, name = null, dailyCapCents = null, networks = null } = input
+  const { account: accountId, scopes, name = null, networks = null } = input
   const expiresAtMs = expiryOf(context, input)
-  const terms = { accountId, scopes, name, dailyCapCents, networks }
+  const given = capInput(input)
+  const cap = given && { cents: given.cents, covers: given.covers ?? 'orders' }
+  const terms = { accountId, scopes, name, networks }
   const { keyId, key } = requireDone(
-    await createAccounts(context).issueKey({ ...terms, expiresAtMs }, context),
+    await createAccounts(context).issueKey({ ...terms, cap, expiresAtMs }, context),
   )
-  return keyOutput(keyId, key, { ...terms, expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs) })
+  const shownCap = { dailyCapCents: cap?.cents ?? null, capCovers: cap?.covers ?? null }
+  return keyOutput(keyId, key, {
+    ...terms,
+    ...shownCap,
+    expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs),
+  })
 }
 
 export const roll = async (context: CliContext, input: InputOf<typeof rollKeyInput>) => {
@@ -287,27 +308,27 @@ export const roll = async (context: CliContext, input: InputOf<typeof rollKeyInp
   const { accountId, keyId, key } = requireDone(await createAccounts(context).rollKey(request, context))
   const keys = await keysOf(context, accountId)
   const shownOf = (wantedId: KeyId): Listed => keys.find((each) => each.keyId === wantedId)!
-  const { name, scopes, dailyCapCents, networks, expiresAt } = shownOf(keyId)
+  const { name, scopes, dailyCapCents, capCovers, networks, expiresAt } = shownOf(keyId)
   return keyOutput(
     keyId,
     key,
-    { accountId, scopes, name, dailyCapCents, networks, expiresAt },
+    { accountId, scopes, name, dailyCapCents, capCovers, networks, expiresAt },
     { keyId: formerId, expiresAt: shownOf(formerId).expiresAt },
   )
 }
 
-export const cap = async (
-  context: CliContext,
-  input: { readonly keyId: KeyId; readonly dailyCapCents?: number },
-) => {
+export const cap = async (context: CliContext, input: InputOf<typeof capKeyInput>) => {
   const { keyId } = input
-  const dailyCapCents = input.dailyCapCents ?? null
   const { accountId, changed } = requireDone(
-    await createAccounts(context).capKey(keyId, dailyCapCents, context),
+    await createAccounts(context).capKey(keyId, capInput(input), context),
   )
+  const { dailyCapCents, capCovers } = (await keysOf(context, accountId)).find((key) => key.keyId === keyId)!
   return {
-    json: { keyId, accountId, dailyCapCents, changed },
-    text: dailyCapCents === null ? `${keyId} has no cap` : `${keyId} is capped at ${capText(dailyCapCents)}`,
+    json: { keyId, accountId, dailyCapCents, capCovers, changed },
+    text:
+      dailyCapCents === null
+        ? `${keyId} has no cap`
+        : `${keyId} is capped at ${capText({ dailyCapCents, capCovers })}`,
   }
 }
 

@@ -36,11 +36,15 @@ type CreateInvoice = (
 /** How many times a request waits for another one that creates the same invoice. */
 const claimWaits = 60
 const claimWaitMs = 250
-/** Concurrently waiting requests per gateway, so that a hanging provider blocks only this number of requests. */
-const maxWaiting = 64
-
-/** Waits until no other request, in any process, creates the deposit's invoice. @throws CommandOverload */
-const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) => Promise<void>) => {
+/**
+ * Waits until no other request, in any process, creates the deposit's invoice.
+ * @param maxWaiting concurrently waiting requests of a gateway, so that a hanging provider blocks only this number
+ * @throws CommandOverload
+ */
+export const createClaim = (
+  pool: pg.Pool,
+  maxWaiting = 64,
+): ((depositId: DepositId, gatewayId: string) => Promise<void>) => {
   const waiting = createTally<string>()
   return async (depositId, gatewayId) => {
     if (await claimDeposit(pool, depositId)) return

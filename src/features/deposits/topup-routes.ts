@@ -9,7 +9,7 @@ import {
   topupMethods,
 } from '../../domain/deposits/topups.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { causeOf } from '../../platform/http/auth.ts'
+import { type Caller, causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { AutoTopups } from './auto-topup.ts'
@@ -143,6 +143,12 @@ const path = '/api/v1/wallet/auto-topup'
 export const topupPagePath = '/console/auto-topup'
 const customer = accountOnly('the wallet is')
 
+/** @throws ApiError capped_key: automatic top-up takes more than a cap that covers everything would allow */
+const requireUncapped = ({ cap }: Caller): void => {
+  if (cap?.covers === 'everything')
+    throw refuse('capped_key', 'the cap of this key covers everything, so it cannot change automatic top-up')
+}
+
 /** Automatic top-up: docs/operations/payments.md. */
 export const topupRoutes = ({
   autoTopups,
@@ -186,8 +192,9 @@ export const topupRoutes = ({
     body: Settings,
     examples: { body: { thresholdCents: 2000, amountCents: 5000, monthlyMaxCents: 50000 } },
     responses: { 200: { description: 'The automatic top-up.', body: AutoTopup, example } },
-    errors: ['invalid_body', 'deposits_not_available'],
+    errors: ['invalid_body', 'deposits_not_available', 'capped_key'],
     handler: async ({ caller, body, requestId }) => {
+      requireUncapped(caller)
       const problem = settingsProblem(body)
       if (problem !== null) throw refuse('invalid_body', problem)
       const { topup, position } = await autoTopups.set(caller.accountId, body, causeOf({ caller, requestId }))
@@ -221,8 +228,9 @@ export const topupRoutes = ({
         },
       },
     },
-    errors: [],
+    errors: ['capped_key'],
     handler: async ({ caller, requestId }) => {
+      requireUncapped(caller)
       const cause = causeOf({ caller, requestId })
       await autoTopups.remove(caller.accountId, cause)
       return { status: 200, body: topupRecord(await autoTopups.read(caller.accountId, cause), clock()) }
@@ -249,8 +257,9 @@ export const topupRoutes = ({
         example: { url: 'https://checkout.stripe.com/c/pay/cs_live_b2' },
       },
     },
-    errors: ['deposits_not_available', 'gateway_unavailable'],
+    errors: ['deposits_not_available', 'gateway_unavailable', 'capped_key'],
     handler: async ({ caller, requestId }) => {
+      requireUncapped(caller)
       const returnUrl = `${origin()}${topupPagePath}`
       const url = await autoTopups.cardPage(caller.accountId, returnUrl, causeOf({ caller, requestId }))
       return { status: 200, body: { url } }

@@ -136,24 +136,49 @@ export const createStickySessions = (dependencies: {
 
   const isExpired = (pin: SessionPin): boolean => pin.expiresAtMs <= clock()
 
-  /** The pin that all processes agree on; null when nothing is proposed. */
+  /**
+   * The pin that all processes agree on; null when nothing is proposed.
+   * @param limited limits the time of a statement
+   */
   const agreeOnPin = async (
     session: SessionRef,
     propose: (storedPin: SessionPin | null) => ProposedPin | null,
+    limited: <Value>(work: Promise<Value>) => Promise<Value>,
   ): Promise<SessionPin | null> => {
     const { key } = session
-    const storedPin = (await withTimeout(load(key))) ?? null
+    const storedPin = (await limited(load(key))) ?? null
     if (storedPin && !isExpired(storedPin)) return storedPin
     const proposal = propose(storedPin)
     if (proposal === null) return null
     proposals.set(key, { ...session, proposal })
     try {
-      const writtenPin = await withTimeout(write(key))
+      const writtenPin = await limited(write(key))
       // Null from `write`: another process was first.
-      return writtenPin ?? (await withTimeout(load(key))) ?? { ...proposal, failed: false }
+      return writtenPin ?? (await limited(load(key))) ?? { ...proposal, failed: false }
     } finally {
       proposals.delete(key)
     }
+  }
+
+  const markFailed = async (key: string, { round }: SessionPin): Promise<void> => {
+    await pool.query(
+      `update work.sticky_sessions set failed = true, changed_at = clock_timestamp()
+        where session_key = $1::text and round = $2::int`,
+      [key, round],
+    )
+  }
+
+  /** Agrees later on a pin that this process chose while Postgres was slow, so that all processes end it together. */
+  const agreeLater = async (session: SessionRef, proposal: ProposedPin): Promise<void> => {
+    const { key } = session
+    const pin = await agreeOnPin(
+      session,
+      () => proposal,
+      (work) => work,
+    )
+    if (pin === null) return
+    if (pins.peek(key)?.failed) await markFailed(key, pin)
+    else pins.set(key, pin)
   }
 
   return {
@@ -162,11 +187,12 @@ export const createStickySessions = (dependencies: {
       if (cachedPin && !isExpired(cachedPin)) return cachedPin
       let pin: SessionPin | null
       try {
-        pin = await agreeOnPin(session, propose)
+        pin = await agreeOnPin(session, propose, withTimeout)
       } catch (error) {
         onError(error)
         const proposal = propose(cachedPin)
         pin = proposal && { ...proposal, failed: false }
+        if (proposal) void agreeLater(session, proposal).catch(onError)
       }
       if (pin) pins.set(session.key, pin)
       return pin
@@ -175,15 +201,7 @@ export const createStickySessions = (dependencies: {
       const pin = pins.get(key)
       if (!pin || pin.failed) return
       pins.set(key, { ...pin, failed: true })
-      pendingWrites = pendingWrites
-        .then(async () => {
-          await pool.query(
-            `update work.sticky_sessions set failed = true, changed_at = clock_timestamp()
-              where session_key = $1::text and round = $2::int`,
-            [key, pin.round],
-          )
-        })
-        .catch(onError)
+      pendingWrites = pendingWrites.then(() => markFailed(key, pin)).catch(onError)
     },
     applyChanges: (changed) => {
       for (const { key, pin } of changed) {

@@ -32,7 +32,7 @@ import { createCompletion } from './complete-orders.ts'
 import { refuseForPlacement } from './order-errors.ts'
 import {
   actorOfPayer,
-  capCentsOf,
+  capOfPayer,
   type OrderItem,
   type Payer,
   type PriceSources,
@@ -320,7 +320,7 @@ export const createAppendOrder = ({ log, runner }: AppendOrderDependencies): App
     const { accountId } = request.caller
     const streams = orderStreams(draft)
     const { companion } = request
-    const placement = { draft, capCents: capCentsOf(request.caller), payAwaited: mode === 'pay-awaited' }
+    const placement = { draft, cap: capOfPayer(request.caller), payAwaited: mode === 'pay-awaited' }
     const { answer, position } = await runner.run({
       name: `place-${draft.kind}`,
       streams: {

@@ -29,6 +29,7 @@ import {
   type ProxyId,
   planIdOfOrder,
 } from '../../kernel/ids.ts'
+import type { KeyCap } from '../../kernel/scopes.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
@@ -276,7 +277,7 @@ export const payerOf = ({ account, cause }: AccountVisit): Payer => {
 }
 
 /** A key that pays from its account's wallet, under its own daily cap. */
-type KeyPayer = Pick<Caller, 'accountId' | 'reseller' | 'keyId' | 'capKeyId' | 'dailyCapCents'>
+type KeyPayer = Pick<Caller, 'accountId' | 'reseller' | 'keyId' | 'capKeyId' | 'cap'>
 
 /**
  * A payer without a key: a person in the console, or the service for an order that such a person started. No key's cap
@@ -292,8 +293,8 @@ type KeylessPayer = {
 /** The account whose wallet pays, and its limits (docs/decisions/0060). */
 export type Payer = KeyPayer | KeylessPayer
 
-/** Whole cents in any 24 hours; null for no cap. */
-export const capCentsOf = (payer: Payer): number | null => (payer.keyId === null ? null : payer.dailyCapCents)
+/** The cap of the payer's key; null for no cap. */
+export const capOfPayer = (payer: Payer): KeyCap | null => (payer.keyId === null ? null : payer.cap)
 
 /**
  * The actor in the events of this payer.

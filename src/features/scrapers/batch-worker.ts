@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { accountRef, isKeyActive } from '../../domain/accounts/fold.ts'
+import { accountRef, capOf, isKeyActive } from '../../domain/accounts/fold.ts'
 import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
@@ -9,6 +9,7 @@ import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, newId, type ScrapeBatchId, scrapeIdOf } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/command.ts'
+import type { Caller } from '../../platform/http/auth.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
@@ -62,16 +63,18 @@ const system = (): Cause => ({
   correlationId: newId('run'),
 })
 
-/** Why the log currently forbids calls with an account's key; null when they are allowed. */
-const accessRefusal = async (
+/** The key of a batch and its cap, or why the log currently forbids calls with it. */
+const keyOf = async (
   { runner, clock }: Pick<Dependencies, 'runner' | 'clock'>,
   accountId: AccountId,
   keyId: KeyId,
-): Promise<string | null> => {
+): Promise<Pick<Caller, 'keyId' | 'capKeyId' | 'cap'> | string> => {
   const account = await readState(runner, { ...system(), name: 'read-account' }, accountRef(accountId))
   if (account?.blocked) return 'account_blocked'
   const key = account?.keys.get(keyId)
-  return key && isKeyActive(key, clock()) && key.scopes.includes('scrape') ? null : 'unauthorized'
+  return key && isKeyActive(key, clock()) && key.scopes.includes('scrape')
+    ? { keyId, capKeyId: key.capKeyId, cap: capOf(key) }
+    : 'unauthorized'
 }
 
 /** Whether a call is in progress or has a result. It may be billed, so a canceled batch still shows it. */
@@ -100,8 +103,8 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
   const isCanceled = async ({ canceled_at }: BatchRow) =>
     canceled_at !== null && !(await hasCall(dependencies.runner, accountId, requestId))
   if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
-  const refused = await accessRefusal(dependencies, accountId, keyId)
-  if (refused !== null) return finishItem('failed', 0, refused)
+  const key = await keyOf(dependencies, accountId, keyId)
+  if (typeof key === 'string') return finishItem('failed', 0, key)
   if (rate)
     for (let taken = await rate.take(accountId); taken.waitS > 0; taken = await rate.take(accountId)) {
       await sleep(taken.waitS * 1_000)
@@ -110,8 +113,8 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
     }
   try {
     const { headers } = await scrapes.call({
+      ...key,
       accountId,
-      keyId,
       requestId,
       fresh: false,
       row,

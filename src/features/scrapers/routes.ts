@@ -254,6 +254,7 @@ export const scrapeRoutes = (dependencies: {
         'bad_input',
         'idempotency_conflict',
         'result_expired',
+        'spend_cap_reached',
         'insufficient_balance',
         'target_not_found',
         'target_restricted',
@@ -271,7 +272,7 @@ export const scrapeRoutes = (dependencies: {
         headers: sent,
       }) => {
         const row = requireScraper(platform, operation)
-        const { accountId, keyId } = caller
+        const { accountId, keyId, capKeyId, cap } = caller
         const isNew = sent['x-request-id'] === undefined
         return withBillingHeaders(row.priceMicros, async () => {
           if (cacheMaxAge !== undefined && !row.source.isCacheable)
@@ -282,6 +283,8 @@ export const scrapeRoutes = (dependencies: {
           const { bytes, headers, position } = await scrapes.call({
             accountId,
             keyId,
+            capKeyId,
+            cap,
             requestId,
             fresh: isNew,
             row,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { InsufficientBalance, SpendCapReached } from '../../domain/ledger/decide.ts'
 import {
   isResult,
   type Scrape,
@@ -15,13 +16,14 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
-import { type AccountId, type KeyId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
+import { type AccountId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
 import { canonical, withoutNulls } from '../../kernel/json-text.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Caller } from '../../platform/http/auth.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/route.ts'
 import { answerOf, type FinishedCall, refusalOf, type ScrapeReply } from './call-answer.ts'
@@ -37,7 +39,7 @@ import type { Results } from './stored-results.ts'
 
 /** The caller: an API key of the account, or a person with a console session and without a key. */
 type ScrapeCaller =
-  | { readonly keyId: KeyId }
+  | Pick<Caller, 'keyId' | 'capKeyId' | 'cap'>
   | { readonly keyId: null; readonly actor: Extract<Actor, { readonly kind: 'session' }> }
 
 export type ScrapeRequest = ScrapeCaller & {
@@ -57,7 +59,8 @@ export type Scrapes = {
    * Makes a call and bills it by its outcome, or answers the existing call with its id, whatever the current wallet and
    * scraper are. It ends within the time limit of the row's provider plus some seconds. If another request works on the
    * same id, this one waits for it.
-   * @throws ApiError: bad_input, unknown_field, idempotency_conflict, result_expired, insufficient_balance,
+   * @throws ApiError: bad_input, unknown_field, idempotency_conflict, result_expired, spend_cap_reached,
+   * insufficient_balance,
    * target_not_found, target_restricted, provider_failed, upstream_credits_exhausted, upstream_auth_rejected,
    * scraper_unavailable, overloaded; CommandOverload
    */
@@ -127,6 +130,19 @@ export const requireScraper = (platform: string, operation: string): ScraperRow 
   if (row === null)
     throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
   return row
+}
+
+const refusePayment = (refusal: InsufficientBalance | SpendCapReached) => {
+  if (refusal.code === 'spend_cap_reached') {
+    const { code, ...amounts } = refusal
+    return refuse(
+      code,
+      `the call would pass the key's cap of ${amounts.capCents} cents in 24 hours; ${amounts.spentCents} cents are spent`,
+      amounts,
+    )
+  }
+  const { code, ...amounts } = refusal
+  return refuse(code, `the wallet is short by ${amounts.shortfallCents} cents`, amounts)
 }
 
 /** A request with the values derived from it. */
@@ -322,8 +338,9 @@ export const createScrapes = (dependencies: {
     const { platform, operation, priceMicros } = row
     const leaseMs = scraping.longestMs(row) + marginMs
     const { digest } = scraperPrices
+    const { capKeyId, cap } = keyId === null ? { capKeyId: null, cap: null } : request
     const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
-    return { ...call, priceMicros, pricesDigest: digest, leaseMs }
+    return { ...call, priceMicros, pricesDigest: digest, leaseMs, capKeyId, cap }
   }
 
   const perform = async (identified: IdentifiedScrape): Promise<FinishedCall> => {
@@ -350,10 +367,8 @@ export const createScrapes = (dependencies: {
             throw refuse('bad_input', `this X-Request-Id failed ${maxAttempts} times; send a new one`, {
               details: 'X-Request-Id',
             })
-          case 'refused': {
-            const { code, ...amounts } = answer.refusal
-            throw refuse(code, `the wallet is short by ${amounts.shortfallCents} cents`, amounts)
-          }
+          case 'refused':
+            throw refusePayment(answer.refusal)
           case 'running':
           case 'lapsed':
             waited = answer.scrape

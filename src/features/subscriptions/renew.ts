@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { accountRef } from '../../domain/accounts/fold.ts'
+import { accountRef, capOf } from '../../domain/accounts/fold.ts'
 import { metaOf } from '../../domain/catalog/catalog.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { graceMs } from '../../domain/shared/billing-interval.ts'
@@ -68,7 +68,7 @@ export const createRenewalOrders = (dependencies: {
     // The cap of the key that started the subscription applies to its renewals, even if the key is revoked.
     const key = account.keys.get(keyId)
     const capKeyId = key?.capKeyId ?? keyId
-    return { accountId, reseller, keyId, capKeyId, dailyCapCents: key?.dailyCapCents ?? null }
+    return { accountId, reseller, keyId, capKeyId, cap: key ? capOf(key) : null }
   }
 
   /**

@@ -7,6 +7,7 @@ import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import { budgetScopes } from '../../domain/plans/traffic-budgets.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
+import { capCoverages } from '../../kernel/scopes.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 import { orderExample } from '../orders/index.ts'
@@ -202,13 +203,16 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     resource: 'key, day and part',
     summary: 'A key has spent 80 % or all of its daily cap',
     description:
-      'The orders of a key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage. A key and its replacements share one cap and count as one key.',
+      'A key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage. A key and its replacements share one cap and count as one key.',
     data: {
-      keyId: z.string().meta({ description: 'The id of the key that placed the order.' }),
+      keyId: z.string().meta({ description: 'The id of the key that placed the order or made the call.' }),
       day: z.string().meta({ format: 'date' }),
       levelPct: z.union([z.literal(80), z.literal(100)]),
       capCents: z.int(),
-      spentCents: z.int().meta({ description: "The cost of the key's orders in the last 24 hours." }),
+      capCovers: z.enum(capCoverages).meta({
+        description: 'What the cap limits: the cost of `orders`, or `everything`: also scraper calls.',
+      }),
+      spentCents: z.int().meta({ description: 'What counts against the cap in the last 24 hours.' }),
       currency: z.literal('USD'),
     },
     example: {
@@ -218,6 +222,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         day: '2026-11-21',
         levelPct: 80,
         capCents: 5000,
+        capCovers: 'everything',
         spentCents: 4250,
         currency: 'USD',
       },

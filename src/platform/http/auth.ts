@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { KeyCap, KeyScope as Scope } from '../../kernel/scopes.ts'
 
 /** The account and key of a request. Never log or answer anything from which the key can be derived. */
 export type Caller = {
@@ -11,8 +11,8 @@ export type Caller = {
   /** The key that its spending counts against: the first of the keys that it was rotated from, else itself. */
   readonly capKeyId: KeyId
   readonly scopes: readonly Scope[]
-  /** Whole cents in any 24 hours; null for no cap. */
-  readonly dailyCapCents: number | null
+  /** Null for no cap. */
+  readonly cap: KeyCap | null
   readonly reseller: boolean
   /** True: the account may read and may not write (docs/reference/api.md, "Authentication"). */
   readonly blocked: boolean

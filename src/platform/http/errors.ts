@@ -107,6 +107,12 @@ const errorTable = {
     meaning: 'The key does not have the scope that this operation needs.',
     remedy: 'Use a key with this scope. The message names the scope.',
   }),
+  capped_key: entry({
+    status: 403,
+    retry: 'after-change',
+    meaning: 'The cap of this key covers everything, and the operation could cost more than the cap.',
+    remedy: 'Use the console, or a key without such a cap.',
+  }),
   account_blocked: entry({
     status: 403,
     retry: 'never',
@@ -267,7 +273,7 @@ const errorTable = {
     status: 402,
     retry: 'later',
     meaning:
-      'The order would exceed the daily spend cap of this key, measured over the last 24 hours. Nothing was charged.',
+      'The order or call would exceed the daily spend cap of this key, measured over the last 24 hours. Nothing was charged.',
     remedy: 'Wait, use another key, or raise the cap.',
     extra: z.object({ capCents: cents, spentCents: cents, amountCents: cents }),
     example: { capCents: 5000, spentCents: 4500, amountCents: 1250 },

@@ -6,6 +6,8 @@ const debit = (log: Log, orderId: string): StoredEvent =>
   log.first('WalletDebited', ({ order }) => order.orderId === orderId)
 const keyed = (log: Log): StoredEvent => debit(log, 'ord_golden_key')
 const capped = (log: Log): StoredEvent => debit(log, 'ord_golden_capped')
+const isOfCapped = ({ capKeyId }: Facts): boolean => capKeyId === 'key_capped'
+const cappedHold = (log: Log): StoredEvent => log.first('FundsHeld', isOfCapped)
 const issued = (log: Log, keyId = 'key_golden'): StoredEvent =>
   log.first('KeyIssued', (data) => data.keyId === keyId)
 
@@ -40,11 +42,19 @@ const cases: Cases = {
   ],
   'an order that names another cap than its key has': [
     (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, capCents: 1_800 } }),
-    /it names a cap of 1800 cents, which its key does not have/,
+    /it names a cap of 1800 cents for everything, which its key does not have/,
   ],
   'an order that names less than its key spent': [
     (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, spentMicros: 14_000_000 } }),
     /it says that \$14\.00 were spent, and \$15\.00 are in the log/,
+  ],
+  'a call beyond a cap that covers everything': [
+    (log) => changed(cappedHold(log), { amountMicros: 2_500_000 }),
+    /FundsHeld.*key key_capped spent \$17\.50 in 24 hours, more than its cap of \$17\.00/,
+  ],
+  'a call beyond a cap that covers everything, after a billed call': [
+    (log) => changed(log.first('HoldCaptured', isOfCapped), { amountMicros: 2_500_000 }),
+    /FundsHeld.*key key_capped spent \$17\.503 in 24 hours, more than its cap of \$17\.00/,
   ],
   'an event of a key that there is not': [
     (log) => causedBy(keyed(log), { kind: 'key', accountId: 'acc_golden_buyer', keyId: 'key_none' }),

@@ -44,7 +44,7 @@ const history = (): RecordedEvent[] => {
         })
     world = appendTo(world, appends, atMs)
   }
-  write(decidePlacement(statesFor(world, order), { draft: order, capCents: null }, atMs).appends)
+  write(decidePlacement(statesFor(world, order), { draft: order, cap: null }, atMs).appends)
   write(decideRefund(statesFor(world, order), 'ref_1', { kind: 'cents', cents: 700 }, atMs).appends)
   write(decideRefund(statesFor(world, order), 'ref_2', { kind: 'whole' }, atMs).appends)
   return written

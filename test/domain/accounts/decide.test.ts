@@ -13,9 +13,10 @@ import {
   type KeyIssue,
   maxActiveKeys,
 } from '../../../src/domain/accounts/decide.ts'
-import { type AccountState, accountFold } from '../../../src/domain/accounts/fold.ts'
+import { type AccountState, accountFold, capOf } from '../../../src/domain/accounts/fold.ts'
 import { applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId, KeyId } from '../../../src/kernel/ids.ts'
+import type { CapCovers, KeyCap } from '../../../src/kernel/scopes.ts'
 import { decider } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
 
@@ -25,7 +26,7 @@ type Ask = (state: AccountState) => AccountDecision
 const keyOf = (keyId: string, over: Partial<KeyIssue> = {}): KeyIssue => ({
   keyId: keyId as KeyId,
   scopes: ['buy'],
-  dailyCapCents: null,
+  cap: null,
   displayPrefix: 'fbx_abcd',
   name: null,
   expiresAtMs: null,
@@ -37,14 +38,18 @@ const keyOf = (keyId: string, over: Partial<KeyIssue> = {}): KeyIssue => ({
 const create: Ask = (state) =>
   decideCreation(state, { accountId, reseller: true, emailCommitment: '0'.repeat(64) })
 const block: Ask = (state) => decideBlock(state, { reason: 'fraud' })
+const orders = (cents: number | null): KeyCap | null => (cents === null ? null : { cents, covers: 'orders' })
 const issue =
   (keyId: string, dailyCapCents: number | null = null): Ask =>
   (state) =>
-    decideIssue(state, keyOf(keyId, { dailyCapCents }), 0)
+    decideIssue(state, keyOf(keyId, { cap: orders(dailyCapCents) }), 0)
 const cap =
-  (keyId: string, dailyCapCents: number | null): Ask =>
+  (keyId: string, dailyCapCents: number | null, covers?: CapCovers): Ask =>
   (state) =>
-    decideCap(state, { keyId: keyId as KeyId, dailyCapCents })
+    decideCap(state, {
+      keyId: keyId as KeyId,
+      cap: dailyCapCents === null ? null : { cents: dailyCapCents, covers },
+    })
 const revoke =
   (keyId: string): Ask =>
   (state) =>
@@ -136,8 +141,29 @@ const roll =
       nowMs,
     )
 
+test('a changed cap covers what the former one covered, unless it says otherwise', () => {
+  const everything = created.given(issue('key'), cap('key', 500, 'everything'))
+  const raised = everything.given(cap('key', 900))
+  assert.deepEqual(capOf(keyIn(raised, 'key')), { cents: 900, covers: 'everything' })
+  assert.deepEqual(capOf(keyIn(raised.given(cap('key', 900, 'orders')), 'key')), {
+    cents: 900,
+    covers: 'orders',
+  })
+  raised.when(cap('key', 900)).thenEvents()
+  const again = raised.given(cap('key', null), cap('key', 900))
+  assert.deepEqual(
+    capOf(keyIn(again, 'key')),
+    { cents: 900, covers: 'orders' },
+    'a removed cap covers nothing',
+  )
+})
+
 test('a rotated key has the name, scopes, cap and networks of its predecessor, which ends after the overlap', () => {
-  const held = withKey({ name: 'shop', dailyCapCents: 500, networks: ['203.0.113.0/24'] })
+  const held = withKey({
+    name: 'shop',
+    cap: { cents: 500, covers: 'everything' },
+    networks: ['203.0.113.0/24'],
+  })
   const rolled = held.at(dayMs).given(roll(3_600_000))
   const former = keyIn(rolled, 'old')
   assert.equal(former.expiresAtMs, dayMs + 3_600_000)

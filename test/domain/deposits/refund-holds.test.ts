@@ -57,9 +57,15 @@ test('while a refund holds its amount, automatic top-up does not charge the card
       nowMs,
     ).answer
   assert.equal(decided(credited), 'not_needed')
-  const ofCall = after(credited, decideHold(credited, { ...hold, holdId: 'scr_1.1', platform: 'tiktok' }))
+  const ofCall = after(
+    credited,
+    decideHold(credited, { ...hold, holdId: 'scr_1.1', platform: 'tiktok' }, null),
+  )
   assert.equal(decided(ofCall), 'requested')
-  const ofRefund = after(credited, decideHold(credited, { ...hold, holdId: 'ref_1', depositId: 'dep_1' }))
+  const ofRefund = after(
+    credited,
+    decideHold(credited, { ...hold, holdId: 'ref_1', depositId: 'dep_1' }, null),
+  )
   assert.equal(decided(ofRefund), 'not_needed')
 })
 
@@ -73,7 +79,9 @@ test('a requested refund is one fall of the balance: when it is booked', () => {
     ledger = after(ledger, decided)
     if (decided.outcome === 'decided') events.push(...decided.events)
   }
-  decide(decideHold(ledger, { holdId: 'ref_1', depositId: 'dep_1', amountMicros: 20_000_000, keyId: null }))
+  decide(
+    decideHold(ledger, { holdId: 'ref_1', depositId: 'dep_1', amountMicros: 20_000_000, keyId: null }, null),
+  )
   decide(decideRelease(ledger, { holdId: 'ref_1' }))
   decide(
     decideAdjustment(ledger, { ...correction, amountMicros: -20_000_000, reference: 'stripe re_1 txn_1' }),

@@ -10,7 +10,7 @@ import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { customerPurse, ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import type { CustomerId, OrderId } from '../../../src/kernel/ids.ts'
 import fc from '../../support/fast-check.ts'
-import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
+import { capOfCommand, credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 
 const customerId = 'cus_a' as CustomerId
 const cent = 10_000
@@ -42,7 +42,7 @@ const charge = (
   state: typeof ledgerFold.initial,
   of: ReturnType<typeof order>,
   capCents: number | null = null,
-) => decideCustomerCharge(state, { order: of, capCents }, startMs)
+) => decideCustomerCharge(state, { order: of, cap: capOfCommand({ capCents }) }, startMs)
 
 test('an order for a customer debits the price from the credit and the cost from the wallet, in one event', () => {
   const wallet = credited(10_000_000)

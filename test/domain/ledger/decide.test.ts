@@ -11,9 +11,10 @@ import {
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import type { OrderId } from '../../../src/kernel/ids.ts'
+import { centsToMicros } from '../../../src/kernel/money.ts'
 import { decider, eventsOf } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
-import { credited, orderOf, play, startMs, steps } from './support.ts'
+import { capOfCommand, credited, orderOf, play, spendingSteps, startMs, steps } from './support.ts'
 
 const deposit = (reference: string, amountMicros: number) => ({
   source: 'deposit' as const,
@@ -36,7 +37,7 @@ const debit =
     const { orderId = 'ord_1', capCents = null } = over
     return decideDebit(
       state,
-      { order: orderOf({ orderId: orderId as OrderId, amountCents }), capCents },
+      { order: orderOf({ orderId: orderId as OrderId, amountCents }), cap: capOfCommand({ capCents }) },
       nowMs,
     )
   }
@@ -92,8 +93,8 @@ test('a debit that leaves 80 % of the cap or more spent says so', () => {
     return event.data.keyCap
   }
   assert.equal(keyCapOf(400, 399), undefined)
-  assert.deepEqual(keyCapOf(400, 400), { capCents, spentMicros: 8_000_000 })
-  assert.deepEqual(keyCapOf(900, 100), { capCents, spentMicros: 10_000_000 })
+  assert.deepEqual(keyCapOf(400, 400), { capCents, covers: 'orders', spentMicros: 8_000_000 })
+  assert.deepEqual(keyCapOf(900, 100), { capCents, covers: 'orders', spentMicros: 10_000_000 })
 })
 
 test('the cap is checked before the balance', () => {
@@ -143,7 +144,7 @@ test('a correction never takes more than the balance', () => {
 const hold =
   (holdId: string, amountMicros = 30_000) =>
   (state: LedgerState) =>
-    decideHold(state, { holdId, keyId: 'key_1', platform: 'tiktok', amountMicros })
+    decideHold(state, { holdId, keyId: 'key_1', platform: 'tiktok', amountMicros }, null)
 const release = (holdId: string) => (state: LedgerState) => decideRelease(state, { holdId })
 const capture = (holdId: string) => (state: LedgerState) => decideCapture(state, { holdId })
 
@@ -232,11 +233,12 @@ test('invariant: a refusal for the balance is correct, and every other amount fi
   )
 })
 
-test('invariant: the cap is never exceeded in any 24 hours, and is at most a minute too strict', () => {
+test('invariant: no cap is exceeded in any 24 hours by what it covers, and none is more than a minute too strict', () => {
   const dayMs = 24 * 60 * 60 * 1000
   fc.assert(
-    fc.property(steps, (list) => {
-      const spends: { keyId: string; atMs: number; cents: number }[] = []
+    fc.property(fc.oneof(steps, spendingSteps), (list) => {
+      const spends: { keyId: string; atMs: number; micros: number; isCall: boolean }[] = []
+      const held = new Map<string, { keyId: string; micros: number }>()
       const rich = {
         afterMs: 0,
         command: { kind: 'credit', source: 'manual', reference: 'seed', amountMicros: 10 ** 12 },
@@ -245,19 +247,38 @@ test('invariant: the cap is never exceeded in any 24 hours, and is at most a min
       const credit = { afterMs: 0, command: { ...payment, amountMicros: 10 ** 12 } } as const
       for (const { step, decision, nowMs } of play([rich, credit, ...list])) {
         const { command } = step
-        if (command.kind !== 'debit' && command.kind !== 'customer-charge') continue
-        const { keyId, capCents } = command
+        if (command.kind === 'capture' || command.kind === 'release') {
+          const hold = held.get(command.holdId)
+          if (decision.outcome !== 'decided' || hold === undefined) continue
+          held.delete(command.holdId)
+          if (command.kind === 'capture') spends.push({ ...hold, atMs: nowMs, isCall: true })
+        }
+        if (command.kind !== 'debit' && command.kind !== 'customer-charge' && command.kind !== 'hold')
+          continue
+        const { keyId = 'key_1' } = command
         if (keyId === null) continue
-        const amountCents = command.kind === 'debit' ? command.amountCents : command.costCents
-        const spentSince = (sinceMs: number) =>
-          spends
-            .filter((spend) => spend.keyId === keyId && spend.atMs >= sinceMs)
-            .reduce((sum, { cents }) => sum + cents, 0)
+        const isCall = command.kind === 'hold'
+        const cap = capOfCommand(command)
+        const micros =
+          command.kind === 'hold'
+            ? command.amountMicros
+            : centsToMicros(command.kind === 'debit' ? command.amountCents : command.costCents)
+        const countedSince = (sinceMs: number) =>
+          [
+            ...spends.filter(
+              ({ atMs, isCall: ofCall }) => atMs >= sinceMs && (!ofCall || cap?.covers === 'everything'),
+            ),
+            ...(cap?.covers === 'everything' ? held.values() : []),
+          ]
+            .filter((spend) => spend.keyId === keyId)
+            .reduce((sum, spend) => sum + spend.micros, 0)
+        const isCounted = cap !== null && (!isCall || cap.covers === 'everything')
         if (decision.outcome === 'decided') {
-          if (capCents !== null) assert.ok(spentSince(nowMs - dayMs) + amountCents <= capCents)
-          spends.push({ keyId, atMs: nowMs, cents: amountCents })
+          if (isCounted) assert.ok(countedSince(nowMs - dayMs) + micros <= centsToMicros(cap.cents))
+          if (command.kind === 'hold') held.set(command.holdId, { keyId, micros })
+          else spends.push({ keyId, atMs: nowMs, micros, isCall })
         } else if (decision.refusal.code === 'spend_cap_reached')
-          assert.ok(spentSince(nowMs - dayMs - 60_000) + amountCents > capCents!)
+          assert.ok(isCounted && countedSince(nowMs - dayMs - 60_000) + micros > centsToMicros(cap.cents))
       }
     }),
     { numRuns: 300 },

@@ -45,7 +45,7 @@ test('a snapshot of release 0.2.0 is ignored: the wallet is folded from its even
   )
   await handle(runner, command, wallet, () => decided(credited(10_000_000)))
   const pay = (by: typeof runner, order: (typeof orders)[number]) =>
-    handle(by, command, wallet, (state, { nowMs }) => decideDebit(state, { order, capCents: null }, nowMs))
+    handle(by, command, wallet, (state, { nowMs }) => decideDebit(state, { order, cap: null }, nowMs))
   for (const order of orders) assert.equal((await pay(runner, order)).outcome, 'done')
   await snapshotFrom(pool, 20)
   await runner.close()

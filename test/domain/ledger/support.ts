@@ -24,6 +24,7 @@ import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../../src/kernel/ids.ts'
+import { type CapCovers, capCoverages, type KeyCap } from '../../../src/kernel/scopes.ts'
 import fc from '../../support/fast-check.ts'
 
 export const account = 'acc_test' as AccountId
@@ -78,8 +79,17 @@ export type WalletCommand =
       readonly keyId: string | null
       readonly amountCents: number
       readonly capCents: number | null
+      /** Orders, if it is absent. */
+      readonly covers?: CapCovers
     }
-  | { readonly kind: 'hold'; readonly holdId: string; readonly amountMicros: number }
+  | {
+      readonly kind: 'hold'
+      readonly holdId: string
+      readonly amountMicros: number
+      readonly keyId?: string
+      readonly capCents?: number | null
+      readonly covers?: CapCovers
+    }
   | { readonly kind: 'capture' | 'release'; readonly holdId: string }
   | {
       readonly kind: 'customer-credit'
@@ -102,6 +112,8 @@ export type WalletCommand =
       readonly amountCents: number
       readonly costCents: number
       readonly capCents: number | null
+      /** Orders, if it is absent. */
+      readonly covers?: CapCovers
     }
   | {
       readonly kind: 'customer-refund'
@@ -135,11 +147,15 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
     keyId: fc.oneof(fc.constant(null), id('key', 3)),
     amountCents: fc.integer({ min: 1, max: 3_000 }),
     capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+    covers: fc.constantFrom(...capCoverages),
   }),
   fc.record({
     kind: fc.constant('hold' as const),
     holdId: id('hold', 20),
     amountMicros: fc.integer({ min: 1, max: 20_000_000 }),
+    keyId: id('key', 3),
+    capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+    covers: fc.constantFrom(...capCoverages),
   }),
   fc.record({ kind: fc.constantFrom('capture' as const, 'release' as const), holdId: id('hold', 20) }),
   fc.record({
@@ -163,6 +179,7 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
     amountCents: fc.integer({ min: 0, max: 3_000 }),
     costCents: fc.integer({ min: 0, max: 2_500 }),
     capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+    covers: fc.constantFrom(...capCoverages),
   }),
   fc
     .record({
@@ -188,6 +205,24 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 120, size: 'max' },
 )
 
+/** Orders and calls that follow each other within minutes, so that most of them count against the same cap. */
+export const spendingSteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.record({
+    afterMs: fc.integer({ min: 0, max: 600_000 }),
+    command: walletCommand.filter(({ kind }) => kind === 'hold' || kind === 'capture' || kind === 'debit'),
+  }),
+  { maxLength: 120, size: 'max' },
+)
+
+/** The cap under which a command spends. */
+export const capOfCommand = ({
+  capCents = null,
+  covers = 'orders',
+}: {
+  readonly capCents?: number | null
+  readonly covers?: CapCovers
+}): KeyCap | null => (capCents === null ? null : { cents: capCents, covers })
+
 export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs: number) => {
   switch (command.kind) {
     case 'credit': {
@@ -212,17 +247,19 @@ export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs:
       })
     }
     case 'debit': {
-      const { orderId, keyId, amountCents, capCents } = command
+      const { orderId, keyId, amountCents } = command
       const order = orderOf({ orderId: orderId as OrderId, keyId: keyId as KeyId | null, amountCents })
-      return decideDebit(state, { order, capCents }, nowMs)
+      return decideDebit(state, { order, cap: capOfCommand(command) }, nowMs)
     }
-    case 'hold':
-      return decideHold(state, {
-        holdId: command.holdId,
-        keyId: 'key_1',
-        platform: 'tiktok',
-        amountMicros: command.amountMicros,
-      })
+    case 'hold': {
+      const { holdId, amountMicros, keyId = 'key_1' } = command
+      const cap = capOfCommand(command)
+      return decideHold(
+        state,
+        { holdId, keyId, capKeyId: keyId, platform: 'tiktok', amountMicros },
+        cap?.covers === 'everything' ? { cap, nowMs } : null,
+      )
+    }
     case 'capture':
       return decideCapture(state, command)
     case 'release':
@@ -244,13 +281,13 @@ export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs:
       return decideCustomerAdjustment(state, { ...adjustment, gateway })
     }
     case 'customer-charge': {
-      const { customerId, orderId, keyId, amountCents, costCents, capCents } = command
+      const { customerId, orderId, keyId, amountCents, costCents } = command
       const order = {
         ...orderOf({ orderId: orderId as OrderId, keyId: keyId as KeyId, amountCents }),
         customerId: customerId as CustomerId,
         costCents,
       }
-      return decideCustomerCharge(state, { order, capCents }, nowMs)
+      return decideCustomerCharge(state, { order, cap: capOfCommand(command) }, nowMs)
     }
     case 'customer-refund': {
       const { kind: _, ...refund } = command

@@ -210,11 +210,7 @@ describe('a payment that places an order', () => {
     assert.deepEqual(receive(once, forAlice, paid(1_000), later).appends, [])
     assert.deepEqual(tryAgain(once, forAlice, later).appends, [])
     const { createdAt: _, ...draft } = forAlice
-    const retry = decidePlacement(
-      statesFor(once, forAlice),
-      { draft, capCents: null, payAwaited: true },
-      later,
-    )
+    const retry = decidePlacement(statesFor(once, forAlice), { draft, cap: null, payAwaited: true }, later)
     assert.deepEqual([retry.appends, retry.answer.kind], [[], 'known'])
   })
 
@@ -363,7 +359,7 @@ describe('after the payment', () => {
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     const rich = credit(held, 1_000, start)
     const other = forCustomer(addressOrder('ord_other'))
-    const placed = decidePlacement(statesFor(rich, other), { draft: other, capCents: null }, start)
+    const placed = decidePlacement(statesFor(rich, other), { draft: other, cap: null }, start)
     assert.equal(placed.answer.kind, 'placed')
     const spent = appendTo(rich, placed.appends, start)
     assert.equal(tryAgain(spent, forAlice, start + resellerFundsTimeoutMs - 1).answer.kind, 'short')

@@ -33,7 +33,7 @@ const funded = stock(
 
 const placement = (world: World, order: OrderDetails, atMs: number) => {
   const { createdAt: _, ...draft } = order
-  return decidePlacement(statesFor(world, order), { draft, capCents: null }, atMs)
+  return decidePlacement(statesFor(world, order), { draft, cap: null }, atMs)
 }
 
 const place = (world: World, order: OrderDetails, atMs: number): World => {

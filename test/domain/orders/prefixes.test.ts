@@ -61,7 +61,7 @@ const ends = (world: World, order: OrderDetails) => {
 
 const place = (world: World, order: OrderDetails) => {
   const { createdAt: _, ...draft } = order
-  return decidePlacement(statesFor(world, order), { draft, capCents: null }, start)
+  return decidePlacement(statesFor(world, order), { draft, cap: null }, start)
 }
 
 describe('every prefix of a placed order', () => {

@@ -29,11 +29,7 @@ const placed = (order: OrderDetails): World => {
   const funded = customerCredit(credit(emptyWorld, paidCents, start), paidCents, start)
   const world = stock(funded, ips, start)
   const { createdAt: _, ...draft } = order
-  return appendTo(
-    world,
-    decidePlacement(statesFor(world, order), { draft, capCents: null }, start).appends,
-    start,
-  )
+  return appendTo(world, decidePlacement(statesFor(world, order), { draft, cap: null }, start).appends, start)
 }
 
 const refund = (world: World, order: OrderDetails, id: string, request: RefundRequest) => {

@@ -11,6 +11,7 @@ import {
   type ScrapeStates,
 } from '../../../src/domain/scrapers/decide-call.ts'
 import { type AccountId, type KeyId, scrapeIdOf } from '../../../src/kernel/ids.ts'
+import type { CapCovers } from '../../../src/kernel/scopes.ts'
 import { ledgerStream, scrapeStream } from '../../../src/kernel/streams.ts'
 import fc from '../../support/fast-check.ts'
 import { appendTo, buyer, credit, emptyWorld, stateOf, type World } from '../../support/world.ts'
@@ -29,6 +30,8 @@ const draftOf = (requestId: string, more: Partial<ScrapeDraft> = {}): ScrapeDraf
   fingerprint: 'fingerprint',
   priceMicros: 3_000,
   leaseMs,
+  capKeyId: 'key_one',
+  cap: null,
   ...more,
 })
 
@@ -166,4 +169,28 @@ test('an id is charged at most once, for a result, and its hold ends, for any re
     }),
     { numRuns: 300 },
   )
+})
+
+test('a call counts against a cap that covers everything while its price is held and once it is billed', () => {
+  const start = (world: World, requestId: string, covers: CapCovers) =>
+    decideStart(
+      statesIn(world, requestId),
+      draftOf(requestId, { priceMicros: 6_000, cap: { cents: 1, covers } }),
+      startMs,
+    )
+  const wallet = credit(emptyWorld, 100, startMs)
+  const first = start(wallet, 'a', 'everything')
+  assert.equal(first.answer.kind, 'started')
+  const held = appendTo(wallet, first.appends, startMs)
+  const refusal = { code: 'spend_cap_reached', capCents: 1, spentCents: 1, amountCents: 1 }
+  assert.deepEqual(start(held, 'b', 'everything').answer, { kind: 'refused', refusal })
+  assert.equal(start(held, 'b', 'orders').answer.kind, 'started')
+  const ended = (outcome: ScrapeOutcome) =>
+    appendTo(
+      held,
+      decideFinish(statesIn(held, 'a'), { attempt: 1, ending: ending(outcome) }).appends,
+      startMs,
+    )
+  assert.deepEqual(start(ended('found'), 'b', 'everything').answer, { kind: 'refused', refusal })
+  assert.equal(start(ended('provider_failed'), 'b', 'everything').answer.kind, 'started')
 })

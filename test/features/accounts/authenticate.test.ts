@@ -35,7 +35,7 @@ test('a key gives its account, scopes, cap and address', async (t) => {
   const world = await projectedWorld(t)
   const { accountId, keyId, key } = await buyer(world, {
     email: 'ann@example.com',
-    dailyCapCents: 500,
+    cap: { cents: 500, covers: 'everything' },
     reseller: true,
   })
   assert.deepEqual(await createDirectory({ ...aside, ...world }).byKey(key, from), {
@@ -43,7 +43,7 @@ test('a key gives its account, scopes, cap and address', async (t) => {
     keyId,
     capKeyId: keyId,
     scopes: ['buy'],
-    dailyCapCents: 500,
+    cap: { cents: 500, covers: 'everything' },
     reseller: true,
     blocked: false,
     email: 'ann@example.com',

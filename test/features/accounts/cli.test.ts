@@ -65,6 +65,7 @@ test('an account, a key and money are created manually, each printed as JSON', a
     scopes: ['buy', 'scrape'],
     name: null,
     dailyCapCents: 500,
+    capCovers: 'orders',
     networks: null,
     expiresAt: null,
   })
@@ -103,6 +104,7 @@ test('an account, a key and money are created manually, each printed as JSON', a
         prefix: key.json.key.slice(0, 8),
         scopes: ['buy', 'scrape'],
         dailyCapCents: 500,
+        capCovers: 'orders',
         networks: null,
         expiresAt: null,
         lastUsedAt: null,

@@ -33,10 +33,7 @@ const accountIn = async (app: TestApp, home: number, reseller: boolean) => {
   const made = await app.accounts.create({ email, reseller }, operator)
   assert.equal(made.outcome === 'done' && made.accountId, accountId)
   await app.credit(accountId, 500_000)
-  const issued = await app.accounts.issueKey(
-    { accountId, scopes: ['buy', 'scrape'], dailyCapCents: null },
-    operator,
-  )
+  const issued = await app.accounts.issueKey({ accountId, scopes: ['buy', 'scrape'], cap: null }, operator)
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
   assert.equal(shardOfId(issued.keyId), home, 'a key lives with its account')
   return { accountId, key: issued.key, home }

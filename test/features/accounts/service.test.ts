@@ -70,7 +70,11 @@ test('the log never contains a key, its hash, or an e-mail', async (t) => {
 test('every change records its actor', async (t) => {
   const world = await serviceWorld(t)
   const { accountId, keyId } = await buyer(world)
-  await world.accounts.capKey(keyId, 900, { ...cause, actor: { kind: 'operator', name: 'raiser' } })
+  await world.accounts.capKey(
+    keyId,
+    { cents: 900 },
+    { ...cause, actor: { kind: 'operator', name: 'raiser' } },
+  )
   const last = (await world.log.readAll(0, 100)).at(-1)!
   assert.deepEqual(JSON.parse(last.metadata).actor, { kind: 'operator', name: 'raiser' })
   assert.equal((await world.accounts.read(accountId, cause))!.keys.get(keyId)!.dailyCapCents, 900)
@@ -78,7 +82,7 @@ test('every change records its actor', async (t) => {
 
 test('a key for an account that does not exist is refused and leaves no hash', async (t) => {
   const { accounts, pool } = await serviceWorld(t)
-  const issue = { accountId: 'acc_none' as AccountId, scopes: ['buy'] as const, dailyCapCents: null }
+  const issue = { accountId: 'acc_none' as AccountId, scopes: ['buy'] as const, cap: null }
   assert.deepEqual(await accounts.issueKey(issue, cause), {
     outcome: 'refused',
     refusal: { code: 'unknown_account' },

@@ -3,7 +3,7 @@ import pino from 'pino'
 import { groups, hot } from '../../../projections/groups.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
-import type { KeyScope } from '../../../src/kernel/scopes.ts'
+import type { KeyCap, KeyScope } from '../../../src/kernel/scopes.ts'
 import { createLogFeed } from '../../../src/platform/projections/feed.ts'
 import { createProjectionRunner } from '../../../src/platform/projections/projection-runner.ts'
 import { createReads } from '../../../src/platform/projections/read-your-writes.ts'
@@ -57,24 +57,18 @@ export const buyer = async (
   { accounts }: Pick<Awaited<ReturnType<typeof serviceWorld>>, 'accounts'>,
   options: {
     readonly email?: string
-    readonly dailyCapCents?: number | null
+    readonly cap?: KeyCap | null
     readonly reseller?: boolean
     readonly expiresAtMs?: number
     readonly networks?: readonly string[]
     readonly scopes?: readonly KeyScope[]
   } = {},
 ) => {
-  const {
-    email = 'buyer@example.com',
-    dailyCapCents = null,
-    reseller = false,
-    scopes = ['buy'],
-    ...held
-  } = options
+  const { email = 'buyer@example.com', cap = null, reseller = false, scopes = ['buy'], ...held } = options
   const made = await accounts.create({ email, reseller }, cause)
   if (made.outcome === 'refused') throw new Error(`refused: ${made.refusal.code}`)
   const { accountId } = made
-  const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents, ...held }, cause)
+  const issued = await accounts.issueKey({ accountId, scopes, cap, ...held }, cause)
   if (issued.outcome === 'refused') throw new Error(`refused: ${issued.refusal.code}`)
   return { accountId, keyId: issued.keyId, key: issued.key }
 }

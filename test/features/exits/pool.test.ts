@@ -374,6 +374,22 @@ test('the pool of exits', async (whole) => {
     assert.equal(await exitOf(one.exits, name), await exitOf(two.exits, name))
   })
 
+  await it('shares a session that began while Postgres was slow', async ({ import: add, open, app }) => {
+    await add(...['a', 'b', 'c'].map((id) => direct(id, { country: 'us' })))
+    const { exits } = await open()
+    const name = '-country-us-session-slow'
+    const { pool, clock } = app.core
+    const slow = await pool.connect()
+    await slow.query('begin')
+    await slow.query('lock table work.sticky_sessions')
+    const first = await exitOf(exits, name)
+    await slow.query('rollback')
+    slow.release()
+    const released = async () => (await releaseSessions(pool, 'pln_one', ['slow'], clock())) === 1
+    await until(released, { what: 'a session that can be released' })
+    await until(async () => (await exitOf(exits, name)) !== first, { what: 'another exit' })
+  })
+
   await it('removes an exit that does not answer within ten seconds, and probes reactivate it', async ({
     import: add,
     open,

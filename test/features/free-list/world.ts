@@ -69,7 +69,7 @@ export const startChecker = (
   const monotonicMs = (): number => performance.now()
   const ask = async (): Promise<boolean> => {
     const nonce = makeNonce(keys.nonces, clock(), draw())
-    return probeJudgeDirectly(place, keys, nonce, { timeoutMs: 5_000, monotonicMs }).then(
+    return probeJudgeDirectly(place, keys, nonce, { timeoutMs: 50_000, monotonicMs }).then(
       () => true,
       () => false,
     )
@@ -80,7 +80,8 @@ export const startChecker = (
     openSockets: prober.openSockets,
     judgeAnswers: parts.judgeAnswers ?? ask,
     mayBegin: () => true,
-    limits: { sockets: 240, connectTimeoutMs: 4_000, timeoutMs: 5_000, ...parts.limits },
+    // Ten times those of the service, because a loaded machine is slow.
+    limits: { sockets: 240, connectTimeoutMs: 40_000, timeoutMs: 50_000, ...parts.limits },
     clock,
     monotonicMs,
     random: () => 0.5,

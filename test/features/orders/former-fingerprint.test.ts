@@ -11,7 +11,7 @@ import { buyer, credit, emptyWorld, planOrder } from '../../support/world.ts'
 const start = Date.parse('2026-11-21T00:00:00.000Z')
 const path = '/api/v1/orders'
 const productId = 'residential-premium'
-const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', dailyCapCents: null } as const
+const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', cap: null } as const
 
 const purchase = (body: Purchase['body']): Purchase => ({
   caller: caller as never,

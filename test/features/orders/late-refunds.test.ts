@@ -26,7 +26,7 @@ const caller = {
   accountId: buyer,
   keyId: 'key_one',
   capKeyId: 'key_one',
-  dailyCapCents: null,
+  cap: null,
   reseller: true,
 } as Caller
 

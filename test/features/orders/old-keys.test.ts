@@ -13,7 +13,7 @@ import { appendTo, buyer, credit, emptyWorld, planOrder } from '../../support/wo
 
 const start = Date.parse('2026-11-21T00:00:00.000Z')
 const week = 7 * 24 * 60 * 60 * 1000
-const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', dailyCapCents: null } as Caller
+const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', cap: null } as Caller
 
 /** Orders as a process that has just started takes them, at a time. */
 const shopAt = (log: EventLog, nowMs: number) => {

@@ -25,7 +25,13 @@ const session: Actor & { kind: 'session' } = {
 const person: Payer = { accountId: buyer, reseller: false, keyId: null, actor: session }
 const keyId = 'key_capped' as KeyId
 /** Good for one order of $15.00 a day. */
-const key: Payer = { accountId: buyer, reseller: false, keyId, capKeyId: keyId, dailyCapCents: 2_000 }
+const key: Payer = {
+  accountId: buyer,
+  reseller: false,
+  keyId,
+  capKeyId: keyId,
+  cap: { cents: 2_000, covers: 'orders' },
+}
 
 const shop = async () => {
   const log = { ...createMemoryLog(), atomicItems: true } as const

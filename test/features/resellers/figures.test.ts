@@ -50,7 +50,7 @@ const caller: Caller = {
   keyId: 'key_one' as KeyId,
   capKeyId: 'key_one' as KeyId,
   scopes: ['buy'],
-  dailyCapCents: null,
+  cap: null,
   reseller: true,
   blocked: false,
   email: '',
@@ -303,11 +303,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
           world = appendTo(world, appends, at)
         }
 
-        const placement = decidePlacement(
-          statesFor(world, draft as OrderDetails),
-          { draft, capCents: null },
-          atMs,
-        )
+        const placement = decidePlacement(statesFor(world, draft as OrderDetails), { draft, cap: null }, atMs)
         assert.equal(placement.answer.kind, 'placed', JSON.stringify(placement.answer))
         write(placement.appends, atMs)
         assert.deepEqual(sides(), [before[0]! - draft.costCents!, before[1]! - draft.amountCents])

@@ -99,6 +99,8 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
       const request = {
         accountId,
         keyId: keyId as KeyId,
+        capKeyId: keyId as KeyId,
+        cap: null,
         requestId,
         fresh: false,
         row: subreddit,

@@ -126,7 +126,7 @@ describe('a renewal', () => {
 
     const { keys } = await app.accounts.read(owner.accountId, operator).then((account) => account!)
     const [keyId] = [...keys].find(([, key]) => key.dailyCapCents === 2 * price)!
-    await app.accounts.capKey(keyId as KeyId, price - 1, operator)
+    await app.accounts.capKey(keyId as KeyId, { cents: price - 1 }, operator)
     const { currentPeriodEnd } = await one.read()
     const before = await app.balance(who.key)
     app.waitUntil(currentPeriodEnd)

@@ -129,7 +129,7 @@ const openShop = async (t: TestContext, log: EventLog) => {
     keyId: 'key_one' as KeyId,
     capKeyId: 'key_one' as KeyId,
     scopes: ['buy'],
-    dailyCapCents: null,
+    cap: null,
     reseller: false,
     blocked: false,
     email: '',

@@ -19,7 +19,10 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   const world = await projectedWorld(t, readsWaitMs)
   const { pool, reads, logger } = world
   const db = createKysely(pool)
-  const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db, accounts: world.accounts })]
+  const routes = [
+    ...accountRoutes({ reads, db, runner: world.runner, clock: Date.now }),
+    ...walletRoutes({ reads, db, accounts: world.accounts }),
+  ]
   const server = createHttpServer({
     routes,
     customerIdOf: sampleCustomerId,
@@ -42,19 +45,29 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
 
 test('a key reads its own account', async (t) => {
   const world = await served(t)
-  const { accountId, keyId, key } = await buyer(world, { email: 'ann@example.com', dailyCapCents: 500 })
+  const { accountId, keyId, key } = await buyer(world, {
+    email: 'ann@example.com',
+    cap: { cents: 500, covers: 'orders' },
+  })
   const me = {
     accountId,
     userId: accountId,
     email: 'ann@example.com',
     scopes: ['buy'],
     dailySpendCapCents: 500,
+    capCovers: 'orders',
+    dailySpentCents: 0,
     owedCents: 0,
   }
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, me)
   await world.accounts.capKey(keyId, null, cause)
   await until(() => world.projections.caughtUp())
-  assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, { ...me, dailySpendCapCents: null })
+  assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, {
+    ...me,
+    dailySpendCapCents: null,
+    capCovers: null,
+    dailySpentCents: null,
+  })
 })
 
 test('an account without money has a balance of zero', async (t) => {
@@ -194,7 +207,7 @@ test('transactions come newest first, in pages, and their cents add up to the ba
 test('a scrape key reads its account and no wallet; a blocked account reads both; no key reads nothing', async (t) => {
   const world = await served(t)
   const { accountId, key } = await buyer(world)
-  const scrape = await world.accounts.issueKey({ accountId, scopes: ['scrape'], dailyCapCents: null }, cause)
+  const scrape = await world.accounts.issueKey({ accountId, scopes: ['scrape'], cap: null }, cause)
   assert.ok(scrape.outcome === 'done')
   assert.equal((await world.client.get('/api/v1/me', { key: scrape.key })).status, 200)
   const refused = await world.client.get('/api/v1/wallet', { key: scrape.key })

@@ -21,7 +21,7 @@ const caller = (name: string, over: Partial<Caller>): Caller => ({
   keyId: `key_${name}` as KeyId,
   capKeyId: `key_${name}` as KeyId,
   scopes: ['buy'],
-  dailyCapCents: null,
+  cap: null,
   reseller: false,
   blocked: false,
   email: `${name}@example.com`,
