@@ -126,6 +126,7 @@ test('the pages of a customer', async (t) => {
         name: 'till',
         scopes: ['buy', 'scrape'],
         cap: '1,000.5',
+        covers: 'everything',
         days: '30',
         networks: '127.0.0.0/8, 2001:db8::/32',
       })
@@ -136,8 +137,14 @@ test('the pages of a customer', async (t) => {
         /<a href="\/console\/keys\/(key_[0-9a-f]+)">till<\/a>/.exec(
           (await browser.get('/console/keys')).html,
         )?.[1] ?? ''
-      assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.345' })).status, 400)
-      assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.34' })).status, 303)
+      assert.equal(
+        (await browser.post(`/console/keys/${id}/cap`, { cap: '12.345', covers: 'orders' })).status,
+        400,
+      )
+      assert.equal(
+        (await browser.post(`/console/keys/${id}/cap`, { cap: '12.34', covers: 'orders' })).status,
+        303,
+      )
       assert.equal((await app.buyer.get('/api/v1/me', { key })).body.dailySpendCapCents, 1_234)
       const rollForm = hiddenField(await browser.get(`/console/keys/${id}/roll`), 'form')
       const rolled = await browser.post(`/console/keys/${id}/roll`, { form: rollForm, overlap: '0' })
@@ -171,6 +178,7 @@ test('the pages of a customer', async (t) => {
       const { status, html } = await browser.post('/console/keys/new', {
         form,
         scopes: 'buy',
+        covers: 'orders',
         [field]: typed,
       })
       assert.equal(status, 400, field)

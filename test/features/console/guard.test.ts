@@ -201,12 +201,12 @@ test('pages and their roles', async (t) => {
     const count = async () => (await app.accounts.read(customer.accountId, operator))!.keys.size
     const before = await count()
     const form = hiddenField(await browser.get('/console/keys/new'), 'form')
-    const sent = { form, scopes: 'buy', name: 'twice' }
+    const sent = { form, scopes: 'buy', name: 'twice', covers: 'orders' }
     const answers = await Promise.all([1, 2, 3].map(() => browser.post('/console/keys/new', sent)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 303, 303])
     assert.equal(await count(), before + 1)
     assert.equal(
-      (await browser.post('/console/keys/new', { scopes: 'buy' })).status,
+      (await browser.post('/console/keys/new', { scopes: 'buy', covers: 'orders' })).status,
       303,
       'a form without its key',
     )

@@ -217,8 +217,8 @@ test('each of the sixteen events reaches a receiver as specified, and its data c
   await done(client.call('PUT', '/api/v1/wallet/low-balance', { key, json: { thresholdCents: null } }))
   const { data: reached } = await receivedEvent('key.cap_reached')
   assert.deepEqual(
-    [reached.levelPct, reached.capCents, reached.spentCents],
-    [80, capCents, bought.amountCents],
+    [reached.levelPct, reached.capCents, reached.capCovers, reached.spentCents],
+    [80, capCents, 'orders', bought.amountCents],
   )
 
   const { url } = (await done(client.post('/api/v1/wallet/auto-topup/card', undefined, { key }))).body

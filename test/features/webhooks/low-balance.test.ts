@@ -151,6 +151,7 @@ test('key.cap_reached is sent at 80 % and at 100 %, once for each key and day', 
     day,
     levelPct: 100,
     capCents: 10 * price,
+    capCovers: 'orders',
     spentCents: 10 * price,
     currency: 'USD',
   })
