@@ -92,9 +92,10 @@ export const startFreeProxies = async (options: {
   }
 }
 
-const byteIntervalMs = 300
+/** So long that no check gets a whole answer. */
+const byteIntervalMs = 10_000
 
-/** Sends a well-formed answer, one byte every 300 milliseconds, until the client closes the connection. */
+/** Sends a well-formed answer, one byte at once and one every ten seconds, until the client closes the connection. */
 export const sendSlowly = (socket: Socket, firstByte: number | undefined): void => {
   const answer =
     firstByte === 5
@@ -103,10 +104,12 @@ export const sendSlowly = (socket: Socket, firstByte: number | undefined): void 
         ? Buffer.from([0, 90, 0, 0, 0, 0, 0, 0])
         : Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n')
   let at = 0
-  const stop = every(byteIntervalMs, () => {
-    socket.write(at < answer.length ? answer.subarray(at, at + 1) : '.')
+  const sendByte = (): void => {
+    socket.write(answer.subarray(at, at + 1))
     at += 1
-  })
+  }
+  sendByte()
+  const stop = every(byteIntervalMs, sendByte)
   socket.once('close', stop)
   socket.resume()
 }

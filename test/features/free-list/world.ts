@@ -17,6 +17,7 @@ import { masterKey } from '../../../src/platform/vault/keys.ts'
 import type { PlannedProxy } from '../../../src/sandbox/free-list/plan.ts'
 import { startFreeProxies } from '../../../src/sandbox/free-list/run-proxies.ts'
 import { atEnd } from '../../support/cleanup.ts'
+import { machineMs } from '../../support/machine-time.ts'
 import { memoryRecords } from '../../support/memory-records.ts'
 
 export const keys = judgeKeys(masterKey(randomBytes(32)))
@@ -32,7 +33,7 @@ export const startProber = async (t: TestContext, clock: () => number = Date.now
     judge: () => inForce,
     keys,
     clock,
-    monotonicMs: () => performance.now(),
+    monotonicMs: machineMs,
     draw,
   })
   atEnd(t, async () => {
@@ -66,10 +67,9 @@ export const startChecker = (
   },
 ): Checker => {
   const { pool, prober, place, clock } = parts
-  const monotonicMs = (): number => performance.now()
   const ask = async (): Promise<boolean> => {
     const nonce = makeNonce(keys.nonces, clock(), draw())
-    return probeJudgeDirectly(place, keys, nonce, { timeoutMs: 50_000, monotonicMs }).then(
+    return probeJudgeDirectly(place, keys, nonce, { timeoutMs: 5_000, monotonicMs: machineMs }).then(
       () => true,
       () => false,
     )
@@ -80,10 +80,9 @@ export const startChecker = (
     openSockets: prober.openSockets,
     judgeAnswers: parts.judgeAnswers ?? ask,
     mayBegin: () => true,
-    // Ten times those of the service, because a loaded machine is slow.
-    limits: { sockets: 240, connectTimeoutMs: 40_000, timeoutMs: 50_000, ...parts.limits },
+    limits: { sockets: 240, connectTimeoutMs: 4_000, timeoutMs: 5_000, ...parts.limits },
     clock,
-    monotonicMs,
+    monotonicMs: machineMs,
     random: () => 0.5,
     logger: pino({ level: 'silent' }),
   })
