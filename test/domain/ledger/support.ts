@@ -128,6 +128,27 @@ export type Step = { readonly afterMs: number; readonly command: WalletCommand }
 
 const id = (prefix: string, count: number) => fc.nat(count - 1).map((n) => `${prefix}_${n}`)
 
+const debitCommand = fc.record({
+  kind: fc.constant('debit' as const),
+  orderId: id('ord', 60),
+  keyId: fc.oneof(fc.constant(null), id('key', 3)),
+  amountCents: fc.integer({ min: 1, max: 3_000 }),
+  capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+  covers: fc.constantFrom(...capCoverages),
+})
+const holdCommand = fc.record({
+  kind: fc.constant('hold' as const),
+  holdId: id('hold', 20),
+  amountMicros: fc.integer({ min: 1, max: 20_000_000 }),
+  keyId: id('key', 3),
+  capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+  covers: fc.constantFrom(...capCoverages),
+})
+const endCommand = fc.record({
+  kind: fc.constantFrom('capture' as const, 'release' as const),
+  holdId: id('hold', 20),
+})
+
 export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
   fc.record({
     kind: fc.constant('credit' as const),
@@ -141,23 +162,9 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
     reason: fc.constantFrom<AdjustmentReason>(...adjustmentReasons),
     amountMicros: fc.integer({ min: -60_000_000, max: 30_000_000 }).filter((amount) => amount !== 0),
   }),
-  fc.record({
-    kind: fc.constant('debit' as const),
-    orderId: id('ord', 60),
-    keyId: fc.oneof(fc.constant(null), id('key', 3)),
-    amountCents: fc.integer({ min: 1, max: 3_000 }),
-    capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
-    covers: fc.constantFrom(...capCoverages),
-  }),
-  fc.record({
-    kind: fc.constant('hold' as const),
-    holdId: id('hold', 20),
-    amountMicros: fc.integer({ min: 1, max: 20_000_000 }),
-    keyId: id('key', 3),
-    capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
-    covers: fc.constantFrom(...capCoverages),
-  }),
-  fc.record({ kind: fc.constantFrom('capture' as const, 'release' as const), holdId: id('hold', 20) }),
+  debitCommand,
+  holdCommand,
+  endCommand,
   fc.record({
     kind: fc.constant('customer-credit' as const),
     customerId: id('cus', 3),
@@ -209,7 +216,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
 export const spendingSteps: fc.Arbitrary<Step[]> = fc.array(
   fc.record({
     afterMs: fc.integer({ min: 0, max: 600_000 }),
-    command: walletCommand.filter(({ kind }) => kind === 'hold' || kind === 'capture' || kind === 'debit'),
+    command: fc.oneof(debitCommand, holdCommand, endCommand),
   }),
   { maxLength: 120, size: 'max' },
 )
