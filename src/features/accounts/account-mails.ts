@@ -9,7 +9,7 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
-import type { RepeatedWorker } from '../../platform/work/worker.ts'
+import { type RepeatedWorker, worker } from '../../platform/work/worker.ts'
 import type { Accounts } from './account-service.ts'
 
 /** A queued e-mail to an account about one event. */
@@ -35,7 +35,42 @@ export type AccountMailDependencies = {
 }
 
 /** The e-mails that one statement queues. */
-export const collectedPerRun = 500
+const collectedPerRun = 500
+
+/** The queue of e-mails in a table, with the columns of `AccountMail`. */
+export const accountMailQueue = ({
+  name,
+  table,
+  key,
+  columns = [],
+}: Pick<QueueTable, 'name' | 'table' | 'key'> & { readonly columns?: readonly string[] }): QueueTable => ({
+  name,
+  table,
+  key,
+  owner: 'account_id',
+  longestWaitMs: 3_600_000,
+  columns: ['position', ...columns],
+})
+
+/** The worker of a queue of e-mails. */
+export const accountMailWorker = ({ name }: QueueTable, about: string): RepeatedWorker =>
+  worker({ name, about, trigger: { everyMs: 2_000, quietMs: 20_000 }, per: 'process', process: 'server' })
+
+/**
+ * Queues e-mails about new events, each exactly once. `$1` is the time, `$2` the name of the group of read models that
+ * finds the events.
+ */
+const collectSqlOf = ({ table, key, columns }: QueueTable, notices: string): string => {
+  const copied = [...key, 'account_id', ...columns]
+  return `
+    insert into ${table} (${copied.join(', ')}, lineage, due_at)
+    select ${copied.map((column) => `n.${column}`).join(', ')}, k.lineage, $1::timestamptz
+      from engine.checkpoints k, ${notices} n
+     where k.name = $2::text
+       and n.position > (select coalesce(max(position), 0) from ${table} where lineage = k.lineage)
+     order by n.position limit ${collectedPerRun}
+    on conflict (${key.join(', ')}) do update set position = excluded.position, lineage = excluded.lineage`
+}
 /** An older e-mail is not sent: the account may have changed many times since. */
 const maxAgeMs = 24 * 3_600_000
 
@@ -44,11 +79,9 @@ type Letter = { readonly subject: string; readonly text: string; readonly id: st
 type AccountMails<Mail, Event> = {
   readonly worker: RepeatedWorker
   readonly queue: QueueTable
-  /**
-   * Queues e-mails about new events, each exactly once, at most `collectedPerRun`. `$1` is the time, `$2` the name of
-   * the group of read models that finds the events.
-   */
-  readonly collectSql: string
+  /** The read table of the events, with the columns of the queue. */
+  readonly notices: string
+  /** The group of read models that makes it. */
   readonly group: string
   /** The event, if it causes the e-mail; else null. Rows of the queue are not trusted. */
   readonly causeOf: (event: RecordedEvent, mail: Mail) => Event | null
@@ -62,8 +95,9 @@ type AccountMails<Mail, Event> = {
  */
 export const startAccountMails = <Mail extends AccountMail, Event extends RecordedEvent>(
   { workers, pool, log, accounts, mailer, clock }: AccountMailDependencies,
-  { worker, queue, collectSql, group, causeOf, write }: AccountMails<Mail, Event>,
+  { worker: mailWorker, queue, notices, group, causeOf, write }: AccountMails<Mail, Event>,
 ): RunningQueue => {
+  const collectSql = collectSqlOf(queue, notices)
   const doneWith = (result: string): Outcome => ({ kind: 'done', result })
 
   const collect = async (): Promise<number> => {
@@ -100,7 +134,7 @@ export const startAccountMails = <Mail extends AccountMail, Event extends Record
   }
 
   return workers.start<Mail>({
-    worker,
+    worker: mailWorker,
     queue,
     atOnce: { total: 8, each: 1 },
     longestMs: 60_000,

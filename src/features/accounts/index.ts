@@ -1,7 +1,8 @@
 export {
   type AccountMail,
   type AccountMailDependencies,
-  collectedPerRun,
+  accountMailQueue,
+  accountMailWorker,
   startAccountMails,
 } from './account-mails.ts'
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'

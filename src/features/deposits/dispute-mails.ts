@@ -6,14 +6,13 @@ import { microsToCentsCeil } from '../../kernel/money.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { worker } from '../../platform/work/worker.ts'
 import {
   type AccountMail,
   type AccountMailDependencies,
   type Accounts,
+  accountMailQueue,
+  accountMailWorker,
   type Contact,
-  collectedPerRun,
   startAccountMails,
 } from '../accounts/index.ts'
 import { topupDebtText } from './topup-mails.ts'
@@ -21,22 +20,16 @@ import { topupDebtText } from './topup-mails.ts'
 /** An e-mail about a dispute that took money from a wallet. */
 type DisputeMail = AccountMail & { readonly transaction_id: string }
 
-export const disputeMails: QueueTable = {
+export const disputeMails = accountMailQueue({
   name: 'dispute-mails',
   table: 'work.dispute_mails',
   key: ['transaction_id'],
-  owner: 'account_id',
-  longestWaitMs: 3_600_000,
-  columns: ['position'],
-}
-
-export const disputeMailWorker = worker({
-  name: disputeMails.name,
-  about: 'Sends e-mails about disputes that took money from a wallet',
-  trigger: { everyMs: 2_000, quietMs: 20_000 },
-  per: 'process',
-  process: 'server',
 })
+
+export const disputeMailWorker = accountMailWorker(
+  disputeMails,
+  'Sends e-mails about disputes that took money from a wallet',
+)
 
 /** Sends an e-mail for each dispute that takes money from a wallet: what happened, what is blocked, and whom to ask. */
 export const startDisputeMails = (
@@ -51,14 +44,7 @@ export const startDisputeMails = (
     worker: disputeMailWorker,
     queue: disputeMails,
     group: hot.name,
-    collectSql: `
-      insert into work.dispute_mails (transaction_id, account_id, position, lineage, due_at)
-      select n.transaction_id, n.account_id, n.position, k.lineage, $1::timestamptz
-        from engine.checkpoints k, read.dispute_notices n
-       where k.name = $2::text
-         and n.position > (select coalesce(max(position), 0) from work.dispute_mails where lineage = k.lineage)
-       order by n.position limit ${collectedPerRun}
-      on conflict (transaction_id) do update set position = excluded.position, lineage = excluded.lineage`,
+    notices: 'read.dispute_notices',
     causeOf: (event, mail) => {
       if (event.type !== 'WalletAdjusted' || event.stream !== ledgerStream(mail.account_id)) return null
       const cause = event as RecordedEvent<WalletAdjusted>

@@ -15,12 +15,11 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { depositStream, topupStream } from '../../kernel/streams.ts'
 import { dollarText, utcText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { worker } from '../../platform/work/worker.ts'
 import {
   type AccountMail,
   type AccountMailDependencies,
-  collectedPerRun,
+  accountMailQueue,
+  accountMailWorker,
   startAccountMails,
 } from '../accounts/index.ts'
 import type { Deposits } from './deposit-service.ts'
@@ -32,14 +31,11 @@ type TopupNotice =
   | RecordedEvent<TopupPaused>
   | RecordedEvent<DepositInvoiceCreated>
 
-export const topupMails: QueueTable = {
+export const topupMails = accountMailQueue({
   name: 'topup-mails',
   table: 'work.topup_mails',
   key: ['topup_id', 'notice'],
-  owner: 'account_id',
-  longestWaitMs: 3_600_000,
-  columns: ['position'],
-}
+})
 
 /** What happened, and what the customer can do. */
 export const topupFailureText = (reason: TopupFailed['data']['reason']): string => {
@@ -96,13 +92,10 @@ export const nextTopupText = (failures: number): string => {
     : `The next attempt is in ${pauseMs / 3_600_000} h, if the balance is still below the threshold.`
 }
 
-export const topupMailWorker = worker({
-  name: topupMails.name,
-  about: 'Sends e-mails about invoices, failures and pauses of automatic top-ups',
-  trigger: { everyMs: 2_000, quietMs: 20_000 },
-  per: 'process',
-  process: 'server',
-})
+export const topupMailWorker = accountMailWorker(
+  topupMails,
+  'Sends e-mails about invoices, failures and pauses of automatic top-ups',
+)
 
 /** Sends an e-mail for each failed top-up, each pause, and each invoice of a top-up, with its payment link. */
 export const startTopupMails = (
@@ -160,14 +153,7 @@ Automatic top-up: ${origin()}/console/auto-topup
     worker: topupMailWorker,
     queue: topupMails,
     group: hot.name,
-    collectSql: `
-      insert into work.topup_mails (topup_id, notice, account_id, position, lineage, due_at)
-      select n.topup_id, n.notice, n.account_id, n.position, k.lineage, $1::timestamptz
-        from engine.checkpoints k, read.topup_notices n
-       where k.name = $2::text
-         and n.position > (select coalesce(max(position), 0) from work.topup_mails where lineage = k.lineage)
-       order by n.position limit ${collectedPerRun}
-      on conflict (topup_id, notice) do update set position = excluded.position, lineage = excluded.lineage`,
+    notices: 'read.topup_notices',
     causeOf: (event, { account_id: accountId, topup_id: topupId, notice }) => {
       const { id, stream, type } = event
       if (notice === 'invoice') {

@@ -4,12 +4,11 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { trafficBudgetStream } from '../../kernel/streams.ts'
 import { bytesText, utcText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { worker } from '../../platform/work/worker.ts'
 import {
   type AccountMail,
   type AccountMailDependencies,
-  collectedPerRun,
+  accountMailQueue,
+  accountMailWorker,
   startAccountMails,
 } from '../accounts/index.ts'
 import { budgetPath, targetText } from './budget-text.ts'
@@ -17,22 +16,13 @@ import { budgetPath, targetText } from './budget-text.ts'
 /** An e-mail about one reached part of a traffic budget. */
 type BudgetMail = AccountMail & { readonly reached_id: string }
 
-export const budgetMails: QueueTable = {
+export const budgetMails = accountMailQueue({
   name: 'traffic-budget-mails',
   table: 'work.traffic_budget_mails',
   key: ['reached_id'],
-  owner: 'account_id',
-  longestWaitMs: 3_600_000,
-  columns: ['position'],
-}
-
-export const budgetMailWorker = worker({
-  name: budgetMails.name,
-  about: 'Sends e-mails about used traffic budgets',
-  trigger: { everyMs: 2_000, quietMs: 20_000 },
-  per: 'process',
-  process: 'server',
 })
+
+export const budgetMailWorker = accountMailWorker(budgetMails, 'Sends e-mails about used traffic budgets')
 
 /** Sends an e-mail when 80 % of a traffic budget is used, and when all of it is used. */
 export const startBudgetMails = (dependencies: AccountMailDependencies): RunningQueue =>
@@ -40,14 +30,7 @@ export const startBudgetMails = (dependencies: AccountMailDependencies): Running
     worker: budgetMailWorker,
     queue: budgetMails,
     group: hot.name,
-    collectSql: `
-      insert into work.traffic_budget_mails (reached_id, account_id, position, lineage, due_at)
-      select r.reached_id, r.account_id, r.position, k.lineage, $1::timestamptz
-        from engine.checkpoints k, read.traffic_budgets_reached r
-       where k.name = $2::text
-         and r.position > (select coalesce(max(position), 0) from work.traffic_budget_mails where lineage = k.lineage)
-       order by r.position limit ${collectedPerRun}
-      on conflict (reached_id) do update set position = excluded.position, lineage = excluded.lineage`,
+    notices: 'read.traffic_budgets_reached',
     causeOf: (event, mail) => {
       if (event.type !== 'TrafficBudgetReached') return null
       const cause = event as RecordedEvent<TrafficBudgetReached>

@@ -6,12 +6,11 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { worker } from '../../platform/work/worker.ts'
 import {
   type AccountMail,
   type AccountMailDependencies,
-  collectedPerRun,
+  accountMailQueue,
+  accountMailWorker,
   startAccountMails,
 } from '../accounts/index.ts'
 
@@ -21,22 +20,14 @@ type LowBalanceMail = AccountMail & {
   readonly threshold_micros: number
 }
 
-export const lowBalanceMails: QueueTable = {
+export const lowBalanceMails = accountMailQueue({
   name: 'low-balance-mails',
   table: 'work.low_balance_mails',
   key: ['transaction_id'],
-  owner: 'account_id',
-  longestWaitMs: 3_600_000,
-  columns: ['position', 'threshold_micros'],
-}
-
-export const lowBalanceMailWorker = worker({
-  name: lowBalanceMails.name,
-  about: 'Sends e-mails about low balances',
-  trigger: { everyMs: 2_000, quietMs: 20_000 },
-  per: 'process',
-  process: 'server',
+  columns: ['threshold_micros'],
 })
+
+export const lowBalanceMailWorker = accountMailWorker(lowBalanceMails, 'Sends e-mails about low balances')
 
 /** Sends an e-mail for each fall of an available balance below the threshold of its account. */
 export const startLowBalanceMails = (dependencies: AccountMailDependencies): RunningQueue =>
@@ -44,14 +35,7 @@ export const startLowBalanceMails = (dependencies: AccountMailDependencies): Run
     worker: lowBalanceMailWorker,
     queue: lowBalanceMails,
     group: webhookDue.name,
-    collectSql: `
-      insert into work.low_balance_mails (transaction_id, account_id, position, lineage, threshold_micros, due_at)
-      select l.transaction_id, l.account_id, l.position, k.lineage, l.threshold_micros, $1::timestamptz
-        from engine.checkpoints k, read.low_balances l
-       where k.name = $2::text
-         and l.position > (select coalesce(max(position), 0) from work.low_balance_mails where lineage = k.lineage)
-       order by l.position limit ${collectedPerRun}
-      on conflict (transaction_id) do update set position = excluded.position, lineage = excluded.lineage`,
+    notices: 'read.low_balances',
     causeOf: (event, mail) => {
       if (event.stream !== ledgerStream(mail.account_id)) return null
       const cause = event as RecordedEvent<LedgerEvent>
