@@ -1,5 +1,6 @@
 import type { PlacementRefusal } from '../../domain/orders/decide-placement.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
+import { refuseForPayment } from '../wallet/index.ts'
 
 const allocationRefusalMessages = {
   out_of_stock: 'fewer addresses are free than were ordered',
@@ -23,22 +24,9 @@ export type PayPage = {
 /** The answer for a refused order: nothing is charged and the key stays unused (docs/reference/api.md, "Errors"). */
 export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
   switch (refusal.code) {
-    case 'insufficient_balance': {
-      const { balanceCents, amountCents, shortfallCents } = refusal
-      return refuse('insufficient_balance', `the wallet is short by ${shortfallCents} cents`, {
-        balanceCents,
-        amountCents,
-        shortfallCents,
-      })
-    }
-    case 'spend_cap_reached': {
-      const { capCents, spentCents, amountCents } = refusal
-      return refuse(
-        'spend_cap_reached',
-        `the order would pass the key's cap of ${capCents} cents in 24 hours; ${spentCents} cents are spent`,
-        { capCents, spentCents, amountCents },
-      )
-    }
+    case 'insufficient_balance':
+    case 'spend_cap_reached':
+      return refuseForPayment(refusal, 'order')
     case 'customer_credit_insufficient':
       return refuse(
         'customer_credit_insufficient',

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { InsufficientBalance, SpendCapReached } from '../../domain/ledger/decide.ts'
 import {
   isResult,
   type Scrape,
@@ -26,6 +25,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/route.ts'
+import { refuseForPayment } from '../wallet/index.ts'
 import { answerOf, type FinishedCall, refusalOf, type ScrapeReply } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
 import {
@@ -130,19 +130,6 @@ export const requireScraper = (platform: string, operation: string): ScraperRow 
   if (row === null)
     throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
   return row
-}
-
-const refusePayment = (refusal: InsufficientBalance | SpendCapReached) => {
-  if (refusal.code === 'spend_cap_reached') {
-    const { code, ...amounts } = refusal
-    return refuse(
-      code,
-      `the call would pass the key's cap of ${amounts.capCents} cents in 24 hours; ${amounts.spentCents} cents are spent`,
-      amounts,
-    )
-  }
-  const { code, ...amounts } = refusal
-  return refuse(code, `the wallet is short by ${amounts.shortfallCents} cents`, amounts)
 }
 
 /** A request with the values derived from it. */
@@ -368,7 +355,7 @@ export const createScrapes = (dependencies: {
               details: 'X-Request-Id',
             })
           case 'refused':
-            throw refusePayment(answer.refusal)
+            throw refuseForPayment(answer.refusal, 'call')
           case 'running':
           case 'lapsed':
             waited = answer.scrape
