@@ -1,5 +1,4 @@
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +7,7 @@ import { stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { withBenchService } from './accounts.ts'
 import { type Bench, type BenchContext, figure } from './bench.ts'
 import { withClient, withDatabase } from './database.ts'
-import { serverSettings, startServer, stopServer } from './orders/server.ts'
+import { killServer, serverSettings, startServer, stopServer } from './orders/server.ts'
 import { verify } from './orders/verified.ts'
 import { startStandIn } from './scrapes/stand-in.ts'
 import { scrapePath, upstreams } from './scrapes/upstreams.ts'
@@ -112,8 +111,7 @@ const measure = async (context: BenchContext, database: string, directory: strin
       for (let at = 0; ; at = (at + 1) % servers) {
         await sleep(killEveryMs)
         if (over) return
-        running[at]!.kill('SIGKILL')
-        await once(running[at]!, 'exit')
+        await killServer(running[at]!)
         kills += 1
         await start(at)
       }

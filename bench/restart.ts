@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +6,7 @@ import { withBenchService } from './accounts.ts'
 import { type Bench, type BenchContext, figure } from './bench.ts'
 import { withClient, withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
-import { serverSettings, startServer, stopServer } from './orders/server.ts'
+import { killServer, serverSettings, startServer, stopServer } from './orders/server.ts'
 
 /** What a first order after a restart may take, milliseconds. */
 const limitMs = 1_000
@@ -18,11 +16,6 @@ const order = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 
 /** Where the log lives, when not in the Postgres of the run: a server that holds no log yet. */
 const eventStore = process.env.BENCH_EVENTSTORE_URL
-
-const kill = async (child: ChildProcess): Promise<void> => {
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-}
 
 /** Orders from one wallet, as many at once as are answered, until there are so many. */
 const fill = async ({ bar, sizes }: BenchContext, base: URL, key: string): Promise<number> => {
@@ -92,7 +85,7 @@ export const restart: Bench = {
         try {
           let placed = await fill(context, base, key)
           for (const [how, end] of [
-            ['kill -9', kill],
+            ['kill -9', killServer],
             ['stop', stopServer],
           ] as const) {
             const endedMs = performance.now()

@@ -77,3 +77,9 @@ export const stopServer = async (child: ChildProcess): Promise<void> => {
   child.kill('SIGTERM')
   await once(child, 'exit')
 }
+
+/** SIGKILL, and waits for the end. */
+export const killServer = async (child: ChildProcess): Promise<void> => {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
