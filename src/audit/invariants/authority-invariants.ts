@@ -383,7 +383,7 @@ const checkKeyCap = (
   if (!caps.some((cap) => cap?.cents === capCents && cap.covers === covers))
     report(
       'key-cap-reported',
-      `it names a cap of ${capCents} cents for ${covers}, which its key does not have`,
+      `it names a cap of ${capCents} cents that covers ${covers}, and its key has no such cap`,
     )
   else if (spentMicros < countedSum || spentMicros > centsToMicros(capCents))
     report(

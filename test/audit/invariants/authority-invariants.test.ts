@@ -42,7 +42,7 @@ const cases: Cases = {
   ],
   'an order that names another cap than its key has': [
     (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, capCents: 1_800 } }),
-    /it names a cap of 1800 cents for everything, which its key does not have/,
+    /it names a cap of 1800 cents that covers everything, and its key has no such cap/,
   ],
   'an order that names less than its key spent': [
     (log) => changed(capped(log), { keyCap: { ...dataOf(capped(log)).keyCap, spentMicros: 14_000_000 } }),
