@@ -211,8 +211,8 @@ export const openCoreOn = async (
     streamLocks,
     limits: {
       ...(config.crashAt?.point.endsWith('-snapshot') && eagerSnapshots),
-      // The log's own timeout ends first. Its message names the log.
-      ...(role === 'command' && logWait !== null && { queueWaitMs: 2 * logWaitMs.command }),
+      // A person waits longer than a request. The timeout of an EventStoreDB ends first: its message names the log.
+      ...(role === 'command' && { queueWaitMs: 2 * logWaitMs.command }),
     },
     ...(metrics === undefined ? {} : { metrics }),
   })

@@ -25,7 +25,7 @@ type LogOptions = {
  */
 export const logWaitMs = { server: 30_000, auditor: 30_000, command: 10_000 }
 
-/** The wait for an EventStoreDB. A log in Postgres needs none: its database is already open. */
+/** The wait for an EventStoreDB. The wait for the database covers a log in Postgres. */
 export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =>
   createLogWait({
     withinMs: logWaitMs[role],

@@ -11,6 +11,7 @@ import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { shutDown } from '../platform/http/server.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
+import { createDatabaseWait } from '../platform/postgres/wait-for-database.ts'
 import type { Config } from './config.ts'
 import { consoleOriginOf, startConsole } from './console-links.ts'
 import type { DemoFile } from './demo/demo-file.ts'
@@ -20,6 +21,7 @@ import type { ConsoleStart } from './greeting.ts'
 import { listen, urlOf } from './listen.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openCore } from './open-core.ts'
+import { logWaiting } from './open-pool.ts'
 import { openSandbox } from './open-sandbox.ts'
 import { openServerCore } from './open-server-core.ts'
 import { enabledGroups, openProjections } from './projections.ts'
@@ -172,7 +174,17 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     baseUrl = await listen(api.server, config)
     closing.add(drain)
   }
-  const seedCore = { ...core, runner: openedCore.logWait?.runner(core.runner) ?? core.runner }
+  // The commands of a start are repeated, because a busy machine may take longer than a request waits.
+  const logRunner = openedCore.logWait?.runner(core.runner) ?? core.runner
+  const waitForLog = createDatabaseWait({
+    signal: options.starting,
+    onWait: logWaiting(logger, 'the event log'),
+  })
+  const runner: typeof logRunner = {
+    ...logRunner,
+    run: (command) => waitForLog(() => logRunner.run(command)),
+  }
+  const seedCore = { ...core, runner }
   const addresses = { baseUrl: ownUrl(), sandbox: sandbox.url }
   const demo = await withStartFiles(config.dataDir, () => seedDemo(seedCore, config, addresses))
   const console = hasRole('http') ? await startConsole(core, origin(), demo?.demo ?? null) : null

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readConfig } from '../../src/app/config.ts'
 import { openThroughOutages } from '../../src/app/open-through-outages.ts'
+import { openFarebox, roles } from '../../src/app/start.ts'
+import { CommandOverload } from '../../src/platform/commands/command.ts'
 import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { StartRefused } from '../../src/platform/postgres/errors.ts'
@@ -10,6 +13,7 @@ import { demoEnv } from '../support/demo-env.ts'
 import { dataDirectory, startFarebox } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 const refusedConnection = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 const unreachable = new DatabaseUnreachable('no connection', { cause: refusedConnection })
@@ -35,6 +39,7 @@ test('a start goes on after outages of a database that it reached, also if conne
     unreachable,
     new LogUnavailable('the log cannot be read', { cause: ended }),
     new Error('migration 0001 failed', { cause: ended }),
+    new CommandOverload('place-order got no answer within 5 s', 1),
   )
   assert.equal(await opened, 'open')
   assert.deepEqual(lines, ['waiting for the database (0 s so far): terminating connection'])
@@ -56,6 +61,34 @@ test('a start that is stopped while it waits ends with the outage', async () => 
   await sleep(10)
   starting.abort()
   await rejected
+})
+
+test('a first start waits for a log that takes longer than a request may wait', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const client = await pool.connect()
+  await client.query('begin; lock table engine.snapshots in access exclusive mode')
+  const waits: string[] = []
+  const write = (line: string): void => {
+    const { msg } = JSON.parse(line)
+    if (/^waiting for the event log .*: \S+ got no answer within 5 s/.test(msg)) waits.push(msg)
+  }
+  const opening = openFarebox({
+    config: readConfig({ ...demoEnv(url, await dataDirectory(t)), FAREBOX_DEMO: 'on', PORT: '0' }),
+    roles,
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger('warn', { write }),
+    kill: () => assert.fail(),
+  })
+  try {
+    await Promise.race([opening, until(() => waits.length > 0)])
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+  const farebox = await opening
+  assert.notEqual(farebox.demo, null)
+  await farebox.close()
 })
 
 test('a first start becomes ready although all its connections break again and again', async (t) => {

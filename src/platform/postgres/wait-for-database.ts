@@ -79,10 +79,14 @@ const passesOnCause: ReadonlySet<string> = new Set([
 
 const diskFull = '53100'
 
-/** Whether the error means that the database is away for a while. A full disk is not: its message says what to do. */
+/**
+ * Whether the error means that the database is away or slow for a while. A full disk is not: its message says what to
+ * do. An overload without a cause is a command without an answer in time.
+ */
 const isAway = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false
   if (isDatabaseOutage(error)) return (error as { code?: unknown }).code !== diskFull
+  if (error.name === 'CommandOverload' && error.cause === undefined) return true
   return passesOnCause.has(error.name) && isAway(error.cause)
 }
 
