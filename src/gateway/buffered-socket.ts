@@ -51,7 +51,7 @@ export type ConnectionHandler = {
   end(): void
   /** The write queue is empty. */
   drain(): void
-  /** The connection is closed; null: without an error. */
+  /** The connection is closed; null: without an error. Called once for each handler, as `end`. */
   closed(fault: Error | null): void
   /** Whether memory of a chunk is still in use and must not be overwritten. */
   isChunkInUse(): boolean
@@ -147,6 +147,7 @@ class BufferedReader implements BufferedSocket {
   use(next: ConnectionHandler): void {
     this.#handler = next
     this.#isEndReported = false
+    this.#isCloseReported = false
     this.#isPaused = false
     this.#flush()
     this.#resumeReading()

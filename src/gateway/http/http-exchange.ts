@@ -123,6 +123,8 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
   let clientPersists = false
   let hasExtraBytes = false
   let isTargetSilent = true
+  /** The target ended its connection after the whole answer. */
+  let hasTargetEnded = false
   let isFinished = false
 
   const finish = (ending: ExchangeEnd): void => {
@@ -146,10 +148,17 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
       return false
     }
   }
+  /** Ends the exchange when both messages are complete and all bytes of the answer are paid for. */
   const settle = (): void => {
-    if (answer === null || !answer.reader.done || !body.done) return
-    const upstreamReusable = answer.response.persistent && !hasExtraBytes && !up.hasPending()
-    finish({ kind: 'done', upstreamReusable, clientPersists: clientPersists && !up.hasPending() })
+    if (answer === null) return
+    if (!hasTargetEnded && !(answer.reader.done && body.done)) return
+    if (down.hasPending()) {
+      down.afterPending(settle)
+      return
+    }
+    const isReusable = !hasTargetEnded && !up.hasPending()
+    const upstreamReusable = isReusable && answer.response.persistent && !hasExtraBytes
+    finish({ kind: 'done', upstreamReusable, clientPersists: isReusable && clientPersists })
   }
 
   const passBody = (chunk: Buffer, reader: BodyReader): boolean => {
@@ -201,7 +210,9 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
     const connection = { ...response.connection, upgrade: response.connection.upgrade ?? upgrade }
     const text = responseHead({ ...response, connection }, null, routeHeaders)
     upstream.unshift(Buffer.concat([Buffer.from(text, 'latin1'), rest]))
-    finish({ kind: 'upgraded' })
+    upstream.detach()
+    // The bytes of the tunnel follow those of the request and of its interim answers.
+    up.afterPending(() => down.afterPending(() => finish({ kind: 'upgraded' })))
     return false
   }
   const handleResponseBytes = (chunk: Buffer): boolean => {
@@ -251,8 +262,12 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
       return
     }
     const isComplete = answer.response.framing.kind === 'close' ? fault === null : answer.reader.done
-    if (isComplete) finish({ kind: 'done', upstreamReusable: false, clientPersists: false })
-    else fail(targetClosed)
+    if (!isComplete && !hasTargetEnded) {
+      fail(targetClosed)
+      return
+    }
+    hasTargetEnded = true
+    settle()
   }
   const targetHandler: ConnectionHandler = {
     bytes: (chunk) =>

@@ -203,13 +203,22 @@ class Side implements ConnectionHandler {
 
   closed(fault: Error | null): void {
     const tunnel = this.#tunnel
-    if (fault !== null) {
-      tunnel.error ??= this.#resetError
+    if (fault !== null && this.#hasEnded) this.#closeOther()
+    else if (fault !== null) {
+      // A client that received everything may close its connection with unread bytes, which resets it.
+      const hasReceivedAll = this.#own === tunnel.options.client && this.#own.socket.writableFinished
+      if (!hasReceivedAll) tunnel.error ??= this.#resetError
       this.#outgoing.stop()
       tunnel.breakOff(this.#other)
     } else if (!tunnel.isCut && (!this.#hasEnded || !this.#own.socket.writableFinished))
       this.#other.socket.destroy() // the gateway closed this side
     tunnel.endIfClosed()
+  }
+
+  /** This side had sent everything. So the other side receives all of it, and nothing is missing. */
+  #closeOther(): void {
+    this.#incoming.stop()
+    this.#outgoing.afterPending(() => this.#other.socket.destroySoon())
   }
 
   isChunkInUse(): boolean {
@@ -239,6 +248,7 @@ export class Pump {
   #isStalled = false
   #isEnding = false
   #isStopped = false
+  #afterPending: (() => void) | null = null
 
   constructor(options: PumpOptions) {
     this.#options = options
@@ -280,6 +290,12 @@ export class Pump {
   /** Whether written bytes still wait for the spending. */
   hasPending(): boolean {
     return this.#pending !== null
+  }
+
+  /** Calls `step` when no written bytes wait for the spending. It is not called if the pump is stopped before. */
+  afterPending(step: () => void): void {
+    if (this.#pending === null) step()
+    else this.#afterPending = step
   }
 
   /** Drops all bytes from now on. */
@@ -345,6 +361,9 @@ export class Pump {
   }
 
   #settle(): void {
+    const step = this.#afterPending
+    this.#afterPending = null
+    step?.()
     if (this.#isEnding) this.#options.to.socket.end()
     else if (!this.#isStalled) this.#options.from.resume()
   }

@@ -9,7 +9,7 @@ import { addressOfPrefix, chooseExit, sessionOf, targetAddresses } from '../dial
 import { commandBySocks, type Endpoint, openEndpoint } from '../dial/via-exit.ts'
 import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
 import { gatewayUnavailable, refuse, sessionFailed } from '../refusals.ts'
-import { reserveBytes } from '../relay/tunnel.ts'
+import { chargeBytes, reserveBytes } from '../relay/tunnel.ts'
 import type { Target, TargetRules } from '../targets.ts'
 import { decodeTarget, encodeTarget, socksReplies, socksReply } from './socks-messages.ts'
 
@@ -34,7 +34,7 @@ const readDatagram = (bytes: Buffer) => {
 
 /**
  * UDP ASSOCIATE: a relay on the address that the client dialled. It ends with the connection of the request. It accepts
- * datagrams from that client only. A datagram that the budget does not cover completely is dropped.
+ * datagrams from that client only. It ends when the budget does not cover a datagram completely.
  */
 export const associate = async (
   context: GatewayContext,
@@ -59,8 +59,19 @@ export const associate = async (
   let relay: UdpSocket
   let removeAbortHandler = (): void => undefined
 
+  let waitingDatagrams = 0
+  const sendLater = async (bytes: number, direction: 'up' | 'down', send: () => void): Promise<void> => {
+    if (waitingDatagrams >= limits.udpWaiting) return
+    waitingDatagrams += 1
+    const why = await chargeBytes(spending, bytes, direction).catch(() => gatewayUnavailable)
+    waitingDatagrams -= 1
+    if (why !== null) end(why.error)
+    else if (isEnded) spending.giveBack(bytes, direction)
+    else send()
+  }
   const chargeOf = ({ length }: Buffer, direction: 'up' | 'down'): DatagramCharge => ({
     reserve: () => reserveBytes(spending, length, direction),
+    sendLater: (send) => client.contain(sendLater(length, direction, send)),
     sent: () => {
       deadline.touch()
       metrics.countBytes(direction, length)
@@ -362,6 +373,8 @@ const relayThrough = async (
 type DatagramCharge = {
   /** Takes all of its bytes, just before it is sent. @returns whether it may be sent */
   reserve(): boolean
+  /** Waits until its bytes can be taken, takes them, and sends it. Too many waiting datagrams: drops it. */
+  sendLater(send: () => void): void
   sent(): void
   /** The datagram was not sent: gives the bytes back. */
   refund(): void
@@ -394,8 +407,12 @@ const sendDatagram = (
   to?: { readonly address: string; readonly port: number },
 ): void => {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0)
-  if (bytes > maxBytes || socket.getSendQueueSize() > maxQueuedBytes || !charge.reserve()) return
+  if (bytes > maxBytes || socket.getSendQueueSize() > maxQueuedBytes) return
   const done = (error: Error | null): void => (error === null ? charge.sent() : charge.refund())
-  if (to === undefined) socket.send(parts, done)
-  else socket.send(parts, to.port, to.address, done)
+  const send = (): void => {
+    if (to === undefined) socket.send(parts, done)
+    else socket.send(parts, to.port, to.address, done)
+  }
+  if (charge.reserve()) send()
+  else charge.sendLater(send)
 }

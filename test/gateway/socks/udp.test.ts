@@ -93,14 +93,29 @@ describe('UDP ASSOCIATE', () => {
     assert.deepEqual(world.spending.taken, { up: 7, down: 6 })
   })
 
-  test('charges nothing for a datagram that exceeds the budget', async (t) => {
+  test('ends at a datagram that exceeds the budget, and charges nothing for it', async (t) => {
     const world = await startUdp(t, { budget: 20 })
     const target = await udpTarget(t)
-    const { client } = await associate(t, world)
-    client.send(wrapped('127.0.0.1', target, 'more than twenty bytes'))
+    const { talk, client } = await associate(t, world)
     client.send(wrapped('127.0.0.1', target, '9 bytes..'))
     assert.equal(String(await client.next()), '9 bytes..')
+    client.send(wrapped('127.0.0.1', target, 'more than two bytes'))
+    await talk.rest()
     assert.deepEqual(world.spending.taken, { up: 9, down: 9 })
+    assert.deepEqual(world.access.closed, [{ error: 'traffic_exhausted', host: null }])
+  })
+
+  test('waits for more traffic, and then sends the datagrams that wait', async (t) => {
+    const world = await startUdp(t, { budget: 0 })
+    world.spending.patient = true
+    const target = await udpTarget(t)
+    const { client } = await associate(t, world)
+    client.send(wrapped('127.0.0.1', target, 'first'))
+    client.send(wrapped('127.0.0.1', target, 'second'))
+    await until(() => world.spending.waiting() === 2)
+    world.spending.topUp(1_000)
+    assert.deepEqual([String(await client.next()), String(await client.next())], ['first', 'second'])
+    assert.deepEqual(world.spending.taken, { up: 11, down: 11 })
   })
 
   test('is refused for a line without UDP', async (t) => {

@@ -30,6 +30,8 @@ export type Account = Spending & {
   left: number
   /** More can be spent. */
   topUp(bytes: number): void
+  /** Calls that wait for more. */
+  waiting(): number
   /** Ends all running tunnels. */
   end(why: Denied): void
   /** Whether an empty account waits for a top-up in place of ending. */
@@ -61,13 +63,14 @@ export const memorySpending = (bytes = Number.MAX_SAFE_INTEGER): Account => {
       account.left += given
       account.taken[direction] -= given
     },
-    more: async () => {
-      if (account.left > 0) return null
+    more: async (_, least = 1) => {
+      if (account.left >= least) return null
       if (!account.patient) return exhausted
       await new Promise<void>((resolve) => waiting.push(resolve))
       return null
     },
     ended: ended.signal,
+    waiting: () => waiting.length,
     topUp: (more) => {
       account.left += more
       for (const go of waiting) go()
