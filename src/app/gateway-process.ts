@@ -211,7 +211,8 @@ const openInto = async (
     monotonicMs,
     logger,
     maxTunnels: config.gateway.planConnections,
-    recordedHosts: config.gateway.records.days === 0 ? null : config.gateway.records.hosts,
+    hosts: config.gateway.records.hosts,
+    recordsRequests: config.gateway.records.days > 0,
     whitelisted: whitelist.find,
     targetingOfSet: lineSets.targetingOf,
     exitOf: async (rental) => {
@@ -297,8 +298,9 @@ export const openAccess = (
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly maxTunnels: number
-    /** How much of the hosts is recorded; null: nothing is recorded. */
-    readonly recordedHosts: HostRecording | null
+    /** How much of the hosts is recorded and counted. */
+    readonly hosts: HostRecording
+    readonly recordsRequests: boolean
   } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
   const { scheduler, pool, log, worker, clock, monotonicMs, logger } = dependencies
@@ -312,11 +314,10 @@ export const openAccess = (
   let plans: PlanDirectory
   const credentials = createCredentials(dependencies.keys.master)
   const meteringHour = createMeteringHour(clock)
-  const { recordedHosts } = dependencies
-  const records =
-    recordedHosts === null
-      ? null
-      : createRequestRecords({ pool, clock, worker, hosts: recordedHosts, meteringHour })
+  const { hosts } = dependencies
+  const records = dependencies.recordsRequests
+    ? createRequestRecords({ pool, clock, worker, hosts, meteringHour })
+    : null
   const budgets = startBudgets({
     scheduler,
     meteringHour,
@@ -340,7 +341,7 @@ export const openAccess = (
     monotonicMs,
     logger,
   })
-  const usage = createUsage({ pool, clock, worker })
+  const usage = createUsage({ pool, clock, worker, hosts })
   const access = startAccess({
     ...dependencies,
     credentials,

@@ -76,6 +76,9 @@ export type Outcome = {
   readonly durationMs?: number
 }
 
+/** The target of a connection, and the exit that connected to it. */
+export type Reached = Required<Pick<Outcome, 'host' | 'port' | 'exit'>>
+
 /** An admitted connection. Call `close` once when it ends. */
 export type Admission = {
   readonly denied: false
@@ -89,6 +92,8 @@ export type Admission = {
   readonly spending: Spending
   /** The family of the ordered product, for `exits.route`; default: any. */
   readonly family?: Family
+  /** The connection to the target is open. */
+  reached?(target: Reached): void
   /** One of several requests of the connection ended well. */
   requestEnded?(outcome: Outcome): void
   close(outcome: Outcome): void

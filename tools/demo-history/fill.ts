@@ -67,7 +67,7 @@ export const fillHistory = async (
   })
   const upkeep = createUpkeep(farebox, shop, meter)
   const traffic = createTraffic({
-    usage: createUsage({ ...core, worker: 'history' }),
+    usage: createUsage({ ...core, worker: 'history', hosts: 'full' }),
     meter,
     works: (accountId) => !upkeep.isBlocked(accountId),
   })

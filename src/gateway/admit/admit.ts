@@ -28,6 +28,7 @@ import type {
   Denied,
   Exit,
   Outcome,
+  Reached,
   Spending,
 } from '../gateway-ports.ts'
 import {
@@ -118,7 +119,7 @@ export const startAccess = (
   const openTunnels = createOpenTunnels()
   const trafficBudgets = createTrafficBudgets({ budgets, abortHandlers: createAbortHandlers(), clock })
   /** The open tunnels of plans. */
-  const recordedTunnels = new Map<Tunnel, RecordSource>()
+  const recordedTunnels = new Map<Tunnel, RecordSource & { target: Reached | null }>()
   const stopping = new AbortController()
   /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
   const openRentals = new Map<
@@ -268,7 +269,7 @@ export const startAccess = (
     { generation, entryId }: PlanAccess,
     line: Line,
   ): Promise<Admission | Denied> => {
-    const { planId, accountId, bytesPerSecond, family, countsHosts } = source.plan
+    const { planId, accountId, bytesPerSecond, family } = source.plan
     const budget = await budgets.open({ planId, bytesPerSecond })
     if (budget.denied) return budget
     const limited = trafficBudgets.limit(
@@ -300,7 +301,8 @@ export const startAccess = (
       throw error
     }
     let isRecorded = false
-    recordedTunnels.set(tunnel, source)
+    const recorded: RecordSource & { target: Reached | null } = { ...source, target: null }
+    recordedTunnels.set(tunnel, recorded)
     const recordEnd = (outcome: Outcome): void => {
       isRecorded = true
       record(source, outcome, tunnel.countUnrecorded())
@@ -313,6 +315,9 @@ export const startAccess = (
       dedicated: null,
       spending: tunnel.spending,
       ...(family !== null && { family }),
+      reached: (target) => {
+        recorded.target = target
+      },
       requestEnded: recordEnd,
       close: (outcome) => {
         const { error, host } = outcome
@@ -322,7 +327,7 @@ export const startAccess = (
         if (!isRecorded || error !== null || tunnel.hasUnrecorded()) recordEnd(outcome)
         const { up, down } = tunnel.countUnreported()
         if (up + down !== 0) dependencies.usage.traffic(planId, up, down)
-        dependencies.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
+        dependencies.usage.ended({ planId, error, host, bytes: tunnel.total() })
       },
     }
   }
@@ -344,8 +349,8 @@ export const startAccess = (
       requestId: outcome.requestId ?? attempt.requestId,
       protocol: outcome.protocol ?? attempt.protocol,
       line: attempt.credentials?.username ?? null,
-      host: plan.countsHosts ? outcome.host : null,
-      port: plan.countsHosts ? (outcome.port ?? null) : null,
+      host: outcome.host,
+      port: outcome.port ?? null,
       country: outcome.exit?.country ?? null,
       up,
       down,
@@ -358,7 +363,7 @@ export const startAccess = (
   dependencies.meteringHour.onHourEnd(() => {
     for (const [tunnel, source] of recordedTunnels)
       if (tunnel.hasUnrecorded())
-        record(source, { error: null, host: null }, tunnel.countUnrecorded(), inProgress)
+        record(source, { host: null, ...source.target, error: null }, tunnel.countUnrecorded(), inProgress)
   })
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {

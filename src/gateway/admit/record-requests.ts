@@ -219,8 +219,14 @@ export const createRequestRecords = (dependencies: {
       text: `
         insert into traffic.requests (plan_id, hour, ended_at, request_id, protocol, line, host, port, country,
                                       bytes_up, bytes_down, duration_ms, reason)
-        select * from unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
-                             $7::text[], $8::int[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])`,
+        select plan_id, hour, ended_at, request_id, protocol, line,
+               case when without.plan_id is null then host end, case when without.plan_id is null then port end, country,
+               bytes_up, bytes_down, duration_ms, reason
+          from unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
+                      $7::text[], $8::int[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[])
+               given (plan_id, hour, ended_at, request_id, protocol, line, host, port, country,
+                      bytes_up, bytes_down, duration_ms, reason)
+          left join work.plans_without_hosts without using (plan_id)`,
       values: [
         each(({ planId }) => planId),
         each(({ hour }) => hour),

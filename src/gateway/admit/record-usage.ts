@@ -2,13 +2,15 @@ import type pg from 'pg'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { type Clock, isoHour } from '../../kernel/clock.ts'
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
+import type { HostRecording } from '../settings.ts'
+import { recordedHost } from './record-requests.ts'
 
 /** How one connection ended, for the statistics of its plan. */
 type ConnectionOutcome = {
   readonly planId: string
   /** The error code; null: no error. */
   readonly error: Failure | null
-  /** Null: no host was reached, or the plan's owner disabled host statistics. */
+  /** Null: no host was reached. */
   readonly host: string | null
   /** Bytes in both directions. */
   readonly bytes: number
@@ -35,7 +37,6 @@ type Batch = {
 /** Hosts per process between two flushes. Further hosts are counted under `otherHosts` of their plan. */
 const maxHosts = 20_000
 export const otherHosts = '*'
-const maxHostLength = 253
 
 const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 
@@ -44,8 +45,10 @@ export const createUsage = (dependencies: {
   readonly clock: Clock
   /** A unique name of this process. */
   readonly worker: string
+  /** How much of the hosts is counted. */
+  readonly hosts: HostRecording
 }): Usage => {
-  const { pool, clock, worker } = dependencies
+  const { pool, clock, worker, hosts: hostRecording } = dependencies
   let hours = new Map<string, Hour>()
   let failures = new Map<string, number>()
   let hosts = new Map<string, Host>()
@@ -79,8 +82,10 @@ export const createUsage = (dependencies: {
            order by 1, 2, 3
           on conflict (plan_id, hour, error) do update set count = known.count + excluded.count)
         insert into work.plan_hosts as known (plan_id, day, host, bytes, connections)
-        select given.* from unnest($13::text[], $14::date[], $15::text[], $16::bigint[], $17::bigint[]) given
+        select given.* from unnest($13::text[], $14::date[], $15::text[], $16::bigint[], $17::bigint[])
+                              given (plan_id, day, host, bytes, connections)
          where exists (select from taken)
+           and not exists (select from work.plans_without_hosts without where without.plan_id = given.plan_id)
          order by 1, 2, 3
         on conflict (plan_id, day, host) do update
           set bytes = known.bytes + excluded.bytes, connections = known.connections + excluded.connections`,
@@ -126,9 +131,10 @@ export const createUsage = (dependencies: {
         const key = keyOf(planId, hour, error)
         failures.set(key, (failures.get(key) ?? 0) + 1)
       }
-      if (host === null) return
+      const countedHost = recordedHost(host, hostRecording)
+      if (countedHost === null) return
       const day = hour.slice(0, 10)
-      const ownKey = keyOf(planId, day, host.toLowerCase().slice(0, maxHostLength))
+      const ownKey = keyOf(planId, day, countedHost)
       const key = hosts.has(ownKey) || hosts.size < maxHosts ? ownKey : keyOf(planId, day, otherHosts)
       const total = hosts.get(key) ?? { bytes: 0, connections: 0 }
       total.bytes += bytes

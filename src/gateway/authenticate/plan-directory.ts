@@ -48,8 +48,6 @@ export type KnownPlan = {
   readonly family: Family | null
   /** The speed of a time-based plan; null: the plan is charged by traffic. */
   readonly bytesPerSecond: number | null
-  /** Whether the hosts that its lines reach are counted per day. */
-  readonly countsHosts: boolean
   readonly budgets: readonly KnownTrafficBudget[]
 }
 
@@ -90,7 +88,6 @@ type Row = ComparedRow & {
   readonly rotated_at: string | null
   /** Null: the account of the row does not exist. */
   readonly blocked: boolean | null
-  readonly counts_hosts: boolean
   readonly budgets: readonly (Omit<KnownTrafficBudget, 'resetAtMs'> & { readonly resetAt: string })[]
 }
 
@@ -141,7 +138,6 @@ const readRows = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<read
     name: 'gateway-plans',
     text: `select plan.plan_id, plan.account_id, plan.product_id, plan.shape, plan.speed_units, plan.total_bytes,
                   plan.expires_at, plan.generation, plan.rotated_at, account.blocked, ${foldedThrough},
-                  not exists (select from work.plans_without_hosts without where without.plan_id = plan.plan_id) as counts_hosts,
                   array(
                     select jsonb_build_object(
                              'budgetId', budget_id, 'scope', scope, 'lineSet', line_set,
@@ -227,7 +223,6 @@ export const createPlanDirectory = (dependencies: {
       family: product?.family ?? null,
       bytesPerSecond:
         shape === 'gateway_time' ? Math.max(1, speedUnits ?? 1) * unitSpeed(product?.unit ?? '') : null,
-      countsHosts: row.counts_hosts,
     }
   }
   const readPlan = async (row: Row): Promise<KnownPlan | null> => {

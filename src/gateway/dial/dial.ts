@@ -86,6 +86,7 @@ export const openRoute = async (
     }
     if (!dialled.denied) {
       const { fallback, stickyMinutesLeft } = route
+      admission.reached?.({ host: target.host, port: target.port, exit: route.exit })
       return { denied: false, wire: dialled.wire, exit: route.exit, fallback, stickyMinutesLeft }
     }
     lastDenied = dialled.why

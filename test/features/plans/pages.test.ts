@@ -92,7 +92,7 @@ test('the page of a plan', async (t) => {
   })
 
   await t.test('shows traffic, failures with their remedy, and hosts', async () => {
-    const usage = createUsage({ pool: core.pool, clock: core.clock, worker: 'plans-test' })
+    const usage = createUsage({ pool: core.pool, clock: core.clock, worker: 'plans-test', hosts: 'full' })
     usage.traffic(planId, 1_500, 700_000)
     usage.ended({ planId, error: null, host: 'example.com', bytes: 701_500 })
     usage.ended({ planId, error: 'target_timeout', host: 'slow.example', bytes: 0 })

@@ -75,6 +75,17 @@ const usedBytes = async ({ core }: TestApp, { planId }: Plan): Promise<number> =
   return rows[0].used_bytes
 }
 
+const countedHosts = async ({ core }: TestApp, { planId }: Plan) =>
+  (await core.pool.query('select host, connections from work.plan_hosts where plan_id = $1', [planId])).rows
+
+/** The connections in the hourly statistics. */
+const connectionsOf = async ({ core }: TestApp, { planId }: Plan): Promise<number> =>
+  (
+    await core.pool.query('select sum(connections)::int as n from work.plan_hours where plan_id = $1', [
+      planId,
+    ])
+  ).rows[0].n
+
 const connectHead = ({ username, password }: Plan, target: string): string =>
   `CONNECT ${target} HTTP/1.1\r\nProxy-Authorization: ${basic(username, password)}\r\n\r\n`
 
@@ -311,10 +322,17 @@ test('a tunnel across an hour leaves the bytes of each hour in that hour', async
     return found.length === 2 ? found : undefined
   })
   assert.deepEqual(
-    records.map((record) => [record.requestId, record.reason, record.bytesUp, record.bytesDown]),
+    records.map((record) => [
+      record.requestId,
+      record.reason,
+      record.host,
+      record.port,
+      record.bytesUp,
+      record.bytesDown,
+    ]),
     [
-      [requestId, null, 10, 10],
-      [requestId, 'in_progress', 5, 5],
+      [requestId, null, '127.0.0.1', echo, 10, 10],
+      [requestId, 'in_progress', '127.0.0.1', echo, 5, 5],
     ],
   )
   const now = Date.now()
@@ -415,14 +433,24 @@ test('an owner who turns hosts off removes them from existing and later records'
   }
   await request()
   await until(async () => (await requestsOf(app, plan, '?host=127.0.0.1')).length === 1)
+  const open = await connectTo(port, plan, `127.0.0.1:${echo}`)
   const changed = await app.buyer.call('PATCH', `/api/v1/plans/${plan.planId}/usage`, {
     json: { countsHosts: false },
   })
   assert.equal(changed.status, 200, changed.text)
+  open.talk.socket.destroy()
+  const records = await until(async () => {
+    const found = await requestsOf(app, plan)
+    return found.length === 2 ? found : undefined
+  })
   assert.deepEqual(
-    (await requestsOf(app, plan)).map(({ host, port: target }) => [host, target]),
-    [[null, null]],
+    records.map(({ host, port: target }) => [host, target]),
+    [
+      [null, null],
+      [null, null],
+    ],
   )
+  assert.deepEqual(await countedHosts(app, plan), [])
 })
 
 test('nothing is recorded with 0 days, and the metered bytes are not recorded', async (t) => {
@@ -461,7 +489,9 @@ test('a gateway records whole hosts, registered domains, or neither hosts nor po
       return found[0]
     })
     recorded.set(hosts, [record.host, record.port])
+    await until(async () => (await connectionsOf(app, plan)) === recorded.size)
   }
+  assert.deepEqual(await countedHosts(app, plan), [{ host: 'whoami.sandbox', connections: 2 }])
   assert.deepEqual(
     [...recorded],
     [
