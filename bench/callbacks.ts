@@ -35,8 +35,8 @@ const eventOf = (id: string): string =>
 const inserts = (url: string, count: number): Promise<number> =>
   withDatabase(url, (own) =>
     withLogOf(own, async ({ pool }) => {
-      await pool.query('create table callback (id text primary key, body text not null)')
-      const text = 'insert into callback (id, body) values ($1::text, $2::text)'
+      await pool.query('create table public.callback (id text primary key, body text not null)')
+      const text = 'insert into public.callback (id, body) values ($1::text, $2::text)'
       const { perSecond } = await measure(count, async (n) => {
         await pool.query({ name: 'insert', text, values: [`evt_${n}`, eventOf(`evt_${n}`)] })
       })

@@ -7,6 +7,8 @@ const refused: Readonly<Record<string, string>> = {
   'remove an event': 'delete from log.events where position = 1',
   'empty the log': 'truncate log.events',
   'move the head': 'update log.head set last_position = 0',
+  'choose a position': `insert into log.events (position, stream, revision, id, type, data, metadata)
+    values (1000000, 'order-x', 0, gen_random_uuid(), 'X', '{}', '{}')`,
   'set the positions': `select setval('log.positions', 1)`,
   'drop a trigger': 'drop trigger append_only on log.events',
   'switch a trigger off': 'alter table log.events disable trigger append_only',
@@ -43,6 +45,8 @@ const refusedBesideAuditor: Readonly<Record<string, string>> = {
   'empty a table': 'truncate work.unsigned_events',
   'lock a table': 'do $$ begin lock table work.signatures_checked in share mode; end $$',
   'remove a violation': 'delete from read.violations',
+  'drop a table': 'drop table read.violations',
+  'drop the read tables': 'drop schema read cascade',
   'change the state of an invariant': 'update read.audit_wallets set available = available + 1',
   'switch triggers off': 'alter table read.audit_wallets disable trigger all',
   'take its role':

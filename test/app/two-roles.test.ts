@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { dropOldRecords, readRequests } from '../../src/features/plans/traffic-records.ts'
 import { createMeteringHour } from '../../src/gateway/admit/budgets.ts'
 import { createRequestRecords } from '../../src/gateway/admit/record-requests.ts'
@@ -93,6 +94,20 @@ test('a database with one role is migrated to two, and excess rights of the serv
   await close()
   const rebuilt = await operate(['projections', 'rebuild', 'all'], alone)
   assert.equal(rebuilt.code, 0, rebuilt.err)
+
+  // A function of the service in a schema with the name of the owner is never called with the owner's rights.
+  const trap = createPool({ url: alone.DATABASE_URL, applicationName: 'farebox-test' })
+  t.after(() => trap.end())
+  const schema = pg.escapeIdentifier(decodeURIComponent(new URL(one.DATABASE_URL).username))
+  await trap.query(
+    `create schema ${schema}; create table ${schema}.caller (name text);
+     create function ${schema}.has_database_privilege(oid, name, text) returns boolean language sql
+       as $$ insert into ${schema}.caller values (current_user); select false $$`,
+  )
+  const again = await testApp(t, { own: true, settings: both })
+  await again.close()
+  assert.deepEqual((await trap.query(`select name from ${schema}.caller`)).rows, [])
+  await trap.query(`drop schema ${schema} cascade`)
   const pool = createPool({ url: alone.DATABASE_URL, applicationName: 'farebox-test' })
   t.after(() => pool.end())
   assert.deepEqual(await refusals(pool), allRefused)

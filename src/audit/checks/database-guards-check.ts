@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { auditorRoleSql, isAuditorsReadTable } from '../../platform/postgres/migrate.ts'
+import { auditorRoleSql, isAuditorsReadTable, serviceRoleSql } from '../../platform/postgres/migrate.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { type Finding, type Findings, findingText } from './finding.ts'
 import freshDatabaseGuards from './guards.json' with { type: 'json' }
@@ -53,7 +53,7 @@ const auditTables = [
 
 /**
  * Settings that change the meaning of statements, the visible rows or the triggers that fire. They must have the
- * default values of Postgres.
+ * default values of Postgres. Each session sets its own search path, so that of the server is not compared.
  */
 const sessionSettings = [
   'session_replication_role',
@@ -85,8 +85,8 @@ const sessionSettings = [
  * their columns and keys.
  *
  * The owner is the role that owns the record of the migrations, because that role created everything else. Rights of an
- * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that owns the
- * schema of the read tables, and the auditor is the role that has its rights (`auditorRoleSql`). One role may be two of them.
+ * owner to its own objects are not facts: an owner can grant itself anything. The service is the role that may create
+ * read tables, and the auditor is the role that has its rights (`auditorRoleSql`). One role may be two of them.
  * `not null` is part of the column's fact, because only Postgres 18 and later name it as a constraint. No statement fails
  * because a relation or a schema is missing.
  */
@@ -94,7 +94,7 @@ const factsSql = `
   with made as (
     select coalesce((select relowner from pg_class where oid = to_regclass('public.farebox_migration')),
         (select nspowner from pg_namespace where nspname = 'log')) as owner,
-      (select nspowner from pg_namespace where nspname = 'read') as service
+      ${serviceRoleSql} as service
   ), known as (
     select m.*, (${auditorRoleSql('m.service')}) as auditor from made m
   ), role as (
@@ -103,11 +103,13 @@ const factsSql = `
       from pg_roles r, known k
     union all select 0, '<everybody>'
   ), schema as (
-    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine')
+    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read')
   ), ours as (
     select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read', 'traffic')
   ), extended as (
-    select d.classid, d.objid from pg_depend d where d.deptype = 'e'
+    select d.classid, d.objid from pg_depend d, pg_extension e, known k
+     where d.deptype = 'e' and d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
+       and (e.extowner <> k.service or k.service = k.owner)
   ), searched as (
     select n.oid from pg_namespace n where n.nspname in ('pg_catalog', 'public')
         or n.nspname in (select r.rolname from pg_roles r, known k where r.oid in (k.owner, k.service, k.auditor))
@@ -223,7 +225,7 @@ const factsSql = `
   union all
   select 'schema ' || n.nspname, 'rights of ' || r.name, string_agg(a.privilege_type, ', ' order by a.privilege_type)
     from known k, pg_namespace n, aclexplode(n.nspacl) a join role r on r.oid = a.grantee
-   where n.nspname in ('read', 'traffic') and a.grantee not in (n.nspowner, k.owner) and a.privilege_type <> 'USAGE'
+   where n.nspname = 'traffic' and a.grantee not in (n.nspowner, k.owner) and a.privilege_type <> 'USAGE'
    group by n.nspname, r.name
   union all
   select t.object, 'key', 'none' from trusted t
@@ -285,7 +287,7 @@ const factsSql = `
        and d.setrole in (select 0 union all select unnest(array[owner, service, auditor]) from known))
   union all
   select 'sessions', 'server setting ' || name, reset_val from pg_settings
-   where name = any ($2::text[]) and reset_val is distinct from boot_val
+   where name = any ($2::text[]) and reset_val is distinct from boot_val and name <> 'search_path'
   union all
   select 'database', 'event trigger ' || e.evtname, 'on ' || e.evtevent || ' does ' || e.evtfoid::regprocedure
     from pg_event_trigger e
@@ -310,6 +312,15 @@ const factsSql = `
     from pg_proc p join searched s on s.oid = p.pronamespace
    where p.oid >= 16384 and exists (select from pg_proc b where b.proname = p.proname and b.oid < 16384)
      and not exists (select from extended x where x.objid = p.oid and x.classid = 'pg_proc'::regclass)
+  union all
+  select 'database', 'function ' || p.oid::regprocedure, 'runs as ' || r.name || ', and <service> may call it'
+    from known k, pg_proc p join role r on r.oid = p.proowner
+   where p.oid >= 16384 and p.prosecdef and p.pronamespace not in (select oid from ours)
+     and p.proowner in (k.owner, k.auditor) and p.proowner <> k.service and has_function_privilege(k.service, p.oid, 'execute')
+     and not exists (select from extended x where x.objid = p.oid and x.classid = 'pg_proc'::regclass)
+  union all
+  select 'database', 'extension ' || e.extname, 'of <service>'
+    from pg_extension e, known k where e.extowner = k.service and k.service <> k.owner
   union all
   select 'database', 'operator ' || o.oid::regoperator, 'has the name of one of Postgres'
     from pg_operator o join searched s on s.oid = o.oprnamespace
@@ -440,13 +451,14 @@ const expectedOf = (found: Guards): Guards => {
   const has = (right: string): boolean => Object.values(found).some((facts) => right in facts)
   if (has(auditorRights)) return expectedGuards
   const hasService = has(serviceRights)
+  const isOfService = (fact: string): boolean => fact.endsWith(' of <service>')
   return Object.fromEntries(
-    Object.entries(expectedGuards).map(
-      ([object, { [serviceRights]: service, [auditorRights]: auditor = service, ...facts }]) => [
-        object,
-        hasService && auditor !== undefined ? { ...facts, [serviceRights]: auditor } : facts,
-      ],
-    ),
+    Object.entries(expectedGuards).map(([object, { [auditorRights]: auditor, ...facts }]) => [
+      object,
+      hasService
+        ? { ...facts, ...(auditor !== undefined && { [serviceRights]: auditor }) }
+        : Object.fromEntries(Object.entries(facts).filter(([fact]) => !isOfService(fact))),
+    ]),
   )
 }
 

@@ -18,6 +18,12 @@ const auditorTables = [
 export const isAuditorsReadTable = (name: string): string =>
   `(${name} = 'violations' or ${name} like 'audit\\_%')`
 
+/** SQL of the service's role: the one that may create read tables in the owner's schema, else the owner. */
+export const serviceRoleSql = `
+  coalesce((select min(a.grantee) from pg_namespace n, aclexplode(n.nspacl) a
+      where n.nspname = 'read' and a.privilege_type = 'CREATE' and a.grantee not in (0, n.nspowner)),
+    (select nspowner from pg_namespace where nspname = 'read'))`
+
 /**
  * The role that has the auditor's rights; null: the auditor has no role of its own.
  * @param service SQL of the service's role
@@ -30,7 +36,7 @@ export const auditorRoleSql = (service: string): string => `
 /** The name of the auditor's role in a database that this role may read; null: it has none of its own. */
 export const readAuditorRole = async (pool: pg.Pool): Promise<string | null> => {
   const { rows } = await pool.query<{ role: string | null }>(
-    `select pg_get_userbyid((${auditorRoleSql("(select nspowner from pg_namespace where nspname = 'read')")})) as role`,
+    `select pg_get_userbyid((${auditorRoleSql(serviceRoleSql)})) as role`,
   )
   return rows[0]!.role
 }
@@ -38,9 +44,9 @@ export const readAuditorRole = async (pool: pg.Pool): Promise<string | null> => 
 /**
  * The statements that give the service's role and the auditor's the privileges that they lack on the owner's objects. The
  * service's role owns the read tables, which it rebuilds, the traffic records, whose partitions it creates and drops, and
- * what a killed rebuild or verification left behind. It creates scratch schemas. It writes work, the vault and the
- * engine's rows. It reads the log and appends to it; for more than an insert it calls functions that run as their owner. It
- * changes no function, key, trigger, owner or privilege.
+ * what a killed rebuild or verification left behind. It creates tables in `read`, and scratch schemas. It writes work, the
+ * vault and the engine's rows. It reads the log and appends to it without choosing positions; for more than an insert it
+ * calls functions that run as their owner. It changes no function, key, trigger, owner or privilege.
  *
  * The auditor's role is a member of the service's. If there is one, it alone writes the auditor's tables, and owns those
  * in `read`.
@@ -52,7 +58,9 @@ const missingGrantsSql = `
     select r.oid, quote_ident(r.rolname) as name from service s join pg_roles r
         on r.oid = coalesce((select oid from pg_roles where rolname = $2::name), (${auditorRoleSql('s.oid')}))
   ), owned as (
-    select n.oid, n.nspname, n.nspowner from pg_namespace n
+    select n.oid, n.nspname, n.nspowner,
+      case n.nspname when 'read' then (select nspowner from pg_namespace where nspname = 'log') else s.oid end as wanted
+      from pg_namespace n cross join service s
      where n.nspname in ('read', 'traffic') or n.nspname like 'read\\_next\\_%' or n.nspname like 'verify\\_%'
   ), owned_table as (
     select o.nspname, c.oid, c.relname, c.relowner, coalesce(a.oid, s.oid) as owner, coalesce(a.name, s.name) as owner_name,
@@ -69,7 +77,6 @@ const missingGrantsSql = `
   ), wanted as (
     select r.*, w.privilege, r.writer as grantee, r.writer_name as name
       from relation r, unnest(case
-          when r.nspname || '.' || r.relname = 'log.events' then array['select', 'insert']
           when r.nspname = 'log' and r.relkind = 'S' then array['select', 'usage']
           when r.nspname = 'log' or r.nspname = 'public' then array['select']
           when r.relkind = 'S' then array['select', 'usage', 'update']
@@ -82,6 +89,15 @@ const missingGrantsSql = `
   ), missing as (
     select 1 as step, format('grant create on database %I to %s', current_database(), name) as statement
       from service where not has_database_privilege(oid, current_database(), 'create')
+    union all
+    select 2, format('revoke insert on log.events from %s', name) from service s, pg_class c, aclexplode(c.relacl) a
+     where c.oid = 'log.events'::regclass and a.grantee = s.oid and a.privilege_type = 'INSERT'
+    union all
+    select 3, format('grant insert (%s) on log.events to %s', string_agg(c.attname, ', ' order by c.attnum), name)
+      from service s, pg_attribute c
+     where c.attrelid = 'log.events'::regclass and c.attnum > 0 and not c.attisdropped and c.attname <> 'position'
+       and not exists (select from aclexplode(c.attacl) a where a.grantee = s.oid and a.privilege_type = 'INSERT')
+     group by name
     union all
     select 2, format('grant usage on schema %I to %s', n.nspname, name) from service s, pg_namespace n
      where n.nspname in ('log', 'engine', 'vault', 'work') and not has_schema_privilege(s.oid, n.oid, 'usage')
@@ -101,8 +117,12 @@ const missingGrantsSql = `
      where r.audited and a.privilege_type <> 'SELECT' and a.grantee not in (0, r.writer, r.relowner)
      group by nspname, relname, a.grantee
     union all
-    select 6, format('alter schema %I owner to %s', nspname, name) from service s, owned
-     where nspowner <> s.oid and (nspname in ('read', 'traffic') or nspowner is distinct from (select oid from auditor))
+    select 6, format('alter schema %I owner to %I', nspname, pg_get_userbyid(wanted)) from owned
+     where nspowner <> wanted and (nspname in ('read', 'traffic') or nspowner is distinct from (select oid from auditor))
+    union all
+    select 6, format('grant usage, create on schema read to %s', name) from service s
+     where not exists (select from pg_namespace n, aclexplode(n.nspacl) a
+        where n.nspname = 'read' and a.grantee = s.oid and a.privilege_type = 'CREATE')
     union all
     select 7, format('alter table %I.%I owner to %s', nspname, relname, owner_name) from owned_table
      where relowner <> owner and (nspname in ('read', 'traffic') or relowner is distinct from (select oid from auditor))

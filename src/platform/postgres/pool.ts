@@ -82,9 +82,15 @@ const planOptions = '-c jit=off'
 /** An answered write is on disk, whatever the default of server, database or role is. The address may override it. */
 const durableOptions = '-c synchronous_commit=on'
 
+/**
+ * Every statement names the schema of what it uses. So a function or operator that another role makes with the name of one
+ * of Postgres is never called.
+ */
+const pathOptions = '-c search_path=pg_catalog,pg_temp'
+
 const sessionOptions = (url: string): string => {
   const urlOptions = new URL(url).searchParams.get('options')
-  return [aliveOptions, planOptions, urlOptions, '-c timezone=UTC', '-c datestyle=ISO']
+  return [aliveOptions, planOptions, urlOptions, pathOptions, '-c timezone=UTC', '-c datestyle=ISO']
     .filter(Boolean)
     .join(' ')
 }

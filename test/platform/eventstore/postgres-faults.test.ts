@@ -191,9 +191,9 @@ test('a batch is aborted when another writer takes a position in its middle', as
   const log = await opened(t, url)
   await log.appendAll([itemFor()])
   await pool.query(`
-    create function take_position() returns trigger language plpgsql as
+    create function public.take_position() returns trigger language plpgsql as
       $$ begin perform nextval('log.positions'); return null; end $$;
-    create trigger take_position before insert on log.events for each statement execute function take_position()`)
+    create trigger take_position before insert on log.events for each statement execute function public.take_position()`)
   const items = [itemFor(), itemFor()]
   assert.deepEqual(statuses(await log.appendAll(items)), ['unavailable', 'unavailable'])
   await gapless(pool)

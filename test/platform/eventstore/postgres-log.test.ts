@@ -137,16 +137,16 @@ test('appends are durable and read committed data, whatever the defaults of the 
       execute format('alter database %I set synchronous_commit = off', current_database());
       execute format('alter database %I set default_transaction_isolation = ''repeatable read''', current_database());
     end $$;
-    create table seen (durability text, isolation text);
-    create function look() returns trigger language plpgsql as $$ begin
-      insert into seen values (current_setting('synchronous_commit'), current_setting('transaction_isolation'));
+    create table public.seen (durability text, isolation text);
+    create function public.look() returns trigger language plpgsql as $$ begin
+      insert into public.seen values (current_setting('synchronous_commit'), current_setting('transaction_isolation'));
       return null;
     end $$;
-    create trigger look after insert on log.events for each statement execute function look();`)
+    create trigger look after insert on log.events for each statement execute function public.look();`)
   const log = await openLog(url)
   t.after(() => log.close())
   await log.append(freshStream(), 'noStream', someEvents(1))
-  assert.deepEqual((await pool.query('select * from seen')).rows, [
+  assert.deepEqual((await pool.query('select * from public.seen')).rows, [
     { durability: 'on', isolation: 'read committed' },
   ])
 })

@@ -7,15 +7,15 @@ type Database = { fruits: { name: string; basket: string }; counts: { basket: st
 
 test('a page has the total with its rows, before the first row, within and after the last', async (t) => {
   const { pool } = await testDatabase(t)
-  await pool.query(`create table fruits (name text, basket text); create table counts (basket text, known bigint);
-    insert into fruits values ('apple', 'a'), ('banana', 'a'), ('cherry', 'a'), ('date', 'b');
-    insert into counts values ('a', 3)`)
+  await pool.query(`create table public.fruits (name text, basket text); create table public.counts (basket text, known bigint);
+    insert into public.fruits values ('apple', 'a'), ('banana', 'a'), ('cherry', 'a'), ('date', 'b');
+    insert into public.counts values ('a', 3)`)
   const db = createKysely<Database>(pool)
   const page = (basket: string, limit: number, offset: number) => {
-    const fitting = db.selectFrom('fruits').select('name').where('basket', '=', basket)
+    const fitting = db.withSchema('public').selectFrom('fruits').select('name').where('basket', '=', basket)
     const [counted, known] = [
       fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
-      db.selectFrom('counts').select('known as total').where('basket', '=', basket),
+      db.withSchema('public').selectFrom('counts').select('known as total').where('basket', '=', basket),
     ]
     return Promise.all(
       [counted, known].map((counting) => countedPage(fitting.orderBy('name'), counting, { limit, offset })),

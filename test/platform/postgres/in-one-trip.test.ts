@@ -18,7 +18,10 @@ const columns: readonly CopyColumn<Line>[] = [
 ]
 
 const copyLines = (lines: readonly Line[]): Step => ({
-  statement: { name: 'copy-lines', text: 'copy lines (words, amount, json) from stdin (format binary)' },
+  statement: {
+    name: 'copy-lines',
+    text: 'copy public.lines (words, amount, json) from stdin (format binary)',
+  },
   copied: copyRows(columns, lines),
 })
 
@@ -30,12 +33,12 @@ const run = (name: string, text: string, ...values: (string | null)[]): Step => 
 const world = async (t: Parameters<typeof testDatabase>[0]) => {
   const { pool } = await testDatabase(t)
   await pool.query(
-    'create table lines (place serial, words text, amount bigint check (amount <> 13), json jsonb)',
+    'create table public.lines (place serial, words text, amount bigint check (amount <> 13), json jsonb)',
   )
   const { client, close } = await openSession(pool, 'test')
   t.after(close)
   const lines = async (): Promise<readonly Line[]> =>
-    (await client.query('select words, amount, json from lines order by place')).rows
+    (await client.query('select words, amount, json from public.lines order by place')).rows
   return { pool, client, lines }
 }
 
@@ -44,9 +47,9 @@ const line = (words: string, amount = 1): Line => ({ words, amount, json: { word
 test('steps run in order in one transaction, and each has an answer', async (t) => {
   const { client, lines } = await world(t)
   const answers = await runPipeline(client, [
-    run('count', 'select count(*), pg_current_xact_id() from lines where amount > $1::bigint', '0'),
+    run('count', 'select count(*), pg_current_xact_id() from public.lines where amount > $1::bigint', '0'),
     copyLines([line('a'), line('b')]),
-    run('count', 'select count(*), pg_current_xact_id() from lines where amount > $1::bigint', '0'),
+    run('count', 'select count(*), pg_current_xact_id() from public.lines where amount > $1::bigint', '0'),
     run('', 'select null::text, $1::text', null),
   ])
   const [before, copied, after, last] = answers
@@ -91,7 +94,7 @@ test('a broken connection fails the running steps', async (t) => {
   const failing = assert.rejects(sleeping, /terminat/)
   await pool.query('select pg_terminate_backend($1::int)', [pid])
   await failing
-  const { rows } = await pool.query('select from lines')
+  const { rows } = await pool.query('select from public.lines')
   assert.equal(rows.length, 0)
 })
 
@@ -110,7 +113,7 @@ test('invariant: Postgres copies rows unchanged, for any content', async (t) => 
   })
   await fc.assert(
     fc.asyncProperty(fc.array(row), async (given) => {
-      await client.query('truncate lines')
+      await client.query('truncate public.lines')
       await runPipeline(client, [copyLines(given)])
       assert.deepEqual(
         (await lines()).map((each) => ({ ...each })),

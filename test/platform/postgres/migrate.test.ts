@@ -13,8 +13,8 @@ import { emptyDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 
 const two: Migrations = {
-  '0002_b': 'insert into a (n) values (2)',
-  '0001_a': 'create table a (n integer); insert into a (n) values (1)',
+  '0002_b': 'insert into public.a (n) values (2)',
+  '0001_a': 'create table public.a (n integer); insert into public.a (n) values (1)',
 }
 
 const freshPool = async (t: import('node:test').TestContext) => {
@@ -28,7 +28,7 @@ test('migrations are applied once, in the order of their names', async (t) => {
   const pool = await freshPool(t)
   assert.deepEqual(await migrate(pool, two), ['0001_a', '0002_b'])
   assert.deepEqual(await migrate(pool, two), [])
-  assert.deepEqual((await pool.query('select n from a order by n')).rows, [{ n: 1 }, { n: 2 }])
+  assert.deepEqual((await pool.query('select n from public.a order by n')).rows, [{ n: 1 }, { n: 2 }])
 })
 
 test('a command refuses an older or newer database and changes nothing', async (t) => {
@@ -58,7 +58,7 @@ test('a migration waits for another migrating process beyond every statement lim
     return pool
   }
   const long = poolNamed('farebox-long', 30_000)
-  const slow: Migrations = { '0001_a': 'create table a (n integer); select pg_sleep(2)' }
+  const slow: Migrations = { '0001_a': 'create table public.a (n integer); select pg_sleep(2)' }
   const first = migrate(long, slow)
   const impatient = poolNamed('farebox-next', 200)
   await until(async () => {
@@ -80,7 +80,7 @@ test('a migration waits for another migrating process beyond every statement lim
 
 test('a failed migration leaves no trace and keeps the earlier ones', async (t) => {
   const pool = await freshPool(t)
-  const broken = { ...two, '0003_c': 'create table c (n integer); select 1 / 0' }
+  const broken = { ...two, '0003_c': 'create table public.c (n integer); select 1 / 0' }
   await assert.rejects(migrate(pool, broken), /migration 0003_c failed: division by zero/)
   assert.equal((await pool.query("select to_regclass('c') as c")).rows[0].c, null)
   assert.deepEqual(await migrate(pool, two), [])
@@ -102,7 +102,11 @@ test('a database newer than the code is refused with the name of the unknown mig
 test('a migration edited after its release is refused and no other is applied', async (t) => {
   const pool = await freshPool(t)
   await migrate(pool, two)
-  const edited = { ...two, '0002_b': 'insert into a (n) values (3)', '0003_c': 'create table c ()' }
+  const edited = {
+    ...two,
+    '0002_b': 'insert into public.a (n) values (3)',
+    '0003_c': 'create table public.c ()',
+  }
   await assert.rejects(migrate(pool, edited), /migration 0002_b was edited after it landed/)
   assert.equal((await pool.query("select to_regclass('c') as c")).rows[0].c, null)
 })

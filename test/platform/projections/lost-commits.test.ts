@@ -80,7 +80,7 @@ test('rows that a crash of Postgres lost are not read as stored', async (t) => {
   )
   await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
-  await pool.query('create table on_disk ()')
+  await pool.query('create table public.on_disk ()')
   const writer = await stopWriter()
   await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
