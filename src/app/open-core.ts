@@ -105,7 +105,7 @@ const refuseOffset = async (
 
 /** `openCore` on a database that is already open. */
 export const openCoreOn = async (
-  { postgres, pool, connection }: Database,
+  { postgres, starting, pool, connection }: Database,
   closing: CloseStack,
   options: CoreOptions,
 ): Promise<Core> => {
@@ -124,7 +124,7 @@ export const openCoreOn = async (
       ...(role === 'command' && { withinMs: databaseWaitMs }),
       waitMs: databaseWaitMs,
       logger,
-      starting: options.starting,
+      starting,
     })
   else if (!examines) await requireMigrated(pool, allMigrations)
   if (postgres.ownerUrl !== null) await checkRole()

@@ -17,9 +17,13 @@ export type DatabaseOptions = {
   readonly starting?: AbortSignal | undefined
 }
 
-/** `connection`: options for connections outside of the pool. */
+/**
+ * `connection`: options for connections outside of the pool. `starting`: aborted at the end of a start, and when the
+ * embedded Postgres has ended by itself, because waiting for it is then useless.
+ */
 export type Database = {
   readonly postgres: OpenPostgres
+  readonly starting: AbortSignal | undefined
   readonly pool: pg.Pool
   readonly connection: PoolOptions
 }
@@ -30,6 +34,13 @@ export type Database = {
  */
 export const databaseWaitMs = 10_000
 
+/** Aborted with the error. */
+export const signalOf = (failed: Promise<Error>): AbortSignal => {
+  const controller = new AbortController()
+  void failed.then((error) => controller.abort(error))
+  return controller.signal
+}
+
 /**
  * Opens Postgres, the embedded one without `DATABASE_URL`. It has its own file because a command that fails here must
  * not load the rest of the core.
@@ -37,11 +48,12 @@ export const databaseWaitMs = 10_000
  */
 export const openDatabase = async (
   closing: CloseStack,
-  { config, role, makes = role === 'server', logger, starting }: DatabaseOptions,
+  { config, role, makes = role === 'server', logger, starting: isStarting }: DatabaseOptions,
 ): Promise<Database> => {
   // The embedded Postgres belongs to the server.
   const postgres = await openPostgres(config, role === 'server' ? 'server' : 'command', makes)
   closing.add(postgres.stop)
+  const starting = isStarting && AbortSignal.any([isStarting, signalOf(postgres.failed)])
   const { pool, connection } = await openPool(
     closing,
     {
@@ -53,5 +65,5 @@ export const openDatabase = async (
     { withinMs: databaseWaitMs, logger, starting },
   )
   if (!makes) await requireInstalled(pool, postgres.url)
-  return { postgres, pool, connection }
+  return { postgres, starting, pool, connection }
 }

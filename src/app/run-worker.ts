@@ -16,7 +16,14 @@ export type Worker = {
 }
 
 /** Errors with a message that is sufficient without the stack: it contains the remedy. */
-const refusals = new Set(['StartRefused', 'KeyRefused', 'SettingsRefused', 'FareboxNotInstalled'])
+const refusals = new Set([
+  'StartRefused',
+  'KeyRefused',
+  'SettingsRefused',
+  'FareboxNotInstalled',
+  'MigrationRefused',
+  'ProjectionsRefused',
+])
 
 /**
  * Runs this process as a worker. Its supervisor (supervise.ts) starts it and receives a message when it is ready. A

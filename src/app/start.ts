@@ -21,6 +21,7 @@ import type { ConsoleStart } from './greeting.ts'
 import { listen, urlOf } from './listen.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openCore } from './open-core.ts'
+import { signalOf } from './open-database.ts'
 import { logWaiting } from './open-pool.ts'
 import { openSandbox } from './open-sandbox.ts'
 import { openServerCore } from './open-server-core.ts'
@@ -177,7 +178,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   // The commands of a start are repeated, because a busy machine may take longer than a request waits.
   const logRunner = openedCore.logWait?.runner(core.runner) ?? core.runner
   const waitForLog = createDatabaseWait({
-    signal: options.starting,
+    signal: AbortSignal.any([signalOf(openedCore.failed), ...(options.starting ? [options.starting] : [])]),
     onWait: logWaiting(logger, 'the event log'),
   })
   const runner: typeof logRunner = {

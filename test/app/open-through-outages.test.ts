@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../src/app/config.ts'
@@ -16,7 +18,10 @@ import { tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const refusedConnection = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-const unreachable = new DatabaseUnreachable('no connection', { cause: refusedConnection })
+// Its message contains the words of the driver, as that of a server that accepts connections and closes them does.
+const unreachable = new DatabaseUnreachable('no connection (Connection terminated unexpectedly)', {
+  cause: refusedConnection,
+})
 const ended = Object.assign(new Error('terminating connection'), { code: '57P01' })
 const fullDisk = Object.assign(new Error('no space left on device'), { code: '53100' })
 
@@ -89,6 +94,18 @@ test('a first start waits for a log that takes longer than a request may wait', 
   const farebox = await opening
   assert.notEqual(farebox.demo, null)
   await farebox.close()
+})
+
+test('a first start becomes ready although its embedded Postgres is killed', async (t) => {
+  const dataDir = await dataDirectory(t)
+  const started = startFarebox(t, { FAREBOX_DATA: dataDir })
+  const pidFile = join(dataDir, 'postgres', 'postmaster.pid')
+  const pid = await until(async () => {
+    const lines = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n')
+    return lines[7]?.trim() === 'ready' ? Number(lines[0]) : undefined
+  })
+  process.kill(pid, 'SIGKILL')
+  await started
 })
 
 test('a first start becomes ready although all its connections break again and again', async (t) => {

@@ -84,7 +84,7 @@ const diskFull = '53100'
  * do. An overload without a cause is a command without an answer in time.
  */
 const isAway = (error: unknown): boolean => {
-  if (!(error instanceof Error)) return false
+  if (!(error instanceof Error) || error instanceof DatabaseUnreachable) return false
   if (isDatabaseOutage(error)) return (error as { code?: unknown }).code !== diskFull
   if (error.name === 'CommandOverload' && error.cause === undefined) return true
   return passesOnCause.has(error.name) && isAway(error.cause)
