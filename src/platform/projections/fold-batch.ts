@@ -49,6 +49,14 @@ export class PoisonEvent extends Error {
   }
 }
 
+/** SQLSTATE classes of data that Postgres rejects: values, constraints, unreadable texts, sizes. */
+export const isDataError = (error: unknown): boolean =>
+  /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
+
+/** The model whose table rejected a row. */
+export const modelOfRow = (error: unknown, models: readonly ReadModel[]): ReadModel | undefined =>
+  models.find(({ tables }) => tables.some(({ name }) => name === (error as { table?: unknown }).table))
+
 /** Loads rows by key with one set-based select per table. Absent rows are not in the result. */
 export type LoadRows = (
   table: Table,

@@ -6,10 +6,18 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import { readEpoch, refuseForeignLog, startEpoch } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { type Fold, type FoldWatch, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
+import {
+  type Fold,
+  type FoldWatch,
+  isDataError,
+  modelOfRow,
+  PoisonEvent,
+  startFold,
+  type TableChange,
+} from './fold-batch.ts'
 import type { Progress } from './progress.ts'
 import { type Gate, sendHint } from './progress.ts'
-import type { ReadModel, ReadModelGroup } from './read-model.ts'
+import type { ReadModelGroup } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
 import { type BatchWriter, createBatchWriter, writeWork } from './write-batch.ts'
 
@@ -54,10 +62,6 @@ export const isPoison = (error: unknown): error is Poison =>
 export type LeadershipEnd =
   | { readonly kind: 'fenced' }
   | { readonly kind: 'poisoned'; readonly error: Poison; readonly epoch: number }
-
-/** SQLSTATE classes of data that Postgres rejects: values, constraints, unreadable texts, sizes. */
-const isDataError = (error: unknown): boolean =>
-  /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
 
 /** The most events in one read. They are decoded together: some milliseconds that block the event loop. */
 const maxRead = 1_000
@@ -220,10 +224,6 @@ export const foldAsLeader = async (
     return true
   }
 
-  /** The model whose table rejected a row. */
-  const modelOf = (error: unknown): ReadModel | undefined =>
-    models.find(({ tables }) => tables.some(({ name }) => name === (error as { table?: unknown }).table))
-
   /** Null while the group can continue. */
   const takeBatch = async (ended: AbortSignal): Promise<LeadershipEnd | null> => {
     await reader.waitForEvent(position, ended)
@@ -249,7 +249,7 @@ export const foldAsLeader = async (
           limit = Math.floor(fold.events / 2)
           return null
         }
-        poison = new PoisonEvent(fold.last, modelOf(error)?.name ?? group.name, error)
+        poison = new PoisonEvent(fold.last, modelOfRow(error, models)?.name ?? group.name, error)
       }
     return poison && { kind: 'poisoned', error: poison, epoch }
   }

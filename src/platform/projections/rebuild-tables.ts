@@ -225,6 +225,8 @@ export type Replay = {
   readonly events: number
   /** The id of the event at `position`; null if no event there was folded. */
   readonly lastEvent: string | null
+  /** The last event that was read; null: none. */
+  readonly lastRead: RecordedEvent | null
   /** Folds all events up to and including a position of the log, and none after it. */
   to(bound: number, onBatch?: () => void): Promise<void>
 }
@@ -254,6 +256,7 @@ export const createReplay = (options: ReplayOptions): Replay => {
   let position = 0
   let events = 0
   let lastEvent: string | null = null
+  let lastRead: RecordedEvent | null = null
 
   const decode = (stored: StoredEvent): RecordedEvent => {
     try {
@@ -281,7 +284,9 @@ export const createReplay = (options: ReplayOptions): Replay => {
       const more = last.position < bound
       if (more) page = read(last.position)
       const [after, through] = [position, last.position]
-      const tables = await folding.take(stored.map(decode))
+      const decoded = stored.map(decode)
+      lastRead = decoded.at(-1) ?? null
+      const tables = await folding.take(decoded)
       watch?.onReplayed?.({ group, after, through, tables })
       position = last.position
       lastEvent = last.id
@@ -304,6 +309,9 @@ export const createReplay = (options: ReplayOptions): Replay => {
     },
     get lastEvent() {
       return lastEvent
+    },
+    get lastRead() {
+      return lastRead
     },
     to,
   }

@@ -12,7 +12,7 @@ import {
   tablesExist,
 } from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
-import type { FoldWatch } from './fold-batch.ts'
+import { type FoldWatch, isDataError, modelOfRow, PoisonEvent } from './fold-batch.ts'
 import { groupLock, type ReadModel, type ReadModelGroup } from './read-model.ts'
 import {
   compareTables,
@@ -208,20 +208,33 @@ const runRebuild = async (
     throw new Error(`the rebuild of group ${group.name} cannot keep up with the log`)
   }
 
-  await client.query(`drop schema if exists ${schema} cascade`)
-  await client.query(`create schema ${schema}`)
-  const tables = models.flatMap((model) => model.tables)
-  for (const table of tables) await client.query(createTableSql(schema, table))
-  await catchUp('fold')
-  report('index')
-  for (const table of tables) {
-    for (const sql of createIndexSql(schema, table)) await client.query(sql)
-    if (replay.events > 0) await client.query(`analyze ${schema}.${table.name}`)
+  const run = async () => {
+    await client.query(`drop schema if exists ${schema} cascade`)
+    await client.query(`create schema ${schema}`)
+    const tables = models.flatMap((model) => model.tables)
+    for (const table of tables) await client.query(createTableSql(schema, table))
+    await catchUp('fold')
+    report('index')
+    for (const table of tables) {
+      for (const sql of createIndexSql(schema, table)) await client.query(sql)
+      if (replay.events > 0) await client.query(`analyze ${schema}.${table.name}`)
+    }
+    await catchUp('catch up')
+    if (plan.comparable.length > 0) report('compare')
+    const differences = plan.comparable.length > 0 ? await compare() : []
+    return { differences, position: options.compareOnly ? replay.position : await exchange() }
   }
-  await catchUp('catch up')
-  if (plan.comparable.length > 0) report('compare')
-  const differences = plan.comparable.length > 0 ? await compare() : []
-  const position = options.compareOnly ? replay.position : await exchange()
+  const { differences, position } = await run().catch((error) => {
+    const { lastRead } = replay
+    if (!isDataError(error) || lastRead === null) throw error
+    const cause = new Error(
+      `one of the events up to it makes a row that Postgres rejects: ${error.message}`,
+      {
+        cause: error,
+      },
+    )
+    throw new PoisonEvent(lastRead, modelOfRow(error, models)?.name ?? group.name, cause)
+  })
   return {
     group: group.name,
     models: models.map(({ name }) => name),

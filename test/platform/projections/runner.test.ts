@@ -87,6 +87,21 @@ test('a row that Postgres refuses stops only the model of its table', async (t) 
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 3)
 })
 
+test('a row that Postgres refuses stops only its model also while the tables are filled', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await appendMany(log, [add('a', 1), add(randomBytes(20_000).toString('base64'), 2), add('b', 4)], 1)
+  const engine = await startEngine(t, pool, log, [both])
+  await caughtUp(engine, log)
+  const [stopped] = await readStoppedModels(pool)
+  assert.partialDeepStrictEqual(stopped, { model: 'tallies', position: 3 })
+  assert.match(
+    stopped?.error ?? '',
+    /one of the events up to it makes a row that Postgres rejects: index row/,
+  )
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 3)
+})
+
 test('an event that a model cannot apply stops its group before it, and no other group', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
