@@ -62,7 +62,12 @@ export const openDatabase = async (
       max: role === 'server' ? config.poolSize : 4,
       statementTimeoutMs: config.statementTimeoutMs,
     },
-    { withinMs: databaseWaitMs, logger, starting },
+    {
+      withinMs: databaseWaitMs,
+      logger,
+      starting,
+      ...(role === 'auditor' && postgres.auditorUrl !== null && { setting: 'DATABASE_AUDITOR_URL' }),
+    },
   )
   if (!makes) await requireInstalled(pool, postgres.url)
   return { postgres, starting, pool, connection }

@@ -88,6 +88,15 @@ for (const pass of [1, 2, 40, 48, 52])
     assert.deepEqual(usable.rows, [{ count: 4 }])
   })
 
+test('a start shows no demo of another database, and leaves its file unchanged', async (t) => {
+  const env = await startedSettings(t)
+  const demo = await readDemoFile(env.FAREBOX_DATA)
+  const { url } = await testDatabase(t)
+  const { out } = await startFarebox(t, { ...env, DATABASE_URL: url, FAREBOX_DEMO: 'off' })
+  assert.doesNotMatch(out(), /demo|fbx_/i)
+  assert.deepEqual(await readDemoFile(env.FAREBOX_DATA), demo)
+})
+
 test('a second process with another master key does not start', async (t) => {
   const env = await startedSettings(t)
   const { code, err } = await runToEnd(t, {
