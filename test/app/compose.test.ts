@@ -18,11 +18,14 @@ const compose = (args: readonly string[], env: NodeJS.ProcessEnv = {}) =>
 const skip = compose(['version']).status === 0 ? false : 'the docker client here has no compose'
 
 test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB', { skip }, () => {
-  const { status, stdout, stderr } = compose(['--profile', 'eventstore', 'config', '--format', 'json'], {
-    FAREBOX_MASTER_KEY: key,
-    FAREBOX_SEAL_KEY: key,
-    POSTGRES_PASSWORD: 'a',
-  })
+  const { status, stdout, stderr } = compose(
+    ['--profile', 'eventstore', '--profile', 'freelist', 'config', '--format', 'json'],
+    {
+      FAREBOX_MASTER_KEY: key,
+      FAREBOX_SEAL_KEY: key,
+      POSTGRES_PASSWORD: 'a',
+    },
+  )
   assert.equal(status, 0, stderr)
   const { services } = JSON.parse(stdout)
   assert.deepEqual(Object.keys(services).sort(), ['app', 'eventstore', 'freelist', 'gateway', 'postgres'])
@@ -45,6 +48,7 @@ const interpolated = (text: string, env: Readonly<Record<string, string>>): stri
 
 type ServiceFile = {
   readonly command?: readonly string[]
+  readonly profiles?: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
   readonly network_mode?: string
   readonly ports?: readonly string[]
@@ -95,6 +99,11 @@ test('in docker-compose.yml the app runs no gateway; the gateway service uses th
   assert.equal(app.depends_on?.postgres?.condition, 'service_healthy')
   const graceMs = Number.parseInt(gateway.stop_grace_period ?? '', 10) * 1_000
   assert.ok(graceMs > ofGateway.shutdownTimeoutMs, 'killed before its connections have had their time')
+})
+
+test('in docker-compose.yml the checker of free proxies starts only on request, because it ends without a judge', () => {
+  const { freelist } = servicesOf(keys)
+  assert.deepEqual(freelist?.profiles, ['freelist'])
 })
 
 test('the image contains every file and every package that the program imports', () => {
