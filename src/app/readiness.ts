@@ -50,8 +50,13 @@ export const readinessProbes = (
     name: 'read models',
     note: true,
     check: async () => {
-      const stopped = await readStoppedModels(core.probing.pool)
-      return stopped.length === 0 ? null : stopped.map(stoppedText).join('; ')
+      const stopped = (await readStoppedModels(core.probing.pool)).map(stoppedText)
+      // A group of one model waits at the event that it cannot apply.
+      const waiting = core.projecting
+        .health()
+        .flatMap(({ group, error }) => (error === null || group === hot.name ? [] : [`${group}: ${error}`]))
+      const problems = [...stopped, ...waiting]
+      return problems.length === 0 ? null : problems.join('; ')
     },
   },
   {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { plans } from '../../projections/plans.ts'
+import { webhookCauses } from '../../projections/webhook-causes.ts'
 import { staffBrowser } from '../support/console.ts'
 import { operate } from '../support/operator.ts'
-import { withStoppedModel } from '../support/stopped-model.ts'
+import { breakModel, withStoppedModel } from '../support/stopped-model.ts'
 import { testApp } from '../support/test-app.ts'
+import { until } from '../support/until.ts'
 
 const metricsToken = 'a5f1c9e07b3d48268e4f60c2d19b7a35'
 
@@ -39,6 +41,16 @@ test('a stopped read model is named by every alarm, and only what needs it is re
     assert.match(verified.out, /the read model plans is stopped/)
   })
   assert.ok(!(await measured('/metrics')).includes(gauge))
+
+  // The only model of its group: the group waits at the event.
+  const restore = breakModel(webhookCauses)
+  t.after(restore)
+  await app.credit(app.demo.buyer.accountId, 100_00)
+  await until(async () =>
+    /webhooks: read model webhook-causes cannot take .*a field is missing/.test(await measured('/readyz')),
+  )
+  restore()
+  await until(async () => !(await measured('/readyz')).includes('webhook-causes'), { timeoutMs: 60_000 })
   assert.equal((await app.buyer.get('/api/v1/plans')).status, 200)
   await app.verified()
 })

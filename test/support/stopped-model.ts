@@ -9,7 +9,7 @@ const stoppedNames = async ({ core }: OwnApp): Promise<readonly string[]> =>
   (await readStoppedModels(core.pool)).map(({ model }) => model)
 
 /** The model throws on every event until the returned function is called. */
-const breakModel = (model: ReadModel): (() => void) => {
+export const breakModel = (model: ReadModel): (() => void) => {
   const { apply } = model
   const changeable = model as { apply: ReadModel['apply'] }
   changeable.apply = () => {
