@@ -92,12 +92,15 @@ const keysOf = (event: RecordedEvent<ReversalEvent>): readonly (readonly [string
     case 'DepositRefundRequested':
       return []
     case 'DepositRefundMade':
-      return [
-        [event.data.accountId, event.data.refundId],
-        [event.data.accountId, event.data.providerRefundId],
-      ]
-    case 'DepositRefundRefused':
-      return [[event.data.accountId, event.data.refundId]]
+    case 'DepositRefundRefused': {
+      const { accountId, refundId, providerRefundId } = event.data
+      return providerRefundId === undefined
+        ? [[accountId, refundId]]
+        : [
+            [accountId, refundId],
+            [accountId, providerRefundId],
+          ]
+    }
     default:
       return event satisfies never
   }
@@ -163,10 +166,12 @@ const fold = (event: RecordedEvent<ReversalEvent>, rows: Rows): unknown => {
       })
     }
     case 'DepositRefundRefused': {
-      const { accountId, refundId } = event.data
+      const { accountId, refundId, providerRefundId = refundId } = event.data
       const requested = rows.get(reversalsTable, [accountId, refundId])
-      if (!requested) throw new Error(`refund ${refundId} was refused, but not requested`)
-      return rows.put(reversalsTable, { ...requested, status: 'refused' })
+      const row = requested ?? rows.get(reversalsTable, [accountId, providerRefundId])
+      if (!row) throw new Error(`refund ${refundId} was refused, but not requested`)
+      if (requested) rows.remove(reversalsTable, [accountId, refundId])
+      return rows.put(reversalsTable, { ...row, reversalId: providerRefundId, status: 'refused' })
     }
     default:
       return event satisfies never
@@ -176,7 +181,7 @@ const fold = (event: RecordedEvent<ReversalEvent>, rows: Rows): unknown => {
 /** Disputes and refunds of payments, for staff, and the disputes that are mailed. */
 export const reversals = readModel({
   name: 'reversals',
-  version: 1,
+  version: 2,
   tables: [reversalsTable, noticesTable],
   reads: (event) =>
     isReversal(event) ? keysOf(event).map((key) => ({ table: reversalsTable.name, key })) : [],

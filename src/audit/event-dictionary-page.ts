@@ -247,8 +247,8 @@ How to read the tables:
   each book.
 - \`debtChangeMicros\` and \`walletDebtChangeMicros\` are the change of a debt; a payment is negative. Events before 0.2.0 have
   \`receivableMicros\` and \`walletReceivableMicros\` instead. In \`…Credited\` and \`…Refunded\` these are the **paid** part of a
-  debt, in \`…Adjusted\` the **change** of it. An event has one of the two fields. In the tables of the books an absent field
-  counts as 0.
+  debt, in \`…Adjusted\` the **change** of it. An event has one of the two fields;
+  \`HoldReleased\` has \`debtChangeMicros\` only if it pays a debt. In the tables of the books an absent field counts as 0.
 `
 
 /** The dictionary for people: `ledger events`. */

@@ -13,6 +13,7 @@ import {
   type ReportedInvoice,
 } from '../../src/domain/deposits/decide.ts'
 import {
+  decideRefundCancellation,
   decideRefundMade,
   decideRefundRefusal,
   decideRefundRequest,
@@ -151,7 +152,7 @@ export const makeGatewayChanges = ({ state, write }: History): void => {
   write(decideEndedChanges(deposit(), { status: 'paid', payments: [] }).appends)
 }
 
-/** Refunds of a deposit to its payer: one that the provider made and moved, and one that it refused. */
+/** Refunds of a deposit to its payer: one that the provider made and moved, one that it refused, and one that it canceled. */
 export const makeDepositRefunds = ({ state, write, now }: History, accountId: AccountId): void => {
   const deposit = () => state(depositStream('dep_golden_short'), depositFold)
   const states = () => ({ deposit: deposit(), ledger: state(ledgerStream(accountId), ledgerFold) })
@@ -186,6 +187,10 @@ export const makeDepositRefunds = ({ state, write, now }: History, accountId: Ac
   write(decideReversal(booking, reversal, now()).appends)
   const refusedId = request('ticket 2')
   write(decideRefundRefusal(states(), refusedId, 'charge_disputed').appends)
+  const canceledId = request('ticket 3')
+  const canceled = { providerRefundId: 're_golden_canceled', reference: 'charge:ch_golden' }
+  write(decideRefundMade(deposit(), canceledId, canceled).appends)
+  write(decideRefundCancellation(states(), canceledId, canceled.providerRefundId).appends)
 }
 
 /** Movements at Stripe without a known deposit: one that is booked, and one that is not. */

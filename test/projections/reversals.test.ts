@@ -114,6 +114,19 @@ test('a refund that was refused moved nothing', () => {
   assert.deepEqual(rowsOf(requested, refused).rows, [['ref_1', 'refused', 7_000_000, 0]])
 })
 
+test('a refund that the provider made and canceled without a movement is not made, in any order of its events', () => {
+  const canceled: DomainEvent = {
+    type: 'DepositRefundRefused',
+    data: {
+      ...{ depositId, accountId, refundId: 'ref_1' },
+      ...{ code: 'canceled_by_provider', providerRefundId: 're_1' },
+    },
+  }
+  const done = [['re_1', 'refused', 7_000_000, 0]]
+  assert.deepEqual(rowsOf(requested, made, canceled).rows, done)
+  assert.deepEqual(rowsOf(requested, canceled).rows, done)
+})
+
 test('the counts of deposits follow a dispute and its end', () => {
   const opened: DomainEvent = {
     type: 'DepositOpened',

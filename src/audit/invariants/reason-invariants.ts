@@ -78,7 +78,7 @@ export const depositRefundsTable = readTable({
     depositId: column.text(),
     accountId: column.text(),
     amountMicros: column.bigint(),
-    /** `requested`, `made` or `refused`. */
+    /** `requested`, `made`, `refused`, or `canceled` after it was made. */
     state: column.text(),
     /** The wallet holds its amount. */
     held: column.boolean(),
@@ -342,19 +342,29 @@ const checkNamedDeposit = (
 
 type RefundEnd = Recorded<'DepositRefundMade' | 'DepositRefundRefused'>
 
-/** A requested refund ends once. A refused one may still be made: a call that was under way succeeded. */
+/**
+ * The states that an end of a refund may follow. A refused one may still be made: a call that was under way succeeded.
+ */
+const statesBefore: Readonly<Record<string, readonly string[]>> = {
+  made: ['requested', 'refused'],
+  refused: ['requested'],
+  canceled: ['requested', 'refused', 'made'],
+}
+
+/** A requested refund ends once. One that was made may be canceled by the provider. */
 const endRefund = (event: RefundEnd, { rows, report }: Context): void => {
   const { refundId, depositId } = event.data
   const refund = rows.get(depositRefundsTable, [refundId])
-  const state = event.type === 'DepositRefundMade' ? 'made' : 'refused'
+  const isCanceled = event.data.providerRefundId !== undefined
+  const state = event.type === 'DepositRefundMade' ? 'made' : isCanceled ? 'canceled' : 'refused'
   if (refund === undefined || refund.depositId !== depositId) {
     report('refund-unrequested', `refund ${refundId} of this deposit was not requested`)
     return
   }
-  if (refund.state !== 'requested' && !(refund.state === 'refused' && state === 'made'))
+  if (!statesBefore[state]?.includes(refund.state))
     report('refund-ended-twice', `refund ${refundId} was ${refund.state} before`)
-  if (state === 'refused' && refund.held)
-    report('refused-refund-held', `the amount of the refused refund ${refundId} is still held`)
+  if (state !== 'made' && refund.held)
+    report('refused-refund-held', `the amount of the ${state} refund ${refundId} is still held`)
   rows.put(depositRefundsTable, { ...refund, state, lastPosition: event.position })
 }
 
@@ -374,7 +384,7 @@ const changing =
  */
 export const depositRules = invariant({
   name: 'audit-deposits',
-  version: 3,
+  version: 4,
   table: depositsTable,
   tables: [paymentsTable, depositRefundsTable],
   kind: 'deposit-',

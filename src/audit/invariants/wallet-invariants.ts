@@ -132,6 +132,11 @@ const checkWallet = ({ data }: LedgerRecord, wallet: WalletRow, report: Report):
     )
   if (held < 0) report('holds-below-zero', `the open holds of ${account} are below zero`)
   if (receivable < 0) report('debt-below-zero', `more than the debt of ${account} was paid`)
+  if (available > 0 && receivable > 0)
+    report(
+      'money-beside-debt',
+      `${account} has ${inDollars(available)} available although it owes ${inDollars(receivable)}`,
+    )
   if (wallet.reseller && mirror !== available + held)
     report(
       'cross-book',
@@ -171,6 +176,11 @@ const checkCredit = (
   if (creditAfterMicros < 0 || credit < 0)
     report('credit-below-zero', `the credit of ${customerId} is below zero`)
   if (receivable < 0) report('customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
+  if (credit > 0 && receivable > 0)
+    report(
+      'credit-beside-debt',
+      `${customerId} has a credit of ${inDollars(credit)} although it owes ${inDollars(receivable)}`,
+    )
   rows.put(creditsTable, {
     accountId,
     customerId,
@@ -250,12 +260,12 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
 
 /**
  * Money only moves on existing accounts. Every entry sums to zero in each of its books. Each balance that an event
- * claims equals the postings and is never below zero. The service's book and the reseller's own book agree on the
+ * claims equals the postings and is never below zero. Available money and a debt never exist together. The service's book and the reseller's own book agree on the
  * reseller's wallet and debt. Takes every event of a ledger, of any type.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 6,
+  version: 7,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set(['ledger-']) },
   reads: (event) => {

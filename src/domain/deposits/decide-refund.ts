@@ -8,7 +8,7 @@ import { decideHold, decideRelease } from '../ledger/decide.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import type { MadeRefund, Provider } from '../payments/payments.ts'
 import { decideChanges } from './decide.ts'
-import type { DepositEvent, DepositRefundRequested } from './events.ts'
+import type { DepositEvent, DepositRefundRefused, DepositRefundRequested } from './events.ts'
 import type { Deposit, DepositState, RequestedRefund } from './fold.ts'
 
 /** The id of the refund with this reason: a deposit is refunded once for a reason. */
@@ -150,7 +150,7 @@ export const decideRefundMade = (
   { providerRefundId }: MadeRefund,
 ): CommandDecision<null> => {
   const refund = deposit?.refunds.get(refundId)
-  if (!deposit || !refund || refund.status === 'made') return { appends: [], answer: null }
+  if (!deposit || !refund || refund.providerRefundId !== undefined) return { appends: [], answer: null }
   const { depositId, accountId } = deposit.details
   const event: DepositEvent = {
     type: 'DepositRefundMade',
@@ -160,10 +160,29 @@ export const decideRefundMade = (
 }
 
 /**
- * Records that a requested refund was not made, and shows it to operators as a change. The order of writes is: the hold
- * ends, then the refund is refused. If the log loses the end of that, the next attempt is refused, because the hold of a
- * refund is never opened again.
+ * Ends a refund that moves no money, and shows it to operators as a change. The order of writes is: the hold ends, then
+ * the refund is refused. If the log loses the end of that, the next attempt is refused, because the hold of a refund is
+ * never opened again.
  */
+const refusing = (
+  { deposit, ledger }: { readonly deposit: Deposit; readonly ledger: LedgerState },
+  { amountCents }: RequestedRefund,
+  ended: Pick<DepositRefundRefused['data'], 'refundId' | 'code' | 'providerRefundId'>,
+): Appends => {
+  const { refundId, code } = ended
+  const { depositId, accountId } = deposit.details
+  const event: DepositEvent = { type: 'DepositRefundRefused', data: { depositId, accountId, ...ended } }
+  const amount = amountIn(centsToMicros(amountCents), 'usd')
+  const change = { change: 'refund_refused', reference: `${refundId} ${code}`, amount } as const
+  const changes = decideChanges(deposit, [change]).appends.flatMap(({ events }) => events)
+  const released = decideRelease(ledger, { holdId: refundId })
+  return [
+    ...(released.outcome === 'decided' ? [{ stream: ledgerStream(accountId), events: released.events }] : []),
+    { stream: depositStream(depositId), events: [event, ...changes] },
+  ]
+}
+
+/** Records that a requested refund was not made. */
 export const decideRefundRefusal = (
   { deposit, ledger }: RefundStates,
   refundId: string,
@@ -171,22 +190,18 @@ export const decideRefundRefusal = (
 ): CommandDecision<null> => {
   const refund = deposit?.refunds.get(refundId)
   if (!deposit || refund?.status !== 'requested') return { appends: [], answer: null }
-  const { depositId, accountId } = deposit.details
-  const event: DepositEvent = {
-    type: 'DepositRefundRefused',
-    data: { depositId, accountId, refundId, code },
-  }
-  const amount = amountIn(centsToMicros(refund.amountCents), 'usd')
-  const change = { change: 'refund_refused', reference: `${refundId} ${code}`, amount } as const
-  const changes = decideChanges(deposit, [change]).appends.flatMap(({ events }) => events)
-  const released = decideRelease(ledger, { holdId: refundId })
-  return {
-    appends: [
-      ...(released.outcome === 'decided'
-        ? [{ stream: ledgerStream(accountId), events: released.events }]
-        : []),
-      { stream: depositStream(depositId), events: [event, ...changes] },
-    ],
-    answer: null,
-  }
+  return { appends: refusing({ deposit, ledger }, refund, { refundId, code }), answer: null }
+}
+
+/** Records that the provider canceled a refund that it had made, before money moved. */
+export const decideRefundCancellation = (
+  { deposit, ledger }: RefundStates,
+  refundId: string,
+  providerRefundId: string,
+): CommandDecision<null> => {
+  const refund = deposit?.refunds.get(refundId)
+  if (!deposit || !refund || (refund.status === 'refused' && refund.providerRefundId !== undefined))
+    return { appends: [], answer: null }
+  const ended = { refundId, code: 'canceled_by_provider', providerRefundId }
+  return { appends: refusing({ deposit, ledger }, refund, ended), answer: null }
 }

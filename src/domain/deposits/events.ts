@@ -178,11 +178,14 @@ export type DepositRefundMade = EventOf<typeof depositRefundMade>
 export const depositRefundRefused = defineEvent('DepositRefundRefused', {
   stream,
   means:
-    'The requested refund was not made, and no money moved. `DepositChangeReported` shows it to operators.',
+    'The requested refund was not made, or was canceled, and no money moved. `DepositChangeReported` shows it to operators.',
   fields: {
     ...refundFields,
     code: text(
       "the provider's error code, or `insufficient_balance`: the log lost the hold, and the wallet no longer covers it",
+    ),
+    providerRefundId: orAbsent(
+      text("the refund's id at the provider, which canceled it later; absent: the provider did not make it"),
     ),
   },
 })

@@ -57,6 +57,8 @@ export type RequestedRefund = {
   readonly reference: string
   /** `requested`: the provider may not know it yet. */
   readonly status: 'requested' | 'made' | 'refused'
+  /** Absent: the provider is not known to have made it. */
+  readonly providerRefundId?: string
 }
 type DepositChange = GatewayChange & {
   readonly reviewed: boolean
@@ -149,11 +151,12 @@ const evolveOpen = (
     }
     case 'DepositRefundMade':
     case 'DepositRefundRefused': {
-      const { refundId } = event.data
+      const { refundId, providerRefundId } = event.data
       const refund = deposit.refunds.get(refundId)
       if (!refund) throw new Error(`refund ${refundId} was not requested`)
       const status = event.type === 'DepositRefundMade' ? 'made' : 'refused'
-      return { ...deposit, refunds: deposit.refunds.set(refundId, { ...refund, status }) }
+      const ended = { ...refund, status, ...(providerRefundId && { providerRefundId }) } as const
+      return { ...deposit, refunds: deposit.refunds.set(refundId, ended) }
     }
     default: {
       const unknown: never = event

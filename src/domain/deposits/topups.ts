@@ -408,9 +408,17 @@ export const decidePause = (
   return { appends: [append(account, event)], answer: applyDecided(topupFold, topup, [event], nowMs) }
 }
 
+const areEqual = (one: TopupSettings, other: TopupSettings): boolean =>
+  one.thresholdCents === other.thresholdCents &&
+  one.amountCents === other.amountCents &&
+  one.targetBalanceCents === other.targetBalanceCents &&
+  one.monthlyMaxCents === other.monthlyMaxCents &&
+  isByInvoice(one) === isByInvoice(other)
+
 /**
  * Turns automatic top-up on, or changes its settings. A paused one stays paused unless the customer resumes it. The
- * answer is the state after that.
+ * answer is the state after that. Settings that are in use already are no change, so the failures still count and the
+ * notice of the month is not repeated.
  */
 export const decideSettings = (
   states: IncidentStates,
@@ -423,9 +431,14 @@ export const decideSettings = (
     topup.settings === null
       ? topup.pause !== null || newIncident(states) !== null
       : resume && topup.pause !== null
-  const events: TopupEvent[] = [{ type: 'TopupSettingsChanged', data: { accountId: account, ...settings } }]
+  const events: TopupEvent[] = []
+  if (topup.settings === null || !areEqual(topup.settings, settings))
+    events.push({ type: 'TopupSettingsChanged', data: { accountId: account, ...settings } })
   if (resumes) events.push({ type: 'TopupResumed', data: { accountId: account, ...incidentsOf(states) } })
-  return { appends: [append(account, ...events)], answer: applyDecided(topupFold, topup, events, nowMs) }
+  return {
+    appends: events.length === 0 ? [] : [append(account, ...events)],
+    answer: applyDecided(topupFold, topup, events, nowMs),
+  }
 }
 
 /** Turns automatic top-up off and removes the card. The answer is the removed card. */

@@ -86,7 +86,13 @@ export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>>
     reseller(ownUse, amount),
     reseller(serviceWallet, minusAmount),
   ],
-  HoldReleased: [service(holds, amount), service(wallet, minusAmount)],
+  HoldReleased: [
+    service(holds, amount),
+    service(wallet, { amountMicros: -1, debtChangeMicros: -1 }),
+    service(debt, { debtChangeMicros: 1 }),
+    reseller(serviceWallet, { debtChangeMicros: 1 }),
+    reseller(serviceDebt, { debtChangeMicros: -1 }),
+  ],
   CustomerCredited: [
     reseller(gateway, amount),
     reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),

@@ -259,15 +259,17 @@ export const decideCapture = (
   })
 }
 
-/** Returns the full amount of an open hold to the wallet. */
+/** Returns the full amount of an open hold to the wallet. It pays the account's debt first. */
 export const decideRelease = (
   state: LedgerState,
   { holdId }: { readonly holdId: string },
 ): LedgerDecision<HoldReleased, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
   if (!hold) return notOpenRefusal(state, holdId)
+  const { debtChangeMicros, afterMicros } = credit(state, hold.amountMicros)
+  const debtChange = debtChangeMicros < 0 ? { debtChangeMicros } : {}
   return movementDecision({
     type: 'HoldReleased',
-    data: { holdId, ...hold, availableAfterMicros: state.availableMicros + hold.amountMicros },
+    data: { holdId, ...hold, ...debtChange, availableAfterMicros: afterMicros },
   })
 }

@@ -299,8 +299,14 @@ export type HoldCaptured = EventOf<typeof holdCaptured>
 export const holdReleased = defineEvent('HoldReleased', {
   stream,
   means:
-    'The reserved amount returned to the wallet: the call was not billed, or the refund was booked or not made.',
-  fields: { ...heldForFields, ...holdFields },
+    'The reserved amount returned to the wallet: the call was not billed, or the refund was booked or not made. A debt is paid first.',
+  fields: {
+    ...heldForFields,
+    ...holdFields,
+    debtChangeMicros: orAbsent(
+      micros('either sign', "the change of the account's debt: a payment, negative. Absent: none"),
+    ),
+  },
 })
 
 export type HoldReleased = EventOf<typeof holdReleased>

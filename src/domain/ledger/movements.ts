@@ -26,8 +26,9 @@ export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: n
     case 'HoldCaptured':
       return { availableMicros: 0, heldMicros: -event.data.amountMicros, receivableMicros: 0 }
     case 'HoldReleased': {
-      const { amountMicros } = event.data
-      return { availableMicros: amountMicros, heldMicros: -amountMicros, receivableMicros: 0 }
+      const { amountMicros, debtChangeMicros: receivableMicros = 0 } = event.data
+      const availableMicros = amountMicros + receivableMicros
+      return { availableMicros, heldMicros: -amountMicros, receivableMicros }
     }
     case 'CustomerCharged':
       return { availableMicros: 0 - event.data.costMicros, heldMicros: 0, receivableMicros: 0 }
@@ -229,8 +230,8 @@ const walletDebtChangeOf = (data: {
   changeOf('walletDebtChangeMicros', data.walletDebtChangeMicros, negated(data.walletReceivableMicros))
 
 /**
- * A balance and a debt, micro-dollars, neither of them negative: the wallet of an account, or the credit of a customer
- * with its reseller.
+ * A balance and a debt, micro-dollars, neither of them negative and at most one above zero: the wallet of an account, or
+ * the credit of a customer with its reseller.
  */
 export type Purse = {
   readonly availableMicros: number

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino'
+import { decideRefundCancellation } from '../../domain/deposits/decide-refund.ts'
 import type { Deposit } from '../../domain/deposits/fold.ts'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
 import type {
   ChangeReport,
   GatewayChange,
@@ -30,7 +32,7 @@ import { bookStatementLine, type Wallets } from '../wallet/index.ts'
 import { saveCard } from './auto-topup.ts'
 import type { Deposits } from './deposit-service.ts'
 import { bookReversal } from './reversals.ts'
-import { inOtherCurrency } from './settle-deposit.ts'
+import { depositRef, inOtherCurrency } from './settle-deposit.ts'
 import { reportUnmatched, reportUnreadable } from './unmatched-movements.ts'
 
 export type CallbackDependencies = {
@@ -111,11 +113,19 @@ const takeReversal = async (
   reversal: Reversal,
   cause: Cause,
 ): Promise<string> => {
-  const { deposits, wallets, logger } = dependencies
+  const { deposits, wallets, runner, logger } = dependencies
   const { movements, reversalId: reference, request } = reversal
   const [first] = movements
   if (first === undefined) {
-    if (request?.isOver) await bookReversal(wallets, deposit, reversal, cause)
+    if (!request?.isOver) return 'nothing moved'
+    const { depositId, accountId } = deposit.details
+    await runner.run({
+      name: 'cancel-deposit-refund',
+      streams: { ...depositRef(depositId), ledger: ledgerRef(accountId) },
+      decide: (states) => decideRefundCancellation(states, request.refundId, reference),
+      ...cause,
+      account: accountId,
+    })
     return 'nothing moved'
   }
   const amount = amountIn(

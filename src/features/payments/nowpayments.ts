@@ -58,7 +58,7 @@ const Payment = z.object({
   payment_extra_ids: z.array(id).max(maxPayments).nullish(),
 })
 type Payment = z.output<typeof Payment>
-type StatusOfPayment = Pick<Payment, 'payment_status' | 'actually_paid'>
+type StatusOfPayment = Pick<Payment, 'payment_status' | 'actually_paid' | 'parent_payment_id'>
 
 const arrivedStatuses = new Set(['finished', 'partially_paid'])
 const processingStatuses = new Set(['confirming', 'confirmed', 'sending'])
@@ -102,12 +102,16 @@ const unknownOf = ({ payment_id, payment_status, actually_paid }: Payment): Unkn
   amount: coinsText(actually_paid ?? ''),
 })
 
-/** The status of an invoice. An invoice has one payment for each attempt of its payer. */
+/**
+ * The status of an invoice. An invoice has one payment for each attempt of its payer. A repeated deposit is `finished`
+ * whatever its amount, so its status does not show that the invoice is paid.
+ */
 export const statusOf = (payments: readonly StatusOfPayment[]): InvoiceStatus => {
-  const hasStatus = (...wanted: readonly string[]): boolean =>
-    payments.some(({ payment_status }) => wanted.includes(payment_status))
+  const attempts = payments.filter(({ parent_payment_id }) => parent_payment_id == null)
+  const hasStatus = (wanted: string): boolean =>
+    attempts.some(({ payment_status }) => payment_status === wanted)
   const allHave = (wanted: string): boolean =>
-    payments.length > 0 && payments.every(({ payment_status }) => payment_status === wanted)
+    attempts.length > 0 && attempts.every(({ payment_status }) => payment_status === wanted)
   if (payments.some((payment) => processingStatuses.has(payment.payment_status) || isUnknown(payment)))
     return 'processing'
   if (hasStatus('finished')) return 'paid'

@@ -15,6 +15,7 @@ import {
   noTopups,
   pauseOf,
   type TopupEvent,
+  type TopupSettings,
   type TopupState,
   topupFold,
 } from '../../../src/domain/deposits/topups.ts'
@@ -98,8 +99,8 @@ test('property: never a second open top-up, never above the monthly maximum, off
             ...(method && { method }),
           }
           if (topup.settings === null || (resume && topup.pause !== null)) awaitsResumption = false
-          take(decideSettings({ ...states, topup }, account, { ...settings, resume }, nowMs).appends)
-          failures = 0
+          const { appends } = decideSettings({ ...states, topup }, account, { ...settings, resume }, nowMs)
+          if (take(appends).length > 0) failures = 0
         } else if (kind === 'incident') {
           if (isBlock) blocks += 1
           else reversals += 1
@@ -159,8 +160,10 @@ const quiet = { ledger: ledgerOf({}), account: accountOf(0) }
 type States = typeof quiet
 const topupEvents = ({ appends }: { readonly appends: Appends }) =>
   appends.flatMap(({ stream, events }) => (stream.startsWith('topup-') ? events : [])) as TopupEvent[]
-const setting = (resume: boolean, states: States) => (topup: TopupState, nowMs: number) =>
-  topupEvents(decideSettings({ topup, ...states }, account, { ...settings, resume }, nowMs))
+const setting =
+  (resume: boolean, states: States, changed: Partial<TopupSettings> = {}) =>
+  (topup: TopupState, nowMs: number) =>
+    topupEvents(decideSettings({ topup, ...states }, account, { ...settings, ...changed, resume }, nowMs))
 const pausing = (states: States) => (topup: TopupState, nowMs: number) =>
   topupEvents(decidePause({ topup, ...states }, account, nowMs))
 const requesting = (states: States) => (topup: TopupState, nowMs: number) =>
@@ -211,7 +214,9 @@ test('a refund, a dispute and a block each pause automatic top-up once, until th
     on.when(requesting(states)).thenEvents({ type: 'TopupPaused', data })
     paused.when(pausing(states)).thenEvents()
     paused.when(requesting(states)).thenEvents()
-    const changed = paused.when(setting(false, states)).thenEvents('TopupSettingsChanged')
+    const changed = paused
+      .when(setting(false, states, { thresholdCents: 1_000 }))
+      .thenEvents('TopupSettingsChanged')
     changed.when(requesting(states)).thenEvents()
     const resumed = changed.when(setting(true, states)).thenEvents('TopupSettingsChanged', 'TopupResumed')
     resumed.when(pausing(states)).thenEvents()
@@ -229,7 +234,7 @@ test('a refund before automatic top-up is turned on does not pause it', () => {
 })
 
 test('a request that comes before a refund is noticed does not count as a resumption', () => {
-  const changed = on.when(setting(true, refunded)).thenEvents('TopupSettingsChanged')
+  const changed = on.when(setting(true, refunded)).thenEvents()
   changed.when(requesting(refunded)).thenEvents('TopupPaused')
 })
 
@@ -246,7 +251,31 @@ test('the customer is informed once in a month that the maximum prevents a top-u
   reached.at(inNovember).when(requesting(quiet)).thenEvents()
   assert.equal(pauseOf(reached.state, Date.parse(until)), null)
   reached.at(Date.parse(until)).when(requesting(quiet)).thenEvents('TopupRequested')
-  const changed = reached.when(setting(false, quiet)).thenEvents('TopupSettingsChanged')
+  const same = reached.when(setting(false, quiet, { method: 'card' })).thenEvents()
+  same.when(requesting(quiet)).thenEvents()
+  const changed = reached
+    .when(setting(false, quiet, { thresholdCents: 1_000 }))
+    .thenEvents('TopupSettingsChanged')
   changed.when(requesting(quiet)).thenEvents('TopupPaused')
   paid.when(requesting({ ...quiet, ledger: ledgerOf({ availableMicros: 20_000_000 }) })).thenEvents()
+})
+
+test('setting the same settings again neither resets the failures nor ends the wait after one', () => {
+  const requested = on.when(requesting(quiet)).thenEvents('TopupRequested')
+  const failure = { topupId: requested.state.open!.topupId, reason: 'card_declined' } as const
+  const failed = requested
+    .when((topup, nowMs) =>
+      topupEvents(decideTopupFailure({ topup, deposit: null }, account, failure, nowMs)),
+    )
+    .thenEvents('TopupFailed')
+  const same = failed.when(setting(false, quiet)).thenEvents()
+  same.when(requesting(quiet)).thenEvents()
+  for (const changed of [
+    { thresholdCents: 1_000 },
+    { amountCents: 2_000 },
+    { amountCents: null, targetBalanceCents: 4_000 },
+    { monthlyMaxCents: 5_000 },
+    { method: 'crypto' },
+  ] as const)
+    failed.when(setting(false, quiet, changed)).thenEvents('TopupSettingsChanged')
 })

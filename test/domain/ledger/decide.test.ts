@@ -14,7 +14,7 @@ import type { OrderId } from '../../../src/kernel/ids.ts'
 import { centsToMicros } from '../../../src/kernel/money.ts'
 import { decider, eventsOf } from '../../support/decider.ts'
 import fc from '../../support/fast-check.ts'
-import { capOfCommand, credited, orderOf, play, spendingSteps, startMs, steps } from './support.ts'
+import { capOfCommand, credited, debtSteps, orderOf, play, spendingSteps, startMs, steps } from './support.ts'
 
 const deposit = (reference: string, amountMicros: number) => ({
   source: 'deposit' as const,
@@ -154,6 +154,15 @@ test('a hold reserves its money until it is released', () => {
   assert.equal(held.given(release('h1')).state.availableMicros, 30_000)
 })
 
+test('a released hold pays the debt first', () => {
+  const owing = wallet(30_000).given(hold('h1'), adjust(chargeback('cb_1', -20_000)))
+  const [released] = eventsOf<LedgerEvent>(owing.when(release('h1')).result)
+  assert.ok(released?.type === 'HoldReleased')
+  assert.deepEqual([released.data.debtChangeMicros, released.data.availableAfterMicros], [-20_000, 10_000])
+  const { availableMicros, heldMicros, receivableMicros } = owing.given(release('h1')).state
+  assert.deepEqual([availableMicros, heldMicros, receivableMicros], [10_000, 0, 0])
+})
+
 test('a hold of zero or less is a bug', () => {
   for (const amountMicros of [0, -1])
     assert.throws(() => wallet(100).when(hold('h1', amountMicros)), RangeError)
@@ -184,6 +193,16 @@ test('invariant: for any commands in any order no balance is below zero and mone
         assert.equal(after.heldMicros, holds)
         assert.equal(BigInt(after.availableMicros + after.heldMicros - after.receivableMicros), sum)
       }
+    }),
+  )
+})
+
+test('invariant: available money and a debt never exist together, in a wallet or in the credit of a customer', () => {
+  fc.assert(
+    fc.property(debtSteps, (list) => {
+      for (const { after } of play(list))
+        for (const { availableMicros, receivableMicros } of [after, ...after.customers.values()])
+          assert.equal(Math.min(availableMicros, receivableMicros), 0)
     }),
   )
 })

@@ -190,6 +190,17 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
     expected: ['service cr liabilities:wallet:acc_test 3', 'service dr liabilities:holds:acc_test 3'],
   },
   {
+    flow: 'release that pays a debt',
+    event: { type: 'HoldReleased', data: { ...hold, debtChangeMicros: -2 } },
+    expected: [
+      'service cr liabilities:wallet:acc_test 1',
+      'service dr liabilities:holds:acc_test 3',
+      'service cr assets:receivable:acc_test 2',
+      'reseller cr assets:service-wallet 2',
+      'reseller dr liabilities:service-debt 2',
+    ],
+  },
+  {
     flow: 'adjustment, down',
     event: {
       type: 'WalletAdjusted',

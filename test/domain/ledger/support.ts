@@ -221,6 +221,19 @@ export const spendingSteps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 120, size: 'max' },
 )
 
+/** Holds, payments and reversals without other spending, so that a hold often ends while the account has a debt. */
+export const debtSteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.record({
+    afterMs: fc.integer({ min: 0, max: 2 * 24 * 60 * 60 * 1000 }),
+    command: fc.oneof(
+      walletCommand.filter(({ kind }) => kind !== 'debit' && kind !== 'customer-charge'),
+      holdCommand,
+      endCommand,
+    ),
+  }),
+  { maxLength: 120, size: 'max' },
+)
+
 /** The cap under which a command spends. */
 export const capOfCommand = ({
   capCents = null,

@@ -291,6 +291,7 @@ test('refunds and disputes of any order, number and outcome: wallet, books and t
         // What is requested is held until it is booked or refused.
         const heldCents = (await wallets.read(accountId, cause)).heldMicros / 10_000
         assert.equal(heldCents, stripe.pendingCents())
+        assert.equal(Math.min(availableMicros, receivableMicros), 0)
         const movedCents = settles === 'usd' ? stripe.movedCents() : 0
         const feeCents = settles === 'usd' && customerId === null ? stripe.feeCents() : 0
         assert.equal(
@@ -306,8 +307,11 @@ test('refunds and disputes of any order, number and outcome: wallet, books and t
         assert.equal(books.get('service expenses:gateway-fees:stripe') ?? 0, feeCents)
         const deposit = await deposits.read(depositId, cause)
         for (const refundId of requested) {
-          const status = deposit?.refunds.get(refundId)?.status
-          assert.equal(stripe.countOf(refundId), status === 'made' ? 1 : 0, `refund ${refundId} is ${status}`)
+          const { status, providerRefundId } = deposit?.refunds.get(refundId) ?? {}
+          const about = `refund ${refundId} is ${status}`
+          assert.equal(stripe.countOf(refundId), providerRefundId === undefined ? 0 : 1, about)
+          const isMade = stripe.countOf(refundId) === 1 && !stripe.isCanceled(refundId)
+          assert.equal(status, isMade ? 'made' : 'refused', about)
         }
         const hasMoved = stripe.movedCents() !== 0 || stripe.feeCents() !== 0
         if (settles === 'usd') {
@@ -397,11 +401,11 @@ test('a requested refund holds its amount until it is booked: nothing else can s
 })
 
 test('the amount is held until Stripe moves it, and a refund that fails before that returns it', async () => {
-  for (const [end, cents] of [
-    ['succeeded', 1_000],
-    ['canceled', 3_000],
+  for (const [end, after, changed] of [
+    ['succeeded', [1_000, 0, 0, 'made'], []],
+    ['canceled', [3_000, 0, 0, 'refused'], [['refund_refused', 'ref_0 canceled_by_provider', '20.00 usd']]],
   ] as const) {
-    const { refunds, stripe, take, state, close } = await paidDeposit()
+    const { refunds, stripe, take, state, changes, close } = await paidDeposit()
     stripe.delayRefunds(true)
     await refunds.request(2_000)
     await refunds.make('ref_0', null)
@@ -410,9 +414,26 @@ test('the amount is held until Stripe moves it, and a refund that fails before t
     stripe.end(0, end, 2_000)
     await take('charge:ch_1')
     await take('charge:ch_1')
-    assert.deepEqual(await state(), [cents, 0, 0, 'made'])
+    assert.deepEqual(await state(), after)
+    assert.deepEqual(await changes(), changed)
     await close()
   }
+})
+
+test('a canceled refund pays the debt of a dispute that came meanwhile', async () => {
+  const { refunds, stripe, take, spend, state, close } = await paidDeposit()
+  stripe.delayRefunds(true)
+  await refunds.request(2_000)
+  await refunds.make('ref_0', null)
+  stripe.dispute()
+  stripe.moveDisputed(0, -2_500, 0)
+  await take('dispute:dp_0')
+  assert.deepEqual(await state(), [0, 2_000, 1_500, 'made'])
+  stripe.end(0, 'canceled', 2_000)
+  await take('charge:ch_1')
+  assert.deepEqual(await state(), [500, 0, 0, 'refused'])
+  assert.equal(await spend(501), 'insufficient_balance')
+  await close()
 })
 
 test('a refund that Stripe refuses or settles in another currency ends its hold', async () => {

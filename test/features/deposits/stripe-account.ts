@@ -175,6 +175,12 @@ export const createStripeAccount = ({
     /** The number of refunds that an API call with this id made. */
     countOf: (refundId: string): number =>
       refunds.filter(({ metadata }) => metadata.refund_id === refundId).length,
+    /** Whether the refund of this API call failed or was canceled before it moved money. */
+    isCanceled: (refundId: string): boolean =>
+      refunds.some(
+        ({ metadata, status, taken }) =>
+          metadata.refund_id === refundId && taken === null && (status === 'failed' || status === 'canceled'),
+      ),
     /** The n-th refund succeeds after it was pending, or fails. */
     end: (n: number, status: 'succeeded' | 'failed' | 'canceled', cents: number): void => {
       const refund = refunds[n % Math.max(refunds.length, 1)]

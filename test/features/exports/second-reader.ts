@@ -61,7 +61,8 @@ const bookOfService = (type: string, facts: Facts, owner: string, book: Books): 
       return
     case 'HoldReleased':
       post(holds, facts.amountMicros)
-      post(wallet, -facts.amountMicros)
+      post(wallet, -facts.amountMicros - (facts.debtChangeMicros ?? 0))
+      post(debt, facts.debtChangeMicros ?? 0)
       return
     case 'HoldCaptured':
       post(holds, facts.amountMicros)
@@ -112,7 +113,10 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
       post('assets:service-wallet', -facts.amountMicros)
       return
     case 'FundsHeld':
+      return
     case 'HoldReleased':
+      post('assets:service-wallet', facts.debtChangeMicros ?? 0)
+      post('liabilities:service-debt', -(facts.debtChangeMicros ?? 0))
       return
     case 'CustomerCredited':
       post(`assets:gateway:${facts.gateway}`, facts.amountMicros)

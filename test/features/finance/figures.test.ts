@@ -70,6 +70,7 @@ const sumsOf = async (log: Pick<EventLog, 'readAll'>) => {
           add(held, stream, -amountMicros)
           break
         case 'HoldReleased':
+          add(debts, stream, data.debtChangeMicros ?? 0)
           add(held, stream, -amountMicros)
           break
         case 'StatementLineBooked':

@@ -220,6 +220,18 @@ test('the status of an invoice covers all its payments', () => {
   assert.equal(of('failed'), 'failed')
 })
 
+test('a repeated deposit makes an invoice neither paid nor closed, and an unconfirmed one is awaited', () => {
+  const of = (status: string, repeatedStatus: string) =>
+    statusOf([
+      { payment_status: status, parent_payment_id: null },
+      { payment_status: repeatedStatus, parent_payment_id: '1' },
+    ])
+  assert.equal(of('partially_paid', 'finished'), 'expired')
+  assert.equal(of('expired', 'finished'), 'expired')
+  assert.equal(of('finished', 'partially_paid'), 'paid')
+  assert.equal(of('partially_paid', 'confirming'), 'processing')
+})
+
 test('a notification is verified with the API: the payment, then all payments of its invoice with the same reference', async () => {
   const invoiceId = 4522625843
   const { gateway: live, requests } = server({
