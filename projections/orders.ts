@@ -4,6 +4,7 @@ import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '..
 import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-terms.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
+import { microsToCentsCeil } from '../src/kernel/money.ts'
 import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
 import {
   beginsWith,
@@ -223,6 +224,7 @@ type PaymentColumns = {
   readonly canceledAt: string | null
   readonly cancelReason: Order['cancelReason']
   readonly chargeCents: number | null
+  readonly owedMicros: number
   readonly invoiceStatus: DepositStatus | null
   readonly invoiceExpiresAt: string | null
 } & Omit<StoredPages, 'accountId' | 'customerId'>
@@ -235,9 +237,10 @@ const invoiceOf = (
   nowMs: number,
   payUrlOf: PayUrlOf,
 ): AwaitedInvoice | null => {
-  const { chargeCents, invoiceStatus: status, invoiceExpiresAt: expiresAt } = row
+  const { chargeCents, owedMicros, invoiceStatus: status, invoiceExpiresAt: expiresAt } = row
   if (chargeCents === null || status === null) return null
-  return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null }
+  const payUrl = isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null
+  return { chargeCents, owedCents: microsToCentsCeil(owedMicros), payUrl }
 }
 
 /** The order from its row. Pending refunds are not in the row: only the log decides on them. */
@@ -272,10 +275,17 @@ const withPayments = (db: Db, scope: ListScope) =>
     .leftJoin('read.order_payments as p', 'p.orderId', 'o.orderId')
     .leftJoin('read.deposits as i', 'i.depositId', 'p.depositId')
     .leftJoin('vault.deposit_pages as d', 'd.depositId', 'p.depositId')
+    .leftJoin('read.balances as b', 'b.accountId', 'o.accountId')
+    .leftJoin('read.customers as c', 'c.customerId', 'o.customerId')
     .selectAll('o')
     .select(['p.depositId', 'p.paid', 'p.heldUntil', 'p.canceledAt', 'p.cancelReason'])
     .select(['d.returnUrl', 'd.payUrl', 'd.signature as pagesSignature'])
     .select(['i.amountCents as chargeCents', 'i.status as invoiceStatus', 'i.expiresAt as invoiceExpiresAt'])
+    .select(
+      sql<number>`coalesce(case when o.customer_id is null then b.receivable_micros else c.receivable_micros end, 0)`.as(
+        'owedMicros',
+      ),
+    )
     .where(inScope('o', scope))
 
 /**
@@ -385,6 +395,8 @@ export const listOrders = async (
 /** The invoice that an order awaits. */
 export type AwaitedInvoice = {
   readonly chargeCents: number
+  /** The debt of the payer, which the payment pays first. */
+  readonly owedCents: number
   /** Null when it can no longer be paid. */
   readonly payUrl: string | null
 }

@@ -21,6 +21,7 @@ import type { CancelReason } from '../orders/events.ts'
 import type {
   GatewayChange,
   GatewayPayment,
+  InvoiceReport,
   InvoiceStatus,
   UndonePayment,
   UnknownStatus,
@@ -56,6 +57,23 @@ export type ReportedInvoice = {
   readonly unknownStatuses?: readonly UnknownStatus[]
   /** It is another invoice of the deposit, so it ends no change of the deposit's own invoice. */
   readonly isOther?: boolean
+  /** The changes of an invoice in another currency than dollars. Its payments are left out. */
+  readonly inOtherCurrency?: readonly GatewayChange[]
+}
+
+/**
+ * What a report changes. Wallets are in dollars: payments in another currency are not credited, and an operator must
+ * check them. The status counts in any currency, so that the invoice closes.
+ */
+export const reportedOf = (report: InvoiceReport): ReportedInvoice => {
+  const { invoiceId, currency, status, payments } = report
+  if (currency === 'usd') return report
+  const isPaid = status === 'paid' || payments.length > 0
+  return {
+    ...report,
+    payments: [],
+    inOtherCurrency: isPaid ? [{ change: 'other_currency', reference: invoiceId, amount: currency }] : [],
+  }
 }
 
 type OpenAnswer =
@@ -348,7 +366,7 @@ const usdText = (micros: number): string => amountIn(micros, 'usd')
  */
 export const changesIn = (
   deposit: Deposit,
-  { status, payments, undone = [], unknownStatuses = [] }: ReportedInvoice,
+  { status, payments, undone = [], unknownStatuses = [], inOtherCurrency }: ReportedInvoice,
 ): readonly GatewayChange[] => {
   const recorded = deposit.payments
   const invoiceId = deposit.invoice?.invoiceId ?? deposit.details.depositId
@@ -384,9 +402,10 @@ export const changesIn = (
         amount,
       }),
     ),
-    ...(status === 'paid' && missingMicros > 0
-      ? [{ change: 'paid_without_money', reference: invoiceId, amount: usdText(missingMicros) } as const]
-      : []),
+    ...(inOtherCurrency ??
+      (status === 'paid' && missingMicros > 0
+        ? [{ change: 'paid_without_money', reference: invoiceId, amount: usdText(missingMicros) } as const]
+        : [])),
     ...(status === 'failed' && recorded.size > 0
       ? [{ change: 'marked_invalid', reference: invoiceId, amount: usdText(arrivedMicros) } as const]
       : []),

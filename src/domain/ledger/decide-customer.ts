@@ -1,5 +1,5 @@
 import { refused } from '../../kernel/decider.ts'
-import { assertSafe, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import { assertSafe, centsToMicros } from '../../kernel/money.ts'
 import type { KeyCap } from '../../kernel/scopes.ts'
 import type { CustomerOrder } from '../shared/order-terms.ts'
 import {
@@ -13,6 +13,7 @@ import {
   positive,
   refuseIfApplied,
   type SpendCapReached,
+  shortfallOf,
 } from './decide.ts'
 import type {
   CustomerAdjusted,
@@ -24,13 +25,10 @@ import type {
 import { capKeyOf, customerPurse, type LedgerState } from './fold.ts'
 import { adjust, credit, movementKey, recallMovement, take } from './movements.ts'
 
-/** The customer's credit does not cover the price. Whole cents, rounded up. */
+/** The customer's credit does not cover the price. */
 export type CustomerCreditInsufficient = {
   readonly code: 'customer_credit_insufficient'
-  readonly creditCents: number
-  readonly amountCents: number
-  readonly shortfallCents: number
-}
+} & ReturnType<typeof shortfallOf>
 
 type CustomerCreditInput = Omit<
   CustomerCredited['data'],
@@ -83,7 +81,7 @@ export const decideCustomerAdjustment = (
   const purse = customerPurse(state, input.customerId)
   const absoluteMicros = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(purse, input)
-  if (!adjusted) return refused(insufficientBalance(purse.availableMicros, absoluteMicros))
+  if (!adjusted) return refused(insufficientBalance(purse, absoluteMicros))
   const { debtChangeMicros, afterMicros } = adjusted
   const { availableMicros: availableAfterMicros } = state
   return movementDecision({
@@ -126,15 +124,11 @@ export const decideCustomerCharge = (
   const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros: costMicros, cap }, nowMs)
   if ('outcome' in spending) return spending
   const wallet = take(state, costMicros)
-  if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))
-  const { customerId, amountCents } = order
+  if (!wallet) return refused(insufficientBalance(state, costMicros))
+  const { customerId } = order
   const purse = customerPurse(state, customerId)
   const customer = take(purse, amountMicros)
-  if (!customer) {
-    const creditCents = microsToCentsFloor(purse.availableMicros)
-    const shortfallCents = amountCents - creditCents
-    return refused({ code: 'customer_credit_insufficient', creditCents, amountCents, shortfallCents })
-  }
+  if (!customer) return refused({ code: 'customer_credit_insufficient', ...shortfallOf(purse, amountMicros) })
   return movementDecision({
     type: 'CustomerCharged',
     data: {

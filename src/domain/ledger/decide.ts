@@ -25,6 +25,7 @@ import {
   credit,
   type Movement,
   movementKey,
+  type Purse,
   reachedCapLevels,
   recallMovement,
   take,
@@ -51,13 +52,17 @@ export const movementDecision = <Event extends LedgerEvent>(event: Event): Ledge
 
 /** The movement was applied before. These are its figures. */
 export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
-/** Whole cents. `balanceCents` is the available amount, rounded down (docs/reference/api.md, "Errors"). */
-export type InsufficientBalance = {
-  readonly code: 'insufficient_balance'
+/** What a purse lacks for an amount, whole cents. */
+type Shortfall = {
   readonly balanceCents: number
   readonly amountCents: number
+  /** What must be paid in. It includes the debt, because payments pay a debt first. */
   readonly shortfallCents: number
+  /** The debt in the shortfall; absent if there is none. */
+  readonly owedCents?: number
 }
+/** `balanceCents` is the available amount, rounded down (docs/reference/api.md, "Errors"). */
+export type InsufficientBalance = { readonly code: 'insufficient_balance' } & Shortfall
 export type SpendCapReached = {
   readonly code: 'spend_cap_reached'
   readonly capCents: number
@@ -77,17 +82,23 @@ export const positive = (amountMicros: number): number => {
   return amountMicros
 }
 
-/** Why the wallet cannot pay, in whole cents. A partial cent is rounded up. */
-export const insufficientBalance = (availableMicros: number, amountMicros: number): InsufficientBalance => {
-  const balanceCents = microsToCentsFloor(availableMicros)
+/** Why a purse cannot pay an amount above its balance. A partial cent is rounded up. */
+export const shortfallOf = (purse: Purse, amountMicros: number): Shortfall => {
+  const balanceCents = microsToCentsFloor(purse.availableMicros)
   const amountCents = microsToCentsCeil(amountMicros)
+  const owedCents = microsToCentsCeil(purse.receivableMicros)
   return {
-    code: 'insufficient_balance',
     balanceCents,
     amountCents,
-    shortfallCents: Math.max(amountCents - balanceCents, 0),
+    shortfallCents: amountCents + owedCents - balanceCents,
+    ...(owedCents > 0 && { owedCents }),
   }
 }
+
+export const insufficientBalance = (purse: Purse, amountMicros: number): InsufficientBalance => ({
+  code: 'insufficient_balance',
+  ...shortfallOf(purse, amountMicros),
+})
 
 /** The refusal of a movement that was applied before; null if the ledger state does not have it. */
 export const refuseIfApplied = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
@@ -129,7 +140,7 @@ export const decideAdjustment = (
   if (alreadyApplied) return alreadyApplied
   const absoluteMicros = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(state, input)
-  if (!adjusted) return refused(insufficientBalance(state.availableMicros, absoluteMicros))
+  if (!adjusted) return refused(insufficientBalance(state, absoluteMicros))
   const { debtChangeMicros, afterMicros } = adjusted
   return movementDecision({
     type: 'WalletAdjusted',
@@ -192,7 +203,7 @@ export const decideDebit = (
   const spending = decideSpending(state, { keyId: capKeyOf(order), amountMicros, cap }, nowMs)
   if ('outcome' in spending) return spending
   const debited = take(state, amountMicros)
-  if (!debited) return refused(insufficientBalance(state.availableMicros, amountMicros))
+  if (!debited) return refused(insufficientBalance(state, amountMicros))
   return movementDecision({
     type: 'WalletDebited',
     data: { order, amountMicros, ...spending, availableAfterMicros: debited.afterMicros },
@@ -234,7 +245,7 @@ export const decideHold = (
     limit === null ? {} : decideSpending(state, { keyId, amountMicros, cap: limit.cap }, limit.nowMs)
   if ('outcome' in spending) return spending
   const debited = take(state, hold.amountMicros)
-  if (!debited) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
+  if (!debited) return refused(insufficientBalance(state, hold.amountMicros))
   return movementDecision({
     type: 'FundsHeld',
     data: { ...hold, ...spending, availableAfterMicros: debited.afterMicros },

@@ -1,12 +1,12 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { Appends, CommandDecision } from '../../kernel/decider.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { KeyCap } from '../../kernel/scopes.ts'
 import { ledgerStream, orderStream } from '../../kernel/streams.ts'
 import { type AccountState, capOf } from '../accounts/fold.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { customerPurse, type LedgerState } from '../ledger/fold.ts'
-import { movementKey, recallMovement } from '../ledger/movements.ts'
+import { movementKey, type Purse, recallMovement, take } from '../ledger/movements.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import {
   type AllocationOwner,
@@ -38,7 +38,7 @@ type AwaitedStates = OrderStates & { readonly account: AccountState }
 type AwaitedAnswer =
   | { readonly kind: 'placed' | 'failed' | 'held'; readonly order: Order }
   /** The payer does not have enough yet. Nothing is appended. */
-  | { readonly kind: 'short'; readonly shortfallCents: number }
+  | { readonly kind: 'short' }
   /**
    * Nothing to do: the order was placed, failed or canceled before, or waits for another invoice, or its debit exists
    * and `decideCompletion` finishes it.
@@ -53,11 +53,9 @@ type AwaitedDecision = {
   readonly answer: AwaitedAnswer
 }
 
-/** What the payer lacks, whole cents. The payer is the customer's credit, or the account's own wallet. */
-const shortfallOf = (ledger: LedgerState, order: OrderDetails): number => {
-  const payer = isCustomerOrder(order) ? customerPurse(ledger, order.customerId) : ledger
-  return Math.max(0, order.amountCents - microsToCentsFloor(payer.availableMicros))
-}
+/** The purse that pays the price: the customer's credit, or the account's own wallet. */
+export const payerOf = (ledger: LedgerState, order: OrderDetails): Purse =>
+  isCustomerOrder(order) ? customerPurse(ledger, order.customerId) : ledger
 
 const failureReasonOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
   if (states.account === null || states.account.blocked) return 'account_blocked'
@@ -128,9 +126,8 @@ export const decideAwaited = (
   if (refusal?.code === 'already_debited') return noChange({ kind: 'over' })
   const heldUntil = states.order?.awaiting?.heldUntil ?? null
   const isFundsTimeoutOver = heldUntil !== null && nowMs >= Date.parse(heldUntil)
-  const shortfallCents = shortfallOf(states.ledger, order)
-  if (shortfallCents > 0)
-    return isFundsTimeoutOver ? fail('insufficient_balance') : noChange({ kind: 'short', shortfallCents })
+  if (take(payerOf(states.ledger, order), centsToMicros(order.amountCents)) === null)
+    return isFundsTimeoutOver ? fail('insufficient_balance') : noChange({ kind: 'short' })
   const failureReason = failureReasonOf(states, awaited)
   if (failureReason) return fail(failureReason)
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>

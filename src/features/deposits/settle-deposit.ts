@@ -9,12 +9,13 @@ import {
   decideReceipt,
   endedChanges,
   type ReportedInvoice,
+  reportedOf,
   unknownChanges,
 } from '../../domain/deposits/decide.ts'
 import type { DepositFailed } from '../../domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import type { GatewayChange, InvoiceReport } from '../../domain/payments/payments.ts'
+import type { GatewayChange } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { StreamRefs } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -51,17 +52,6 @@ export type DepositSettlement = {
 const graceMs = 10 * 60_000
 /** An invoice has a few payments. The limit protects the log from a server that invents new ones in each answer. */
 const maxPayments = 500
-
-/** Wallets are in dollars. A payment in another currency is not credited; an operator must check it. */
-export const inOtherCurrency = ({
-  invoiceId,
-  currency,
-  status,
-  payments,
-}: InvoiceReport): readonly GatewayChange[] =>
-  status === 'paid' || payments.length > 0
-    ? [{ change: 'other_currency', reference: invoiceId, amount: currency }]
-    : []
 
 /** The stream of a deposit, for commands. */
 export const depositRef = (depositId: DepositId) => ({
@@ -166,13 +156,10 @@ export const createDepositSettlement = (dependencies: {
     if (invoice?.unreadable) await reportItems(invoice.unreadable)
     if (invoice?.depositId !== depositId)
       throw new GatewayUnavailable(`${liveGateway.provider} does not know the invoice of ${depositId}`)
-    if (invoice.currency !== 'usd') {
-      await report(deposit, inOtherCurrency(invoice), cause)
-      return deposit
-    }
+    const reported = reportedOf(invoice)
     // Not every provider reports the end of an invoice. Later payments are credited all the same.
-    const isExpired = invoice.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
-    return receive(depositId, isExpired ? { ...invoice, status: 'expired' } : invoice, cause)
+    const isExpired = reported.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
+    return receive(depositId, isExpired ? { ...reported, status: 'expired' } : reported, cause)
   }
 
   const close: DepositSettlement['close'] = async ({ details: { depositId, accountId } }, reason, cause) => {

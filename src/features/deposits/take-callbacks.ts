@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { reportedOf } from '../../domain/deposits/decide.ts'
 import { decideRefundCancellation } from '../../domain/deposits/decide-refund.ts'
 import type { Deposit } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
@@ -32,7 +33,7 @@ import { bookStatementLine, type Wallets } from '../wallet/index.ts'
 import { saveCard } from './auto-topup.ts'
 import type { Deposits } from './deposit-service.ts'
 import { bookReversal } from './reversals.ts'
-import { depositRef, inOtherCurrency } from './settle-deposit.ts'
+import { depositRef } from './settle-deposit.ts'
 import { reportUnmatched, reportUnreadable } from './unmatched-movements.ts'
 
 export type CallbackDependencies = {
@@ -65,17 +66,11 @@ const takeInvoice = async (
 ): Promise<string> => {
   const deposit = await ownDeposit(dependencies, liveGateway, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
-  if (report.currency !== 'usd') {
-    await dependencies.deposits.report(deposit, inOtherCurrency(report), {
-      actor,
-      correlationId: newId('run'),
-    })
-    return `in ${report.currency}: nothing is credited`
-  }
   const { depositId } = deposit.details
   // A second invoice of a deposit (its first answer was lost) brings payments, but not the state of the first one.
   const isOwnInvoice = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
-  const reported = isOwnInvoice ? report : { ...report, status: 'open' as const, isOther: true }
+  const invoice = reportedOf(report)
+  const reported = isOwnInvoice ? invoice : { ...invoice, status: 'open' as const, isOther: true }
   const after = await dependencies.deposits.receive(depositId, reported, {
     actor,
     correlationId: newId('run'),

@@ -14,6 +14,7 @@ import {
   viewWithStatus,
 } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
+import type { WalletFigures } from '../wallet/index.ts'
 import type { OrderRequest } from './place-order.ts'
 import { orderOf, type Purchase } from './place-order.ts'
 import type { OrderItem } from './prepare-order.ts'
@@ -73,15 +74,20 @@ export const payPart = (
   visit: AccountVisit,
   {
     cents,
-    balanceCents,
+    wallet: { balanceCents, owedCents },
   }: {
     readonly cents: number
-    /** The wallet's spendable balance, cents. */
-    readonly balanceCents: number
+    readonly wallet: WalletFigures
   },
-): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
+): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html`${debtText(owedCents)} ${topUpLink(cents + owedCents - balanceCents)}` : null}</p>
 ${keyField(visit.form.key)}${hiddenOf('expected', cents)}
 <div class="actions"><button class="first" id="buy">Buy for ${dollarText(cents)}</button></div>`
+
+/** The debt in a missing amount, as a sentence. */
+const debtText = (owedCents: number): Html | null =>
+  owedCents === 0
+    ? null
+    : html` You owe ${dollarText(owedCents)} after a refund or a dispute, and a payment pays it first.`
 
 /** A link to the top-up page, with the missing amount. */
 export const topUpLink = (missingCents: number): Html =>
@@ -120,7 +126,7 @@ export const refusedPurchase = (
   const figure = (name: string): number => Number(extra[name])
   const text =
     code === 'insufficient_balance'
-      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing for ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
+      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing for ${dollarText(figure('amountCents'))}.${debtText(Number(extra.owedCents ?? 0))} ${topUpLink(figure('shortfallCents'))}`
       : code === 'price_changed'
         ? html`The price of ${bought} is ${dollarText(figure('amountCents'))}, not ${dollarText(quotedCents)} as quoted. The new quote is below: buy again to accept it.`
         : html`${problem}`

@@ -246,9 +246,9 @@ export const cataloguePages = ({
     const { target } = figures
     if (!quoteView(product, figures, counts).available)
       return html`<p>${product.state === 'active' && target !== null ? `Only ${countText(freeCount(counts, target), 'address is', 'addresses are')} free there.` : 'It cannot be ordered now.'}</p>`
-    const balanceCents = await readBalance(visit.account.accountId)
+    const wallet = await readBalance(visit.account.accountId)
     const quotedFields = Object.entries(target === null ? {} : metaOf(target))
-    return html`${payPart(visit, { cents: chargeOf(figures), balanceCents })}${quotedFields.map(([name, value]) => hiddenOf(`quoted_${name}`, String(value)))}`
+    return html`${payPart(visit, { cents: chargeOf(figures), wallet })}${quotedFields.map(([name, value]) => hiddenOf(`quoted_${name}`, String(value)))}`
   }
 
   const quoteCard = async (

@@ -1,7 +1,7 @@
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
 import { type Deposit, isClosed, isPayable } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import { decideAwaiting } from '../../domain/orders/decide-awaited.ts'
+import { decideAwaiting, payerOf } from '../../domain/orders/decide-awaited.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { floorCents, maxDepositCents, type Rail, resellerRails } from '../../domain/payments/payments.ts'
@@ -9,7 +9,8 @@ import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, DepositId, OrderId } from '../../kernel/ids.ts'
-import type { CommandRunner } from '../../platform/commands/command.ts'
+import { microsToCentsCeil } from '../../kernel/money.ts'
+import { type CommandRunner, readState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { Deposits } from '../deposits/index.ts'
@@ -63,10 +64,20 @@ export const chargeOf = (rail: Rail, amountCents: number): number | null => {
 }
 
 /** The invoice in the answer of an order that awaits it. */
-export const invoiceOf = (deposit: Deposit, payUrl: string | null, nowMs: number): AwaitedInvoice => {
-  const { status, invoice, details } = deposit
-  const payable = isPayable({ status, expiresAt: invoice?.expiresAt ?? null }, nowMs)
-  return { chargeCents: details.amountCents, payUrl: payable ? payUrl : null }
+export const readAwaitedInvoice = async (
+  { runner, clock }: { readonly runner: CommandRunner; readonly clock: Clock },
+  order: OrderDetails,
+  { status, invoice, details }: Deposit,
+  payUrl: string | null,
+  cause: Cause,
+): Promise<AwaitedInvoice> => {
+  const ledger = await readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(order.accountId))
+  const payable = isPayable({ status, expiresAt: invoice?.expiresAt ?? null }, clock())
+  return {
+    chargeCents: details.amountCents,
+    owedCents: microsToCentsCeil(payerOf(ledger, order).receivableMicros),
+    payUrl: payable ? payUrl : null,
+  }
 }
 
 export const createCustomerInvoices = (dependencies: {
@@ -150,7 +161,8 @@ export const createCustomerInvoices = (dependencies: {
       const payUrl = await deposits.payUrlOf(deposit)
       const chargeCents = deposit.details.amountCents
       const open = isClosed(deposit) || payUrl === null ? null : { depositId, payUrl, chargeCents }
-      return { order: now, open, invoice: invoiceOf(deposit, payUrl, clock()) }
+      const invoice = await readAwaitedInvoice(dependencies, now.details, deposit, payUrl, cause)
+      return { order: now, open, invoice }
     },
   }
 }

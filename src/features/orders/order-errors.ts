@@ -1,6 +1,6 @@
 import type { PlacementRefusal } from '../../domain/orders/decide-placement.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
-import { refuseForPayment } from '../wallet/index.ts'
+import { refuseForPayment, shortfallText } from '../wallet/index.ts'
 
 const allocationRefusalMessages = {
   out_of_stock: 'fewer addresses are free than were ordered',
@@ -27,15 +27,14 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
     case 'insufficient_balance':
     case 'spend_cap_reached':
       return refuseForPayment(refusal, 'order')
-    case 'customer_credit_insufficient':
-      return refuse(
-        'customer_credit_insufficient',
-        `the customer's credit is short by ${refusal.shortfallCents} cents`,
-        {
-          shortfallCents: refusal.shortfallCents,
-          ...page,
-        },
-      )
+    case 'customer_credit_insufficient': {
+      const { code, shortfallCents, owedCents } = refusal
+      return refuse(code, `the customer's credit is short by ${shortfallText(refusal)}`, {
+        shortfallCents,
+        ...(owedCents !== undefined && { owedCents }),
+        ...page,
+      })
+    }
     case 'refused_by_arbiter': {
       const message = allocationRefusalMessages[refusal.reason]
       if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)

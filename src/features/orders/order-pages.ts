@@ -218,7 +218,11 @@ export const orderPages = ({
                   ? buttonLink('/console/addresses', 'See addresses', 'first')
                   : nothing
           }${customerId === null ? nothing : buttonLink(`/console/reseller/movement${queryText(refundFields)}`, 'Refund the customer')}`,
-          body: html`${detailsOf([
+          body: html`${
+            order.owedCents === undefined
+              ? null
+              : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.</p>`
+          }${detailsOf([
             ['State', orderState(order.status)],
             ['Order', idText(order.orderId)],
             ['Quantity', `${order.quantity} ${order.unit}`],

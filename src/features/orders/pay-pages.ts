@@ -100,6 +100,7 @@ export const createPayPages = (
     again,
     invoiceOwn: async (keyed, draft) => {
       const { answer, draft: payable } = await appendOrder(keyed.request, draft, 'dry-run')
+      let owedCents = 0
       switch (answer.kind) {
         case 'conflict':
           throw keyConflict()
@@ -112,6 +113,7 @@ export const createPayPages = (
         case 'refused':
           // The payment covers the missing money.
           if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)
+          owedCents = answer.refusal.owedCents ?? 0
           break
         case 'expired-key':
           throw new Error(`${keyed.orderId} was fulfilled, but neither its debit nor its order is known`)
@@ -120,14 +122,22 @@ export const createPayPages = (
         default:
           answer satisfies never
       }
-      const { method, amountCents } = payable
+      const { method } = payable
+      // The payment pays the debt first.
+      const amountCents = payable.amountCents + owedCents
       if (method === 'wallet') throw new Error('a wallet has no pay page')
       if (chargeOf(method, amountCents) === null)
         throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
       const invoiced = await customerInvoices.invoice(payable, amountCents, causeOf(keyed))
       const { order, created, position, payUrl, chargeCents } = invoiced
       const { idempotencyKey } = keyed
-      return { order, replayed: !created, idempotencyKey, position, invoice: { payUrl, chargeCents } }
+      return {
+        order,
+        replayed: !created,
+        idempotencyKey,
+        position,
+        invoice: { payUrl, chargeCents, owedCents },
+      }
     },
   }
 }

@@ -69,7 +69,11 @@ export const OrderRecord = z
     }),
     chargeCents: cents.nullable().meta({
       description:
-        "The amount that the pay page charges while the order awaits its payment, in whole cents: `amountCents`, or for a customer's order the missing credit, raised to the minimum of the rail. The excess is credited. Null: any other order.",
+        "The amount that the pay page charges while the order awaits its payment, in whole cents: `amountCents`, or for a customer's order the missing credit, plus the debt of the payer, raised to the minimum of the rail. The excess is credited. Null: any other order.",
+    }),
+    owedCents: cents.optional().meta({
+      description:
+        'The debt of the payer after a refund or a dispute, in whole cents, while the order awaits its payment. The payment pays it first. Left out: there is no debt.',
     }),
     payUrl: z.string().nullable().meta({
       description:
@@ -145,6 +149,7 @@ export const orderRecord = (
     proxyIds: [...order.proxyIds],
     depositId: order.awaiting?.depositId ?? null,
     chargeCents: invoice?.chargeCents ?? null,
+    ...(invoice?.owedCents && { owedCents: invoice.owedCents }),
     payUrl: invoice?.payUrl ?? null,
     customerId: details.customerId,
     customer: order.customer ?? null,
@@ -271,7 +276,7 @@ export const orderRoutes = (dependencies: {
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
-        "Debits the wallet and delivers at once, or rejects the order before any charge. With a rail as `method`, the answer has the URL of a pay page, `payUrl`, which charges `chargeCents`. The payment places the order, and the excess above `amountCents` stays in the wallet. If the invoice closes without payment, the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`), the customer's credit pays the price and your wallet pays your cost. If the credit is too low, the 402 answer has a pay page for a live rail of yours, and its payment places the order under the same key. A retry with the same `Idempotency-Key` returns the same order.",
+        "Debits the wallet and delivers at once, or rejects the order before any charge. With a rail as `method`, the answer has the URL of a pay page, `payUrl`, which charges `chargeCents`. The payment pays a debt (`owedCents`) first and places the order. The rest stays in the wallet. If the invoice closes without payment, the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`), the customer's credit pays the price and your wallet pays your cost. If the credit is too low, the 402 answer has a pay page for a live rail of yours, and its payment places the order under the same key. A retry with the same `Idempotency-Key` returns the same order.",
       tag: 'Orders',
       access: 'buy',
       writes: true,

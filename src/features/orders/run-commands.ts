@@ -10,7 +10,7 @@ import { customerRefs, type Listing } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
 import type { refundInput } from './commands.ts'
-import { invoiceOf } from './customer-invoices.ts'
+import { readAwaitedInvoice } from './customer-invoices.ts'
 import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
 import { orderRecord } from './routes.ts'
 
@@ -51,13 +51,11 @@ const noSuchOrder = (id: string) => notFound(`no order has the id ${id}`)
 /** An order with its open invoice, and the reseller's own id of its customer from the vault. */
 type OrderWithInvoice = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
 
-const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
+const awaitedInvoice = async (context: CliContext, { status, awaiting, details }: Order) => {
   if (status !== 'awaiting_payment' || !awaiting) return null
-  const { runner, clock } = context
-  const depositId = awaiting.depositId as DepositId
-  const deposit = await readDeposit(runner, depositId, context)
+  const deposit = await readDeposit(context.runner, awaiting.depositId as DepositId, context)
   const urls = deposit && (await createDepositPages(context).read(deposit.details))
-  return deposit && invoiceOf(deposit, urls?.payUrl ?? null, clock())
+  return deposit && readAwaitedInvoice(context, details, deposit, urls?.payUrl ?? null, context)
 }
 
 const shownOf = async (context: CliContext, order: Order): Promise<OrderWithInvoice> => {
@@ -107,6 +105,7 @@ const text = (order: OrderWithInvoice): string =>
     quantity: `${order.details.quantity} ${order.details.unit}`,
     amount: dollars(order.details.amountCents),
     invoiced: order.invoice && dollars(order.invoice.chargeCents),
+    owed: order.invoice?.owedCents ? dollars(order.invoice.owedCents) : null,
     refunded: dollars(order.refundedCents),
     ...customerFields(order),
     subscription: order.details.subscription?.subscriptionId ?? null,

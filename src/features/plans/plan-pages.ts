@@ -162,7 +162,7 @@ export const planPages = ({
     const { figures, problems } = await quoteOrProblems(
       quotes.quoteOf(product, { quantity }, { caller: payerOf(visit), after: null }),
     )
-    const balanceCents = await readBalance(visit.account.accountId)
+    const wallet = await readBalance(visit.account.accountId)
     const order = figures
       ? { quantity: figures.quantity, expected_amount_cents: chargeOf(figures) }
       : { quantity: product.minQuantity }
@@ -185,7 +185,7 @@ ${quoteForm({
       ? noQuote(problems)
       : html`<p class="figure">${dollarText(chargeOf(figures))}</p>
 <p>${figures.quantity} ${product.unit} more</p>
-${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
+${payPart(visit, { cents: chargeOf(figures), wallet })}`,
 })}`,
       islands: ['live-parts'],
       cliEquivalents: [

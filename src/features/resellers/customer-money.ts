@@ -40,7 +40,10 @@ const errorOf = (
       return refuse(
         'customer_credit_insufficient',
         `the customer has ${dollarText(refusal.balanceCents)}, which is less than ${dollarText(refusal.amountCents)}`,
-        { shortfallCents: refusal.shortfallCents },
+        {
+          shortfallCents: refusal.shortfallCents,
+          ...(refusal.owedCents !== undefined && { owedCents: refusal.owedCents }),
+        },
       )
     case 'unconfirmed':
       return refuse(

@@ -29,7 +29,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Appends, Refused, StreamRefs } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
-import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import { centsToMicros, microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/command.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -302,8 +302,10 @@ export const creditByHand = (
     ? wallets.credit(credit, cause)
     : wallets.adjust({ ...credit, reason: kind, gateway: null }, cause)
 
-/** The spendable balance of an account, whole cents rounded down, including the account's own latest changes. */
-export type ReadBalance = (account: AccountId) => Promise<number>
+/** The spendable balance and the debt of an account, whole cents. */
+export type WalletFigures = { readonly balanceCents: number; readonly owedCents: number }
+/** Includes the account's own latest changes. */
+export type ReadBalance = (account: AccountId) => Promise<WalletFigures>
 
 export const createReadBalance = ({
   db,
@@ -315,6 +317,10 @@ export const createReadBalance = ({
   const readPurse = createReadPurse(db)
   return async (account) => {
     await reads.settled(account)
-    return microsToCentsFloor((await readPurse(account)).availableMicros)
+    const { availableMicros, receivableMicros } = await readPurse(account)
+    return {
+      balanceCents: microsToCentsFloor(availableMicros),
+      owedCents: microsToCentsCeil(receivableMicros),
+    }
   }
 }

@@ -82,6 +82,10 @@ const change = (meaning: string, remedy: string, causes: readonly string[] = [])
   entry({ status: 400, retry: 'after-change', meaning, remedy, causes })
 
 const cents = z.int()
+const debtInShortfall = cents.optional().meta({
+  description:
+    'The debt after a refund or a dispute, which `shortfallCents` includes, because payments pay it first. Left out: there is no debt.',
+})
 
 /**
  * Every error code of the API with its status: docs/reference/api.md, "Errors". The OpenAPI document and the docs page
@@ -266,7 +270,14 @@ const errorTable = {
     retry: 'after-change',
     meaning: 'The wallet balance is too low by `shortfallCents`. Nothing was charged.',
     remedy: 'Top up the wallet, and send the same request with the same `Idempotency-Key`.',
-    extra: z.object({ balanceCents: cents, amountCents: cents, shortfallCents: cents }),
+    extra: z.object({
+      balanceCents: cents,
+      amountCents: cents,
+      shortfallCents: cents.meta({
+        description: 'The amount to pay in: `amountCents` plus `owedCents` minus `balanceCents`.',
+      }),
+      owedCents: debtInShortfall,
+    }),
     example: { balanceCents: 120, amountCents: 1250, shortfallCents: 1130 },
   }),
   spend_cap_reached: entry({
@@ -290,8 +301,9 @@ const errorTable = {
       'Send the customer to `payUrl`. The payment of `chargeCents` places the order once, under the same `Idempotency-Key`. A retry before the payment returns the same pay page. Without `payUrl`, credit the customer first.',
     extra: z.object({
       shortfallCents: cents.meta({
-        description: 'The amount that the credit is too low by, in whole cents.',
+        description: 'The amount that the credit is too low by, plus `owedCents`, in whole cents.',
       }),
+      owedCents: debtInShortfall,
       payUrl: z
         .string()
         .optional()

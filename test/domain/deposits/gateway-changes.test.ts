@@ -3,14 +3,20 @@ import { test } from 'node:test'
 import type { ReportedInvoice } from '../../../src/domain/deposits/decide.ts'
 import {
   changesIn,
+  creditingOf,
   decideChanges,
   decideEndedChanges,
+  decideReceipt,
   decideReview,
+  reportedOf,
 } from '../../../src/domain/deposits/decide.ts'
 import type { DepositEvent } from '../../../src/domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../../src/domain/deposits/fold.ts'
+import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
+import type { InvoiceReport, InvoiceStatus } from '../../../src/domain/payments/payments.ts'
 import { applyDecided } from '../../../src/kernel/decider.ts'
 import type { AccountId, DepositId } from '../../../src/kernel/ids.ts'
+import { depositStream } from '../../../src/kernel/streams.ts'
 
 const named = { depositId: 'dep_1' as DepositId, accountId: 'acc_1' as AccountId }
 const opened: DepositEvent = {
@@ -78,6 +84,33 @@ test('an invoice that is paid without money, or invalid with money, is reported'
     'only what is missing',
   )
   assert.deepEqual(kinds(whole, { status: 'failed', payments: [] }), ['marked_invalid dep_1 10.00 usd'])
+})
+
+test('an invoice in another currency closes as any other, and nothing of it is credited', () => {
+  const paid = [{ paymentId: 'p1', amountMicros: 10_000_000 }]
+  const after = (status: InvoiceStatus, payments: InvoiceReport['payments']) => {
+    const deposit = folded()
+    const { depositId } = named
+    const report = {
+      kind: 'invoice',
+      invoiceId: 'inv',
+      depositId,
+      currency: 'eur',
+      status,
+      payments,
+    } as const
+    const reported = reportedOf(report)
+    const states = { deposit, ledger: ledgerFold.initial }
+    const { appends, answer } = decideReceipt(states, reported, creditingOf(deposit.details, true), 0)
+    const ledgerEvents = appends.filter(({ stream }) => stream !== depositStream(depositId))
+    assert.deepEqual([ledgerEvents, answer.more], [[], false])
+    return [answer.deposit?.status, answer.deposit?.creditedMicros, ...kinds(deposit, reported)]
+  }
+  assert.deepEqual(after('open', []), ['awaiting_payment', 0])
+  assert.deepEqual(after('expired', []), ['expired', 0])
+  assert.deepEqual(after('paid', []), ['failed', 0, 'other_currency inv eur'])
+  assert.deepEqual(after('paid', paid), ['failed', 0, 'other_currency inv eur'])
+  assert.deepEqual(after('expired', paid), ['expired', 0, 'other_currency inv eur'])
 })
 
 /** The deposit after a report, as the service applies it, and its open changes. */

@@ -61,7 +61,7 @@ test('a short wallet is reported before short credit, and short credit states th
   const rich = ledgerAfter(credited(10_000_000))
   assert.deepEqual(refusalOf(charge(rich, order(650, 500))), {
     code: 'customer_credit_insufficient',
-    creditCents: 0,
+    balanceCents: 0,
     amountCents: 650,
     shortfallCents: 650,
   })
@@ -103,6 +103,24 @@ test("a chargeback takes the credit, the rest becomes the customer's debt, and l
     availableMicros: 50 * cent,
     receivableMicros: 0,
   })
+})
+
+test("a customer's debt is part of the shortfall, because the next payment pays it first", () => {
+  const chargeback = { customerId, reference: 'cb', reason: 'chargeback', gateway: 'stripe' } as const
+  const owes = eventOf(
+    decideCustomerAdjustment(ledgerFold.initial, { ...chargeback, amountMicros: -1_430 * cent }),
+  )
+  const wallet = credited(10_000_000)
+  const owing = ledgerAfter(owes, wallet)
+  assert.deepEqual(refusalOf(charge(owing, order(650, 500))), {
+    code: 'customer_credit_insufficient',
+    balanceCents: 0,
+    amountCents: 650,
+    owedCents: 1_430,
+    shortfallCents: 2_080,
+  })
+  const paysAll = eventOf(decideCustomerCredit(owing, payment('pi_3', 2_080)))
+  assert.equal(charge(ledgerAfter(owes, wallet, paysAll), order(650, 500)).outcome, 'decided')
 })
 
 test('a correction never takes more than the available credit', () => {
@@ -169,8 +187,8 @@ test('invariant: a refused charge exceeds the balance, and an accepted one fits 
         else if (decision.refusal.code === 'insufficient_balance') assert.ok(!walletFits)
         else if (decision.refusal.code === 'customer_credit_insufficient') {
           assert.ok(walletFits && !creditFits)
-          const { creditCents, shortfallCents } = decision.refusal
-          assert.equal(creditCents + shortfallCents, amountCents)
+          const { balanceCents, shortfallCents, owedCents = 0 } = decision.refusal
+          assert.equal(balanceCents + shortfallCents, amountCents + owedCents)
           assert.ok(creditMicros + shortfallCents * cent >= amountCents * cent)
         }
       }

@@ -61,6 +61,16 @@ test('a refusal for a short wallet has its balance, the amount and the shortfall
     .thenRefused({ code: 'insufficient_balance', ...short })
 })
 
+test('a debt is part of the shortfall, because the next payment pays it first', () => {
+  const owing = wallet(1_000_000).given(adjust(chargeback('cb_1', -23_005_000)))
+  const short = { balanceCents: 0, amountCents: 1_100, owedCents: 2_201, shortfallCents: 3_301 }
+  owing.when(debit(1_100)).thenRefused({ code: 'insufficient_balance', ...short })
+  owing
+    .given(credit(deposit('pi_1', 33_010_000)))
+    .when(debit(1_100))
+    .thenEvents('WalletDebited')
+})
+
 test('the whole balance can be spent', () => {
   const spent = wallet(2_500_000).when(debit(250)).thenEvents('WalletDebited')
   assert.equal(spent.state.availableMicros, 0)
@@ -244,8 +254,8 @@ test('invariant: a refusal for the balance is correct, and every other amount fi
         if (decision.outcome === 'decided') assert.ok(amount <= before.availableMicros)
         else if (decision.refusal.code === 'insufficient_balance') {
           assert.ok(amount > before.availableMicros)
-          const { balanceCents, amountCents, shortfallCents } = decision.refusal
-          assert.equal(balanceCents + shortfallCents, amountCents)
+          const { balanceCents, amountCents, shortfallCents, owedCents = 0 } = decision.refusal
+          assert.equal(balanceCents + shortfallCents, amountCents + owedCents)
         }
       }
     }),

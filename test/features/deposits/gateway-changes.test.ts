@@ -63,7 +63,19 @@ test('a provider change that is not booked is an open item, and moves no wallet'
     await app.act(id, 'euros')
     await app.act(id, 'pay')
     await untilChanges(app, id, ['other_currency eur'])
+    await app.untilDeposit(key, id, { status: 'failed', credited_cents: 0 })
     assert.equal(await app.balance(key), 0)
+  })
+
+  await t.test('an invoice in another currency that expires, with its order', async () => {
+    const { key } = await app.customer({ cents: 0 })
+    const order = { product_id: 'residential-premium', quantity: 5, method: 'crypto' }
+    const { body } = await app.client.post('/api/v1/orders', order, { key })
+    await app.act(body.depositId, 'euros')
+    await app.act(body.depositId, 'expire')
+    const { cancelReason } = await app.untilOrder(key, body.orderId, 'canceled')
+    assert.equal(cancelReason, 'invoice_expired')
+    assert.deepEqual(await openChanges(app, body.depositId), [])
   })
 
   await t.test('an invoice of BTCPay that was marked as settled without money', async () => {

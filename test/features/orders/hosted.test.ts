@@ -89,6 +89,30 @@ describe('an own order on a rail', () => {
     assert.equal((await app.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
   })
 
+  test('charges a debt with the price, shows it until it is paid, and is placed', async (t) => {
+    const app = await testApp(t)
+    const { key, accountId } = await app.customer({ cents: 0 })
+    await app.run(
+      ...['wallet', 'adjust', '--account', accountId, '--cents', '-2200', '--reason', 'deposit_refund'],
+      ...['--gateway', 'stripe', '--reference', 're_1'],
+    )
+    const short = await app.client.post(orders, traffic(2), { key })
+    const { shortfallCents, owedCents, error } = short.body
+    assert.deepEqual([short.status, shortfallCents, owedCents], [402, 3_300, 2_200], short.text)
+    assert.match(error, /short by 3300 cents, including a debt of 2200 cents/)
+    const headers = { 'Idempotency-Key': 'owes' }
+    const { body } = await app.client.post(orders, traffic(2, { method: 'card' }), { key, headers })
+    assert.deepEqual([body.amountCents, body.chargeCents, body.owedCents], [1_100, 3_300, 2_200])
+    const again = await app.client.post(orders, traffic(2, { method: 'card' }), { key, headers })
+    assert.deepEqual(again.body, body)
+    assert.deepEqual(await app.readOrder(key, body.orderId), body)
+    const { accountId: _, refunds: _none, ...shown } = await app.run('orders', 'show', body.orderId)
+    assert.deepEqual(shown, body)
+    await app.act(body.depositId, 'pay')
+    const done = await app.untilOrder(key, body.orderId, 'completed')
+    assert.deepEqual([done.owedCents, done.balanceCents], [undefined, 0])
+  })
+
   test('is canceled when its invoice closes, and later money is credited', async (t) => {
     const app = await testApp(t)
     const { key } = await app.customer({ cents: 0 })
@@ -163,6 +187,23 @@ describe('an order for a customer that is short of credit', () => {
     const replay = await app.seller.order('alice', input, 'k')
     assert.deepEqual([replay.status, replay.body.orderId], [200, deposit.order_id])
     assert.equal(replay.headers.get('idempotency-replayed'), 'true')
+  })
+
+  test('pays the debt of the customer, too', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    await app.run(
+      ...['customers', 'adjust', '--account', accountId, '--customer', 'alice', '--cents', '-1430'],
+      ...['--reason', 'deposit_refund', '--gateway', 'stripe', '--reference', 're_1'],
+    )
+    const { body } = await app.seller.order('alice', app.four, 'k')
+    const needed = app.quote.amountCents + 1_430
+    assert.deepEqual([body.owedCents, body.shortfallCents, body.chargeCents], [1_430, needed, needed])
+    const { order_id: orderId } = await app.readDeposit(key, body.depositId)
+    assert.equal((await app.readOrder(key, orderId)).owedCents, 1_430)
+    await app.act(body.depositId, 'pay')
+    await app.untilOrder(key, orderId, 'completed')
+    assert.equal(await app.listedCredit('alice'), 0)
   })
 
   test('is placed by the retry itself when no callback arrived', async (t) => {

@@ -26,10 +26,17 @@ const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: nu
   const { capCents } = key
   if (capCents !== null && spent + amountCents > capCents)
     return { status: 402, code: 'spend_cap_reached', capCents, spentCents: spent, amountCents }
-  const { balanceCents } = account
+  const { balanceCents, owedCents } = account
   if (amountCents <= balanceCents) return null
-  const shortfallCents = amountCents - balanceCents
-  return { status: 402, code: 'insufficient_balance', balanceCents, amountCents, shortfallCents }
+  const shortfallCents = amountCents + owedCents - balanceCents
+  return {
+    status: 402,
+    code: 'insufficient_balance',
+    balanceCents,
+    amountCents,
+    shortfallCents,
+    owedCents: owedCents === 0 ? undefined : owedCents,
+  }
 }
 
 /** The answer of the customer's credit, after the wallet. */
