@@ -65,10 +65,10 @@ const stateText = (runs: WorkerRuns | null): string => {
   return runs.finishedAt === null ? 'running' : 'ok'
 }
 
-export const listWorkers = async ({ pool }: CliContext) => {
+export const listWorkers = async ({ pool, clock }: CliContext) => {
   // Loaded here, because the list imports the modules of all workers, which no other command needs.
   const { allWorkers } = await import('./worker-list.ts')
-  const runsByName = await readWorkerRuns(pool)
+  const runsByName = await readWorkerRuns(pool, clock())
   const rows = allWorkers.map((worker) => {
     const runs = runsByName.get(worker.name) ?? null
     const json = jsonOf(worker, runs)

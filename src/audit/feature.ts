@@ -98,6 +98,15 @@ const lagProbes = (core: ServerCore, checked: CheckedEvents): readonly Probe[] =
     },
   }))
 
+/** How long events have waited for a seal, milliseconds; null: no seal is overdue. */
+const overdueSealMs = async (
+  core: Parameters<typeof unsealedWait>[0],
+  everySeconds: number,
+): Promise<number | null> => {
+  const waitedMs = (await unsealedWait(core)) ?? 0
+  return waitedMs > everySeconds * 1000 + lateMs ? waitedMs : null
+}
+
 /**
  * The probe of overdue seals, whatever stops the sealer, in this process or another, e.g. a session that has its lock.
  * It is also a note.
@@ -106,8 +115,8 @@ export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds
   name: 'seals',
   note: true,
   check: async () => {
-    const waitedMs = (await unsealedWait(core)) ?? 0
-    return waitedMs <= everySeconds * 1000 + lateMs
+    const waitedMs = await overdueSealMs(core, everySeconds)
+    return waitedMs === null
       ? null
       : `events wait for ${secondsText(waitedMs)} to be sealed: see the log lines of the sealer, or another session holds its lock`
   },
@@ -167,15 +176,23 @@ const registerGauges = <Value>(
 /** What the auditor found and did, read from its tables. */
 const registerAuditGauges = (
   core: ServerCore,
-  { checkInvariants, sealTarget: { location } }: Pick<AuditSettings, 'checkInvariants' | 'sealTarget'>,
+  {
+    checkInvariants,
+    seal,
+    sealTarget: { location },
+  }: Pick<AuditSettings, 'checkInvariants' | 'seal' | 'sealTarget'>,
   checked: CheckedEvents,
 ): void => {
-  const { pool } = core
-  registerGauges(core, async () => (await readWorkerRuns(pool)).get(sealer.name)?.failures ?? 0, [
+  const { pool, clock } = core
+  // The service's role can write the runs of workers, but no seals.
+  const hasSealProblem = async (): Promise<boolean> =>
+    ((await readWorkerRuns(pool, clock())).get(sealer.name)?.failures ?? 0) > 0 ||
+    (await overdueSealMs(core, seal.seconds)) !== null
+  registerGauges(core, hasSealProblem, [
     [
       'farebox_seal_problem',
       '1 while the log is not sealed because of a problem, which the log lines of the auditor name.',
-      (failures) => Math.min(1, failures),
+      Number,
     ],
   ])
   if (checkInvariants)
@@ -318,7 +335,7 @@ export const open = (
   core.closing.add(verifications.stop)
   const probing = { ...core, ...core.probing }
   const checked = createCheckedEvents({ ...probing, master: keys.master })
-  registerAuditGauges(probing, { checkInvariants, sealTarget }, checked)
+  registerAuditGauges(probing, { checkInvariants, seal, sealTarget }, checked)
   const probes = [
     ...(checkInvariants
       ? [violationProbe(probing, checked), ...lagProbes(probing, checked), guardProbe(probing)]

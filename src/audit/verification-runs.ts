@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../kernel/clock.ts'
 import { type Actor, actorText } from '../kernel/event.ts'
 import { newId } from '../kernel/ids.ts'
 import { positionToken } from '../kernel/log-position.ts'
-import { isDatabaseOutage } from '../platform/postgres/errors.ts'
+import { isConnectionLost } from '../platform/postgres/errors.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
@@ -217,10 +217,11 @@ export const verifiedGroups = (checksInvariants: boolean): readonly ReadModelGro
 export const newRunId = (): string => newId<string>('vrf')
 
 /**
- * The problem of a run that cannot be recorded because the table was changed. @throws the error of a database outage
+ * The problem of a run that cannot be recorded because the table was changed or is locked. @throws the error of a lost
+ * connection
  */
 const recordProblem = (error: unknown): string => {
-  if (isDatabaseOutage(error)) throw error
+  if (isConnectionLost(error)) throw error
   return `the run is not recorded in work.verifications: ${(error as Error).message}`
 }
 
@@ -243,11 +244,15 @@ export const runVerification = async (
   const dependencies = { ...given, log }
   const { runId } = request
   const runStart = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
-  const startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)
+  let startProblem: string | null = null
   let result: VerifyResult
   try {
     result = await verifyLog(dependencies, {
       ...request,
+      // A row from before the lock would show its name to sessions that can take it.
+      onLocked: async () => {
+        startProblem = await recordStart(pool, runStart).then(() => null, recordProblem)
+      },
       customerIdOf: createCustomerIds(master),
       keys: { master },
       clock,

@@ -1,5 +1,5 @@
 import type { StoredEvent } from '../platform/eventstore/port.ts'
-import { isDatabaseOutage } from '../platform/postgres/errors.ts'
+import { isConnectionLost } from '../platform/postgres/errors.ts'
 import {
   type Attempt,
   type CheckContext,
@@ -28,15 +28,6 @@ const couldNotRun = (stepOf: StepOf, error: unknown): Finding => {
     ? { where: 'group', check: 'projections', group: stepOf.group, problem }
     : { where: 'log', check: stepOf.check, problem }
 }
-
-/**
- * Codes of lock and statement timeouts, deadlocks and serialization failures. Another session can cause these on
- * purpose.
- */
-const waitCodes: readonly unknown[] = ['55P03', '57014', '40P01', '40001']
-
-const isConnectionLost = (error: unknown): boolean =>
-  isDatabaseOutage(error) && !waitCodes.includes((error as { code?: unknown }).code)
 
 /** @param stopSignal aborted when the verification must end */
 const createAttempt = (findings: Findings, stopSignal: AbortSignal): Attempt => {
@@ -81,7 +72,8 @@ export const verifyLog = async (
   const { pool, log, logInPostgres } = dependencies
   const findings = createFindings()
   const logId = await log.logId()
-  const scratch = await openScratch(pool, options.runId, options.onWait)
+  const scratch = await openScratch(pool, options.runId, options)
+  for (const problem of scratch.problems) findings.addForLog('verifications', problem)
   const stopSignal = AbortSignal.any([scratch.signal, ...(options.signal ? [options.signal] : [])])
   const attempt = createAttempt(findings, stopSignal)
   const report: CheckContext['report'] = (progress) => options.onProgress?.(progress)
@@ -149,7 +141,7 @@ export const verifyLog = async (
 
     report({ phase: 'order', done: 0, total, count: 0 })
     for (const { check, written } of runs) await attempt({ check }, async () => written?.())
-    await planForWholeTables(client, schema)
+    await attempt({ check: 'positions' }, () => planForWholeTables(client, schema))
     for (const { check, end } of runs) await attempt({ check }, async () => end?.(events))
     return {
       logId,

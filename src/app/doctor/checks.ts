@@ -8,7 +8,7 @@ import { invariantGroup } from '../../audit/invariants/invariants.ts'
 import { lateMs, unsealedWait, waitAfter } from '../../audit/overdue-checks.ts'
 import { sealer } from '../../audit/seals/sealer.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
-import { sealKeyOf } from '../../audit/seals/seals-file.ts'
+import { sealIsSigned, sealKeyOf } from '../../audit/seals/seals-file.ts'
 import { readSignaturesChecked } from '../../audit/signatures/signature-watch.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
 import { violationText } from '../../audit/violations.ts'
@@ -100,6 +100,8 @@ const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<
   const { last, publicKey } = await readSeals(runner, context)
   if (publicKey !== null && publicKey !== sealKeyOf(keys.seal).publicKey)
     return wrong('another key signs this log', 'set FAREBOX_SEAL_KEY to the key that signed last')
+  if (last !== null && !sealIsSigned(last))
+    return wrong('the key of the last seal did not sign it', 'run "ledger verify" to see what was changed')
   const found = last === null ? 'none yet' : `event ${last.throughOrdinal}, at ${last.sealedAt}`
   const waitsMs = await unsealedWait(context)
   if (waitsMs === null) return ok(`${found}; no later events`)
@@ -146,8 +148,8 @@ const checkedEventsOf = ({ pool, log, keys }: DoctorContext): CheckedEvents =>
 
 /** Checks that an auditor runs and is not late. */
 const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promise<Outcome> => {
-  const { pool, log, config } = context
-  const running = (await readWorkerRuns(pool)).get(sealer.name)?.processes ?? 0
+  const { pool, log, clock, config } = context
+  const running = (await readWorkerRuns(pool, clock())).get(sealer.name)?.processes ?? 0
   if (running === 0 && !serverRuns) return note('none runs', 'a server starts it')
   if (running === 0) return wrong('none runs', 'start one: "npm start audit", or "npm start" without roles')
   if (!config.checkInvariants) return ok('it seals the log; FAREBOX_LAWS is off')

@@ -73,6 +73,8 @@ export type VerifyOptions = {
   /** Events with a later time than this clock are in the future; omitted: only the seals are compared. */
   readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
+  /** Called when the run has its lock, before anything is read. */
+  readonly onLocked?: () => Promise<void>
   /** Called once a second with the sessions that the verification waits for. */
   readonly onWait?: (text: string) => void
   readonly signal?: AbortSignal
@@ -347,7 +349,8 @@ export const checks: readonly Check[] = [
   },
   {
     name: 'verifications',
-    proves: 'No record of an earlier verification was changed, removed or inserted.',
+    proves:
+      'No record of an earlier verification was changed, removed or inserted, and no table of one is left.',
     open: ({ pool, findings, results }) => ({
       end: async () => {
         results.runs = await checkRuns(pool, null)

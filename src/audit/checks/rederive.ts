@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { isConnectionLost } from '../../platform/postgres/errors.ts'
 import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 import { transact } from '../../platform/postgres/transaction.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
@@ -216,8 +217,9 @@ export const createRederivation = async (options: {
     const presentTables = await readLiveTables(client, group)
     let failure: unknown = null
     const compareInSnapshot = async (): Promise<GroupSummary> => {
-      await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
-        set local enable_seqscan = on; set local lock_timeout = '60s'`)
+      await client.query(
+        'set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_seqscan = on',
+      )
       // Locks before the snapshot: a table that is swapped after it would appear empty.
       if (presentTables.size > 0)
         await client.query(
@@ -255,7 +257,9 @@ export const createRederivation = async (options: {
 /** A schema for the tables of one verification. Closing drops it. */
 export type Scratch = {
   readonly schema: string
-  /** Opens a separate connection. Its commits do not wait for the disk. */
+  /** Why schemas of killed verifications could not be removed. */
+  readonly problems: readonly string[]
+  /** Opens a separate connection. Its commits do not wait for the disk, and it waits a minute for a lock. */
   session(): Promise<Session>
   /** Aborted when one of the connections is lost. */
   readonly signal: AbortSignal
@@ -279,20 +283,24 @@ const holdersSql = `
 
 const sessionName = 'farebox verify'
 
+/** The longest wait for a lock. Every session of the service can take locks, also those of the scratch tables. */
+const lockWaitMs = 60_000
+
 /**
  * Drops the schema of a killed verification. Statements of that verification that still run are terminated. For other
  * sessions that use the schema, `onWait` is called and the drop is retried.
+ * @param isOver whether to stop waiting for other sessions
+ * @throws Error when the schema cannot be dropped
  */
 const dropLeftOver = async (
   client: pg.Client,
   schema: string,
   onWait: (text: string) => void,
+  isOver: () => boolean,
 ): Promise<void> => {
-  await client.query("set lock_timeout = '1s'")
   for (;;) {
     try {
-      await client.query(`drop schema if exists ${schema} cascade`)
-      await client.query('set lock_timeout = 0')
+      await client.query(`drop schema if exists ${client.escapeIdentifier(schema)} cascade`)
       return
     } catch (error) {
       if ((error as { code?: string }).code !== '55P03') throw error
@@ -301,8 +309,31 @@ const dropLeftOver = async (
     for (const { pid, name } of rows)
       if (name === sessionName) await client.query('select pg_terminate_backend($1::int)', [pid])
     const names = rows.map(({ pid, name, role }) => `process ${pid} of Postgres (${name || role})`)
-    onWait(`waiting for ${names.join(', ')}: it uses ${schema}, which a killed verification left behind`)
+    const namesText = names.join(', ') || 'another session'
+    if (isOver()) throw new Error(`${namesText} uses it`)
+    onWait(`waiting for ${namesText}: it uses ${schema}, which a killed verification left behind`)
   }
+}
+
+/** Drops the schemas of killed verifications. @returns why schemas could not be dropped */
+const dropLeftOvers = async (
+  client: pg.Client,
+  onWait: (text: string) => void,
+  waitMs: number,
+): Promise<readonly string[]> => {
+  const startedMs = performance.now()
+  const problems: string[] = []
+  await client.query("set lock_timeout = '1s'")
+  const { rows } = await client.query<{ schema: string }>(leftOverSql)
+  for (const { schema } of rows)
+    await dropLeftOver(client, schema, onWait, () => performance.now() - startedMs > waitMs).catch(
+      (error) => {
+        if (isConnectionLost(error)) throw error
+        problems.push(`the schema ${schema} of a killed verification cannot be dropped: ${error.message}`)
+      },
+    )
+  await client.query(`set lock_timeout = ${lockWaitMs}`)
+  return problems
 }
 
 /** The schema of a run, and the name of the lock of its process. */
@@ -325,20 +356,29 @@ export const planForWholeTables = async (client: pg.Client, schema: string): Pro
 /**
  * Creates the schema `verify_…`, locked by an advisory lock of the first session. Removes the schemas of killed
  * verifications.
- * @param onWait called once a second with the sessions that it waits for
+ * @param options.onLocked called with the lock. Until then no other session can know the run and take its lock.
+ * @param options.onWait called once a second with the sessions that it waits for
+ * @param options.waitMs how long it waits for them, milliseconds
  */
 export const openScratch = async (
   pool: pg.Pool,
   runId: string,
-  onWait: (text: string) => void = () => undefined,
+  options: {
+    readonly onLocked?: (() => Promise<void>) | undefined
+    readonly onWait?: ((text: string) => void) | undefined
+    readonly waitMs?: number
+  } = {},
 ): Promise<Scratch> => {
+  const { onLocked, onWait = () => undefined, waitMs = lockWaitMs } = options
   const schema = scratchSchema(runId)
   const sessions: Session[] = []
   const session = async (): Promise<Session> => {
     const newSession = await openSession(pool, sessionName, 0)
     sessions.push(newSession)
     // Ends running statements soon after this process is killed, not hours later.
-    await newSession.client.query("set client_connection_check_interval = '1s'")
+    await newSession.client.query(
+      `set client_connection_check_interval = '1s'; set lock_timeout = ${lockWaitMs}`,
+    )
     newSession.ended.addEventListener('abort', () => lostConnection.abort(newSession.ended.reason), {
       once: true,
     })
@@ -346,10 +386,11 @@ export const openScratch = async (
   }
   const lostConnection = new AbortController()
   const { client } = await session()
+  let problems: readonly string[]
   try {
     await client.query("select pg_advisory_lock(hashtextextended('farebox ' || $1::text, 0))", [schema])
-    const { rows } = await client.query<{ schema: string }>(leftOverSql)
-    for (const leftOverSchema of rows) await dropLeftOver(client, leftOverSchema.schema, onWait)
+    await onLocked?.()
+    problems = await dropLeftOvers(client, onWait, waitMs)
     await client.query(`create schema ${schema}`)
   } catch (error) {
     await client.end()
@@ -357,6 +398,7 @@ export const openScratch = async (
   }
   return {
     schema,
+    problems,
     session,
     signal: lostConnection.signal,
     async close() {

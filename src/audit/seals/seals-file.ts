@@ -32,6 +32,15 @@ export const sealEventForm = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('SealKeyRotated'), data: Rotated }),
 ])
 
+/** A stored event of the `seal` stream; null if it has another form: not every writer is trusted. */
+export const parseSealEvent = (type: string, data: string): SealEvent | null => {
+  try {
+    return sealEventForm.parse({ type, data: JSON.parse(data) })
+  } catch {
+    return null
+  }
+}
+
 const File = z.strictObject({
   format: z.literal('farebox-seals'),
   version: z.literal(1),

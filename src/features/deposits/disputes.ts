@@ -15,7 +15,7 @@ const disputeWindowMs = 120 * 24 * 60 * 60 * 1000
 
 type GatewayRow = { readonly gateway_id: string; readonly attempts: number }
 
-/** Gateways that ever received money. Each is its own owner. */
+/** Gateways that ever received money. Each is its own owner, and no search is the last one. */
 export const disputeQueue: QueueTable = {
   name: 'dispute-looks',
   table: 'work.dispute_looks',
@@ -29,9 +29,10 @@ export const disputeQueue: QueueTable = {
 const findGateways = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query({
     name: 'find-gateways-to-ask-for-disputes',
-    text: `insert into work.dispute_looks (gateway_id, due_at)
+    text: `insert into work.dispute_looks as look (gateway_id, due_at)
            select distinct gateway_id, $1::timestamptz from read.deposits where credited_micros > 0
-           on conflict do nothing`,
+           on conflict (gateway_id) do update set status = 'pending', due_at = excluded.due_at, finished_at = null
+             where look.status <> 'pending'`,
     values: [isoTime(nowMs)],
   })
 }

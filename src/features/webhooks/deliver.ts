@@ -16,6 +16,7 @@ import {
   deliveryQueue,
   type Endpoint,
   maxDelayMs,
+  maxPauseMs,
 } from './delivery-queue.ts'
 import { createSettle, type DeliveryResult } from './settle.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
@@ -309,7 +310,6 @@ const healthAfter = (
     : { ...health, failures: health.failures + 1, failingSince: health.failingSince ?? isoTime(nowMs) }
 
 const firstPauseMs = 1_000
-const maxPauseMs = 60_000
 
 /**
  * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. This

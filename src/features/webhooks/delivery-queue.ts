@@ -33,6 +33,9 @@ export type DueDelivery = {
 /** The longest delay between two attempts (docs/reference/api.md, "Webhooks and notices"). */
 export const maxDelayMs = 6 * 60 * 60 * 1000
 
+/** The longest pause of an endpoint that never answered. */
+export const maxPauseMs = 60_000
+
 /**
  * The queue owner is the endpoint. A delivery is sent once the read models include its event, so that a receiver can
  * read what it was notified of. Deliveries that are due at the same instant, e.g. after a bulk redelivery, are sent in
@@ -44,6 +47,7 @@ export const deliveryQueue: QueueTable = {
   key: ['delivery_id'],
   owner: 'endpoint_id',
   longestWaitMs: maxDelayMs,
+  longestPauseMs: maxPauseMs,
   columns: ['account_id', 'event', 'resource', 'data', 'round', 'revision', 'queued_at'],
   ready: () => `d.position <= (select position from engine.checkpoints where name = '${hot.name}')`,
   order: () => 'd.due_at, d.queued_at, d.position',

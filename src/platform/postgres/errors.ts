@@ -53,6 +53,16 @@ export const isDatabaseOutage = (error: unknown): boolean => {
 }
 
 /**
+ * Codes of lock and statement timeouts, deadlocks and serialization failures. Another session can cause these on
+ * purpose.
+ */
+const waitCodes: readonly unknown[] = ['55P03', '57014', '40P01', '40001']
+
+/** Whether an error means that Postgres cannot be reached: an outage that no other session can cause with a lock. */
+export const isConnectionLost = (error: unknown): boolean =>
+  isDatabaseOutage(error) && !waitCodes.includes((error as { code?: unknown }).code)
+
+/**
  * SQLSTATEs of a statement that does not fit the tables: a table, a column or a function is missing (42P01, 42703,
  * 42883), or a column has another type (42804).
  */

@@ -60,6 +60,10 @@ const tooLateCondition = ({ name, owner, longestWaitMs }: QueueTable): string =>
 /** Tolerance for the differences of the processes' clocks, seconds. */
 const lateGraceS = 60
 
+/** A process pauses an owner for about a second after an error, and longer on purpose only. */
+const longestPause = ({ longestPauseMs = 0 }: QueueTable): string =>
+  `make_interval(secs => ${longestPauseMs / 1000 + lateGraceS}::float8)`
+
 export const countTooLate = async (
   pool: Pick<pg.Pool, 'query'>,
   queue: QueueTable,
@@ -78,7 +82,7 @@ export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Pr
     name: `${queue.name}-bring-forward`,
     text: `with owners as (
              update work.queue_owners d set hold_until = null
-              where d.queue = '${queue.name}' and d.hold_until > $1::timestamptz + make_interval(secs => ${queue.longestWaitMs / 1000}::float8)
+              where d.queue = '${queue.name}' and d.hold_until > $1::timestamptz + ${longestPause(queue)}
            )
            update ${queue.table} d set due_at = least(d.due_at, $1::timestamptz) where ${tooLateCondition(queue)}`,
     values: [isoTime(nowMs)],
@@ -107,10 +111,10 @@ export type QueueDelay = {
 
 /**
  * Counts the items themselves, so that a queue whose owners have a wrong due time is reported as late, too. Items of
- * an owner that is paused on purpose, or was paused until a moment ago, do not count.
+ * an owner that is paused on purpose, or was paused until a moment ago, do not count in queues that pause owners.
  */
 export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDelay> => {
-  const { name, table, owner, ready, failed = 'true' } = queue
+  const { name, table, owner, longestPauseMs = 0, ready, failed = 'true' } = queue
   const { rows } = await pool.query<{
     overdue: number
     since: string | null
@@ -126,7 +130,8 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
                               ${ready ? `and ${ready('now()')}` : ''} as is_overdue
                        from ${table} d
                        left join work.queue_owners q on q.queue = '${name}' and q.owner = d.${owner}
-                         and q.hold_until > now() - ${overdueAfter}
+                         and ${longestPauseMs > 0}
+                         and q.hold_until between now() - ${overdueAfter} and now() + ${longestPause(queue)}
                       where d.status = 'pending') w) p`,
   )
   const { overdue, since, stuck, failing, dead } = rows[0]!

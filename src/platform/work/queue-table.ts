@@ -26,6 +26,8 @@ export type QueueTable = {
   readonly owner: string
   /** The longest wait of an item for its next attempt, milliseconds. A later due time was set by a wrong clock. */
   readonly longestWaitMs: number
+  /** The longest pause of an owner on purpose, milliseconds: its items are not overdue meanwhile. Default: 0, none. */
+  readonly longestPauseMs?: number
   /** More columns that the handler needs. */
   readonly columns: readonly string[]
   /** Another condition for a due item, over the item `d` and the time `now`. Default: none. */

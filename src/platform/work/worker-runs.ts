@@ -254,16 +254,20 @@ type Row = {
   readonly runs: boolean
 }
 
-/** The rounds by worker name, without workers that never ran. */
+/** The rounds by worker name, without workers that never ran. Rows of the future are no reports of a process. */
 export const readWorkerRuns = async (
   pool: Pick<pg.Pool, 'query'>,
+  nowMs: number,
 ): Promise<ReadonlyMap<string, WorkerRuns>> => {
   const { rows } = await pool.query<Row>(
     // After two missing reports a process counts as gone.
     `select name, host, pid, started_at, finished_at, error, error_at, failures,
             not ended and reported_at > clock_timestamp() - make_interval(secs => $1::float8) as runs
-       from work.worker_runs order by started_at desc nulls last, reported_at desc`,
-    [(2.5 * reportEveryMs) / 1_000],
+       from work.worker_runs
+      where reported_at < clock_timestamp() + interval '1 minute'
+        and coalesce(greatest(started_at, finished_at, error_at) < $2::timestamptz + interval '1 minute', true)
+      order by started_at desc nulls last, reported_at desc`,
+    [(2.5 * reportEveryMs) / 1_000, isoTime(nowMs)],
   )
   return new Map(
     [...Map.groupBy(rows, ({ name }) => name)].map(([name, ofWorker]) => {
@@ -300,7 +304,7 @@ export const readStalledWorkers = async (
   workers: readonly Worker[],
   nowMs: number,
 ): Promise<readonly StalledWorker[]> => {
-  const runsByName = await readWorkerRuns(pool)
+  const runsByName = await readWorkerRuns(pool, nowMs)
   return workers.flatMap(({ name, trigger }): StalledWorker[] => {
     const runs = runsByName.get(name)
     if (!('everyMs' in trigger) || runs === undefined || runs.processes === 0) return []

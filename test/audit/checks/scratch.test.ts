@@ -7,6 +7,7 @@ import { newId } from '../../../src/kernel/ids.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
+import { commandLine } from '../command-line.ts'
 
 const cut = (client: pg.Client): void => {
   client.on('error', () => undefined)
@@ -59,7 +60,7 @@ test('a verification prints which session it waits for before it removes the rem
   const looking = await connected(t, url, 'psql')
   await looking.query(`begin; select from ${scratch.schema}.some`)
   const messages: string[] = []
-  const opening = openScratch(pool, newId('vrf'), (text) => messages.push(text))
+  const opening = openScratch(pool, newId('vrf'), { onWait: (text) => messages.push(text) })
   await until(() =>
     messages.some((text) => /^waiting for process \d+ of Postgres \(psql\): it uses verify_/.test(text)),
   )
@@ -69,6 +70,65 @@ test('a verification prints which session it waits for before it removes the rem
   const left = await pool.query("select nspname from pg_namespace where nspname like 'verify\\_%'")
   assert.deepEqual(left.rows, [{ nspname: next.schema }])
   await next.close()
+})
+
+const leftSchemas = async (pool: pg.Pool): Promise<readonly string[]> => {
+  const { rows } = await pool.query<{ name: string }>(
+    "select nspname as name from pg_namespace where nspname like 'verify\\_%' order by 1",
+  )
+  return rows.map(({ name }) => name)
+}
+
+test('a verification removes remains of any name, and those that it cannot remove are a finding', async (t) => {
+  const { run, pool } = await commandLine(t)
+  await pool.query(`
+    create function refuse() returns event_trigger language plpgsql as $$ begin
+      if current_query() like '%verify_held%' then raise 'not this one'; end if;
+    end $$;
+    create event trigger refuse on ddl_command_start when tag in ('DROP SCHEMA') execute function refuse();
+    create schema verify_held; create schema "verify_x y"`)
+  const { code, err } = await run('ledger', 'verify')
+  assert.equal(code, 1)
+  assert.match(
+    err,
+    /verifications: the schema verify_held of a killed verification cannot be dropped: not this/,
+  )
+  assert.deepEqual(await leftSchemas(pool), ['verify_held'])
+})
+
+test('a verification waits a limited time for a session that uses such remains', async (t) => {
+  const { pool, url } = await testDatabase(t)
+  await pool.query('create schema verify_used; create table verify_used.some as select 1 as n')
+  const reading = await connected(t, url, 'psql')
+  await reading.query('begin; select from verify_used.some')
+  const scratch = await openScratch(pool, newId('vrf'), { waitMs: 0 })
+  await scratch.close()
+  assert.match(
+    scratch.problems.join(),
+    /^the schema verify_used of a killed .* dropped: process \d+ of Postgres \(psql\) uses it$/,
+  )
+})
+
+test('a run has its lock before other sessions can read its name', async (t) => {
+  const { run, pool } = await commandLine(t)
+  await pool.query(`
+    create function try_lock() returns trigger language plpgsql as $$ begin
+      if pg_try_advisory_xact_lock(hashtextextended('farebox verify_' || right(new.run_id, 24), 0))
+        then raise 'the lock was free'; end if;
+      return new;
+    end $$;
+    create trigger try_lock before insert on work.verifications for each row execute function try_lock()`)
+  assert.doesNotMatch((await run('ledger', 'verify')).err, /the lock was free/)
+})
+
+test('a verification whose record is locked ends with a finding', async (t) => {
+  const { run, pool, url } = await commandLine(t)
+  const locking = await connected(t, url, 'psql')
+  await locking.query('begin; lock table work.verifications')
+  await pool.query(`alter database ${new URL(url).pathname.slice(1)} set lock_timeout = '1s'`)
+  const { code, err } = await run('ledger', 'verify')
+  assert.equal(code, 1)
+  assert.match(err, /verifications: the run is not recorded in work.verifications/)
 })
 
 test('a join of whole tables reads each of them once', async (t) => {

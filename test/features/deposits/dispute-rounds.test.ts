@@ -6,7 +6,7 @@ import { silent } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 
-test('gateways that do not support disputes delay no others, however many they are', async (t) => {
+test('gateways that do not support disputes delay no others, however many they are, and each is searched again', async (t) => {
   const { pool } = await testDatabase(t)
   const ids = Array.from({ length: 20 }, (_, n) => `gateway-${n}`)
   // The read data of the deposits: the gateways that brought money.
@@ -47,4 +47,10 @@ test('gateways that do not support disputes delay no others, however many they a
     { result: 'its credentials cannot be read', count: 12 },
     { result: 'the gateway is gone', count: 8 },
   ])
+
+  // A changed row ends no search.
+  await pool.query("update work.dispute_looks set status = 'done', finished_at = now()")
+  polled.length = 0
+  await reactor.drain()
+  assert.deepEqual(polled.sort(), ids.sort())
 })

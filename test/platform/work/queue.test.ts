@@ -29,7 +29,7 @@ const jobs: QueueTable = {
   table: 'work.jobs',
   key: ['job_id'],
   owner: 'site',
-  longestWaitMs: 60_000,
+  longestWaitMs: 600_000,
   columns: [],
 }
 const jobWorker = worker({
@@ -356,6 +356,15 @@ for (const change of [
     assert.equal(await countTooLate(pool, jobs, nowMs), 0)
   })
 
+test('an owner is not paused for longer than its queue pauses owners', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 2)
+  await pool.query('update work.queue_owners set hold_until = $1::timestamptz', [isoTime(nowMs + 120_000)])
+  const process = openProcess(t, pool, done)
+  await process.runNow()
+  await until(async () => (await statuses(pool)).done === 2)
+})
+
 /** Has Postgres refuse to write down the result of jobs. */
 const refuseResults = (pool: pg.Pool, condition: string, errcode: string) =>
   pool.query(`
@@ -451,7 +460,14 @@ test('a queue reports by the clock of Postgres what is overdue, whether it is st
   assert.equal(deadText(slow), null)
   await pool.query(`update work.jobs set status = 'dead', finished_at = now() where job_id = 'a0'`)
   assert.equal(deadText(await delayOf(pool, jobs)), 'jobs: 1 failed item')
-  // Left alone on purpose.
-  await pool.query(`update work.queue_owners set hold_until = now() + interval '1 hour' where owner = 'c'`)
-  assert.equal((await delayOf(pool, jobs)).overdue, 0)
+  const pausing = { ...jobs, longestPauseMs: 60_000 }
+  const overdueWithPause = async (pause: string): Promise<readonly number[]> => {
+    await pool.query(`update work.queue_owners set hold_until = now() + $1::interval where owner = 'c'`, [
+      pause,
+    ])
+    return Promise.all([pausing, jobs].map(async (queue) => (await delayOf(pool, queue)).overdue))
+  }
+  // A pause is on purpose only in a queue that pauses owners, and not longer than it does.
+  assert.deepEqual(await overdueWithPause('1 minute'), [0, 1])
+  assert.deepEqual(await overdueWithPause('1 hour'), [1, 1])
 })

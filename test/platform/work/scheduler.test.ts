@@ -135,7 +135,7 @@ test('a failure is stored at once, its recovery too, and the error stays with it
   const scheduler = openProcess(t, pool, 1)
   const running = scheduler.start(tidy, work, { everyMs: longMs })
   await assert.rejects(running.runNow(), AggregateError)
-  const stored = async () => (await readWorkerRuns(pool)).get('tidy')
+  const stored = async () => (await readWorkerRuns(pool, Date.now())).get('tidy')
   const failed = await until(stored, { timeoutMs: 4_000, what: 'the failure' })
   assert.equal(failed.failures, 1)
   assert.equal(failed.lastError?.message, '2 of them failed: one is bad')
@@ -190,7 +190,7 @@ test("a database that accepts no report neither stops a worker's rounds nor the 
   await until(() => rounds >= 5, { what: 'rounds' })
   await scheduler.stop()
   assert.equal(lines.length, 2, lines.join(''))
-  assert.equal((await readWorkerRuns(pool)).size, 0)
+  assert.equal((await readWorkerRuns(pool, Date.now())).size, 0)
 })
 
 test('one of two processes does the work of a cluster, and the other takes over when it stops', async (t) => {
@@ -224,9 +224,9 @@ test('one of two processes does the work of a cluster, and the other takes over 
   assert.equal(rounds[1], 0)
   await first.stop()
   await until(() => rounds[1]! > 0, { what: 'the second process to take over' })
-  assert.equal((await readWorkerRuns(pool)).get('lonely')?.pid, 0)
+  assert.equal((await readWorkerRuns(pool, Date.now())).get('lonely')?.pid, 0)
   await second.stop()
-  assert.equal((await readWorkerRuns(pool)).get('lonely')?.pid, 1, 'the newest run is shown')
+  assert.equal((await readWorkerRuns(pool, Date.now())).get('lonely')?.pid, 1, 'the newest run is shown')
 })
 
 test('a failing worker releases the lock, and takes it again', async (t) => {
@@ -242,7 +242,7 @@ test('a failing worker releases the lock, and takes it again', async (t) => {
   })
   await until(() => leaderships === 3, { what: 'the third leadership' })
   await scheduler.stop()
-  const runs = (await readWorkerRuns(pool)).get('lonely')
+  const runs = (await readWorkerRuns(pool, Date.now())).get('lonely')
   assert.deepEqual([runs?.failures, runs?.lastError?.message], [0, 'leadership 2 fails'])
 })
 
@@ -317,17 +317,30 @@ test('a worker that runs no more in a process that still reports is stalled', as
   ]
   const nowMs = Date.parse('2026-11-29T12:00:00Z')
   const hourAgo = new Date(nowMs - 3_600_000).toISOString()
-  const row = (name: string, finishedAt: string | null, startedAt = hourAgo, ended = false) =>
-    pool.query(
+  let pid = 0
+  const row = (
+    name: string,
+    finishedAt: string | null,
+    startedAt = hourAgo,
+    ended = false,
+    reportedAt = 'clock_timestamp()',
+  ) => {
+    pid += 1
+    return pool.query(
       `insert into work.worker_runs (name, host, pid, process, started_at, finished_at, failures, ended, reported_at)
-       values ($1, 'here', 1, 'server', $2, $3, 0, $4, clock_timestamp())`,
-      [name, startedAt, finishedAt, ended],
+       values ($1, 'here', $5, 'server', $2, $3, 0, $4, ${reportedAt})`,
+      [name, startedAt, finishedAt, ended, pid],
     )
+  }
   await row('hangs', hourAgo)
   await row('runs', new Date(nowMs - 120_000).toISOString())
   await row('is-slow', hourAgo)
   await row('works-on', null)
   await row('is-gone', hourAgo, hourAgo, true)
   await row('waits', hourAgo)
+  const future = '2099-01-01T00:00:00.000Z'
+  await row('hangs', future, future)
+  await row('hangs', future, hourAgo)
+  await row('hangs', new Date(nowMs).toISOString(), hourAgo, false, `'${future}'`)
   assert.deepEqual(await readStalledWorkers(pool, workers, nowMs), [{ name: 'hangs', since: hourAgo }])
 })
