@@ -7,6 +7,7 @@ import { createResellers } from '../../src/features/resellers/terms.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
 import { createUsage } from '../../src/gateway/admit/record-usage.ts'
+import { createReporter } from '../../src/gateway/admit/reporter.ts'
 import type { Cause } from '../../src/kernel/event.ts'
 import { type AccountId, newId } from '../../src/kernel/ids.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
@@ -67,7 +68,16 @@ export const fillHistory = async (
   })
   const upkeep = createUpkeep(farebox, shop, meter)
   const traffic = createTraffic({
-    usage: createUsage({ ...core, worker: 'history', hosts: 'full' }),
+    usage: createUsage({
+      ...core,
+      reporter: createReporter({
+        name: `history ${newId('run')}`,
+        onRefused: (error) => {
+          throw error
+        },
+      }),
+      hosts: 'full',
+    }),
     meter,
     works: (accountId) => !upkeep.isBlocked(accountId),
   })

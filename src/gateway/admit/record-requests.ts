@@ -5,6 +5,7 @@ import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { HostRecording } from '../settings.ts'
 import type { MeteringHour } from './budgets.ts'
+import type { Reporter } from './reporter.ts'
 
 /** One finished connection or request, or the part of a running one within an hour. */
 export type RequestRecord = {
@@ -30,7 +31,6 @@ export const inProgress = 'in_progress'
 type Written = RequestRecord & { readonly endedAt: string }
 type Merged = { requests: number; failures: number; up: number; down: number }
 type Batch = {
-  readonly sequence: number
   readonly records: readonly Written[]
   readonly merged: MergedHours
 }
@@ -111,8 +111,8 @@ const createPartition = async (pool: pg.Pool, day: string): Promise<void> => {
 export const createRequestRecords = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  /** A unique name of this process. */
-  readonly worker: string
+  /** It sends no batches but these. */
+  readonly reporter: Reporter
   readonly hosts: HostRecording
   readonly meteringHour: Pick<MeteringHour, 'onBatchTaken' | 'onBatchReported'>
   /** Default: `maxRecordsADay`. */
@@ -123,7 +123,7 @@ export const createRequestRecords = (dependencies: {
   const {
     pool,
     clock,
-    worker,
+    reporter,
     hosts,
     meteringHour,
     recordsADay = maxRecordsADay,
@@ -140,7 +140,6 @@ export const createRequestRecords = (dependencies: {
   let merged: MergedHours = new Map()
   /** Plans that have all records of a day. */
   const fullDays = new Map<string, string>()
-  let sequence = 0
   let pendingBatch: Batch | null = null
   const size = (): number => queue.length + taken.length + ready.length + (pendingBatch?.records.length ?? 0)
   meteringHour.onBatchTaken(() => {
@@ -152,7 +151,8 @@ export const createRequestRecords = (dependencies: {
     taken = []
   })
 
-  const write = async (batch: Batch): Promise<void> => {
+  /** Returns whether the batch was written now. */
+  const write = async (batch: Batch, name: string, sequence: number): Promise<boolean> => {
     const days = new Map<string, { planId: string; day: string; records: number }>()
     for (const record of batch.records) {
       const key = `${record.planId}\n${dayOf(record)}`
@@ -165,15 +165,15 @@ export const createRequestRecords = (dependencies: {
       await createPartition(pool, day)
       knownDays.add(day)
     }
-    await inTransaction(pool, async (client) => {
-      const reporter = await client.query(
+    return inTransaction(pool, async (client) => {
+      const taken = await client.query(
         `insert into work.traffic_reporters as known (reporter, sequence, reported_at)
          values ($1::text, $2::bigint, $3::timestamptz)
          on conflict (reporter) do update set sequence = excluded.sequence, reported_at = excluded.reported_at
            where known.sequence < excluded.sequence`,
-        [`${worker}/records`, batch.sequence, isoTime(clock())],
+        [name, sequence, isoTime(clock())],
       )
-      if (reporter.rowCount === 0) return
+      if (taken.rowCount === 0) return false
       const counted = await client.query<{ plan_id: string; day: string; records: number }>(
         `insert into traffic.plan_days as known (plan_id, day, records)
          select * from unnest($1::text[], $2::date[], $3::bigint[]) given order by 1, 2
@@ -208,6 +208,7 @@ export const createRequestRecords = (dependencies: {
       }
       await insertRows(client, rows)
       await insertMerged(client, rest)
+      return true
     })
   }
 
@@ -271,13 +272,14 @@ export const createRequestRecords = (dependencies: {
   const flush = async (): Promise<void> => {
     if (pendingBatch === null) {
       if (ready.length === 0 && merged.size === 0) return
-      sequence += 1
-      pendingBatch = { sequence, records: ready.slice(0, maxBatch), merged }
+      reporter.nextBatch()
+      pendingBatch = { records: ready.slice(0, maxBatch), merged }
       ready = ready.slice(maxBatch)
       merged = new Map()
     }
     try {
-      await write(pendingBatch)
+      const batch = pendingBatch
+      await reporter.send((name, sequence) => write(batch, name, sequence))
     } catch (error) {
       knownDays.clear()
       // Postgres would reject this batch again, so it is dropped. Its bytes count as not recorded.

@@ -4,6 +4,7 @@ import type { GatewayWorker } from '../../../src/app/gateway-process.ts'
 import { dropOldRecords } from '../../../src/features/plans/traffic-records.ts'
 import { createMeteringHour, endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import { createRequestRecords, recordedHost } from '../../../src/gateway/admit/record-requests.ts'
+import { createReporter } from '../../../src/gateway/admit/reporter.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until as untilTrue } from '../../support/until.ts'
@@ -102,7 +103,7 @@ const recordsOf = (app: TestApp, over: { readonly recordsADay?: number; readonly
   const records = createRequestRecords({
     pool,
     clock,
-    worker: crypto.randomUUID(),
+    reporter: createReporter({ name: crypto.randomUUID(), onRefused: assert.fail }),
     hosts: 'full',
     meteringHour,
     ...over,
