@@ -7,7 +7,7 @@ type CountBatch = (reporter: string, sequence: number) => Promise<boolean>
 export type Reporter = {
   /** Begins the next batch. */
   nextBatch(): void
-  /** Sends the current batch. Rejects if the outcome is unknown: send it again. */
+  /** Sends the current batch, or awaits its running send. Rejects if the outcome is unknown: send it again. */
   send(count: CountBatch): Promise<void>
 }
 
@@ -23,8 +23,9 @@ export const createReporter = (dependencies: {
   let { name } = dependencies
   let sequence = 0
   let isFirstSend = true
+  let running: Promise<void> | null = null
 
-  const send = async (count: CountBatch): Promise<Error | null> => {
+  const attempt = async (count: CountBatch): Promise<Error | null> => {
     const mayBeCounted = !isFirstSend
     isFirstSend = false
     return (await count(name, sequence)) || mayBeCounted
@@ -34,21 +35,28 @@ export const createReporter = (dependencies: {
         )
   }
 
+  const sendOnce = async (count: CountBatch): Promise<void> => {
+    const refusal = await attempt(count)
+    if (refusal === null) return
+    dependencies.onRefused(refusal)
+    name = `${dependencies.name}/${randomUUID()}`
+    isFirstSend = true
+    const secondRefusal = await attempt(count)
+    if (secondRefusal === null) return
+    isFirstSend = true
+    throw secondRefusal
+  }
+
   return {
     nextBatch: () => {
       sequence += 1
       isFirstSend = true
     },
-    send: async (count) => {
-      const refusal = await send(count)
-      if (refusal === null) return
-      dependencies.onRefused(refusal)
-      name = `${dependencies.name}/${randomUUID()}`
-      isFirstSend = true
-      const secondRefusal = await send(count)
-      if (secondRefusal === null) return
-      isFirstSend = true
-      throw secondRefusal
+    send: (count) => {
+      running ??= sendOnce(count).finally(() => {
+        running = null
+      })
+      return running
     },
   }
 }

@@ -33,6 +33,25 @@ test('a batch that is sent again after an unknown outcome is counted once', asyn
   assert.deepEqual(counted, ['first', 'second'])
 })
 
+test('a batch that is sent twice at the same time is counted once', async () => {
+  const { count, counted } = countedBatches()
+  const reporter = createReporter({ name: 'gateway', onRefused: assert.fail })
+  reporter.nextBatch()
+  const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const sends = answers.map(({ promise }) =>
+    reporter.send(async (...batch) => {
+      await promise
+      return count('first')(...batch)
+    }),
+  )
+  // The second one is the first to arrive.
+  answers[1]?.resolve()
+  await new Promise(setImmediate)
+  answers[0]?.resolve()
+  await Promise.all(sends)
+  assert.deepEqual(counted, ['first'])
+})
+
 test('a batch that is refused although it is new is counted under another name, and so are later ones', async () => {
   const { count, counted, sequences } = countedBatches()
   const refusals: string[] = []
