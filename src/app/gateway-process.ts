@@ -359,7 +359,7 @@ export const openAccess = (
     monotonicMs,
     logger,
   })
-  const usage = createUsage({ pool, clock, reporter: reporterOf(`${worker}/usage`), hosts })
+  const usage = createUsage({ pool, clock, reporter: reporterOf(`${worker}/usage`), hosts, meteringHour })
   const access = startAccess({
     ...dependencies,
     credentials,

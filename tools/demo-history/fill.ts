@@ -6,6 +6,7 @@ import { createResellerCredentials } from '../../src/features/resellers/gateway-
 import { createResellers } from '../../src/features/resellers/terms.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
+import { createMeteringHour } from '../../src/gateway/admit/budgets.ts'
 import { createUsage } from '../../src/gateway/admit/record-usage.ts'
 import { createReporter } from '../../src/gateway/admit/reporter.ts'
 import type { Cause } from '../../src/kernel/event.ts'
@@ -67,6 +68,7 @@ export const fillHistory = async (
     deposits: farebox.features.deposits.deposits,
   })
   const upkeep = createUpkeep(farebox, shop, meter)
+  const meteringHour = createMeteringHour(core.clock)
   const traffic = createTraffic({
     usage: createUsage({
       ...core,
@@ -77,7 +79,9 @@ export const fillHistory = async (
         },
       }),
       hosts: 'full',
+      meteringHour,
     }),
+    meteringHour,
     meter,
     works: (accountId) => !upkeep.isBlocked(accountId),
   })

@@ -30,8 +30,11 @@ export type MeteringHour = {
   batchTaken(): void
   /** The bytes of all taken batches are counted in Postgres. */
   batchReported(): void
+  /** All consumed bytes that are not counted will never be. */
+  batchLost(): void
   onBatchTaken(step: () => void): void
   onBatchReported(step: () => void): void
+  onBatchLost(step: () => void): void
   /** Calls `step` at the end of each hour, before `onBatchTaken` and while `current` still returns that hour. */
   onHourEnd(step: () => void): void
 }
@@ -41,6 +44,7 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
   const hourSteps: (() => void)[] = []
   const takenSteps: (() => void)[] = []
   const reportedSteps: (() => void)[] = []
+  const lostSteps: (() => void)[] = []
   return {
     current: () => hour,
     batchTaken: () => {
@@ -52,8 +56,12 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
     batchReported: () => {
       for (const step of reportedSteps) step()
     },
+    batchLost: () => {
+      for (const step of lostSteps) step()
+    },
     onBatchTaken: (step) => void takenSteps.push(step),
     onBatchReported: (step) => void reportedSteps.push(step),
+    onBatchLost: (step) => void lostSteps.push(step),
     onHourEnd: (step) => void hourSteps.push(step),
   }
 }
@@ -210,6 +218,7 @@ export const startBudgets = (dependencies: {
     pendingBatch = null
     replaced.clear()
     for (const budget of budgets.values()) budget.dropLease()
+    meteringHour.batchLost()
   }
 
   const runRound = async (): Promise<void> => {

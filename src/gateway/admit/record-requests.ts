@@ -95,6 +95,28 @@ const mergeInto = (
   total.down += down
 }
 
+const addHours = (hours: MergedHours, added: MergedHours): void => {
+  for (const [hour, plans] of added) {
+    const known = hours.get(hour)
+    if (known === undefined) hours.set(hour, plans)
+    else for (const [planId, total] of plans) known.set(planId, sumOf(known.get(planId), total))
+  }
+}
+
+const sumOf = (known: Merged | undefined, added: Merged): Merged =>
+  known === undefined
+    ? added
+    : {
+        requests: known.requests + added.requests,
+        failures: known.failures + added.failures,
+        up: known.up + added.up,
+        down: known.down + added.down,
+      }
+
+const withoutBytes = <Counted extends { readonly up: number; readonly down: number }>(
+  counted: Counted,
+): Counted => ({ ...counted, up: 0, down: 0 })
+
 /** Creates the partition of a day if it is missing. */
 const createPartition = async (pool: pg.Pool, day: string): Promise<void> => {
   const name = `requests_${day.replaceAll('-', '')}`
@@ -114,7 +136,7 @@ export const createRequestRecords = (dependencies: {
   /** It sends no batches but these. */
   readonly reporter: Reporter
   readonly hosts: HostRecording
-  readonly meteringHour: Pick<MeteringHour, 'onBatchTaken' | 'onBatchReported'>
+  readonly meteringHour: Pick<MeteringHour, 'onBatchTaken' | 'onBatchReported' | 'onBatchLost'>
   /** Default: `maxRecordsADay`. */
   readonly recordsADay?: number
   /** Default: `maxQueued`. */
@@ -137,7 +159,12 @@ export const createRequestRecords = (dependencies: {
   let taken: Written[] = []
   /** Records to write. A record is written after its bytes are counted, so that records never exceed them. */
   let ready: Written[] = []
-  let merged: MergedHours = new Map()
+  /** Sums of requests, with the same stages as the records: `queue`, `taken` and `ready`. */
+  const merged: { queue: MergedHours; taken: MergedHours; ready: MergedHours } = {
+    queue: new Map(),
+    taken: new Map(),
+    ready: new Map(),
+  }
   /** Plans that have all records of a day. */
   const fullDays = new Map<string, string>()
   let pendingBatch: Batch | null = null
@@ -145,10 +172,22 @@ export const createRequestRecords = (dependencies: {
   meteringHour.onBatchTaken(() => {
     taken = taken.concat(queue)
     queue = []
+    addHours(merged.taken, merged.queue)
+    merged.queue = new Map()
   })
   meteringHour.onBatchReported(() => {
     ready = ready.concat(taken)
     taken = []
+    addHours(merged.ready, merged.taken)
+    merged.taken = new Map()
+  })
+  // The bytes stay uncharged: the requests are recorded without them.
+  meteringHour.onBatchLost(() => {
+    taken = taken.map(withoutBytes)
+    queue = queue.map(withoutBytes)
+    for (const hours of [merged.taken, merged.queue])
+      for (const plans of hours.values())
+        for (const [planId, total] of plans) plans.set(planId, withoutBytes(total))
   })
 
   /** Returns whether the batch was written now. */
@@ -271,11 +310,11 @@ export const createRequestRecords = (dependencies: {
 
   const flush = async (): Promise<void> => {
     if (pendingBatch === null) {
-      if (ready.length === 0 && merged.size === 0) return
+      if (ready.length === 0 && merged.ready.size === 0) return
       reporter.nextBatch()
-      pendingBatch = { records: ready.slice(0, maxBatch), merged }
+      pendingBatch = { records: ready.slice(0, maxBatch), merged: merged.ready }
       ready = ready.slice(maxBatch)
-      merged = new Map()
+      merged.ready = new Map()
     }
     try {
       const batch = pendingBatch
@@ -294,12 +333,12 @@ export const createRequestRecords = (dependencies: {
     merge: (planId, hour, up, down, reason) => {
       const fullDay = fullDays.get(planId)
       if (size() < queued && (fullDay === undefined || !hour.startsWith(fullDay))) return false
-      mergeInto(merged, planId, hour, up, down, reason)
+      mergeInto(merged.queue, planId, hour, up, down, reason)
       return true
     },
     flush,
     drain: async () => {
-      while (pendingBatch !== null || ready.length > 0 || merged.size > 0) await flush()
+      while (pendingBatch !== null || ready.length > 0 || merged.ready.size > 0) await flush()
     },
     get size() {
       return size()

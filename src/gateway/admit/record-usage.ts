@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { type Clock, isoHour } from '../../kernel/clock.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import type { HostRecording } from '../settings.ts'
+import type { MeteringHour } from './budgets.ts'
 import { recordedHost } from './record-requests.ts'
 import type { Reporter } from './reporter.ts'
 
@@ -38,6 +39,17 @@ type Batch = {
 const maxHosts = 20_000
 export const otherHosts = '*'
 
+const addHours = (hours: Map<string, Hour>, added: ReadonlyMap<string, Hour>): void => {
+  for (const [key, row] of added) {
+    const known = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
+    hours.set(key, {
+      up: known.up + row.up,
+      down: known.down + row.down,
+      connections: known.connections + row.connections,
+    })
+  }
+}
+
 const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 
 export const createUsage = (dependencies: {
@@ -47,12 +59,31 @@ export const createUsage = (dependencies: {
   readonly reporter: Reporter
   /** How much of the hosts is counted. */
   readonly hosts: HostRecording
+  readonly meteringHour: Pick<MeteringHour, 'current' | 'onBatchTaken' | 'onBatchReported' | 'onBatchLost'>
 }): Usage => {
-  const { pool, clock, reporter, hosts: hostRecording } = dependencies
+  const { pool, clock, reporter, hosts: hostRecording, meteringHour } = dependencies
+  /** Bytes that are in no batch of metered bytes yet. */
   let hours = new Map<string, Hour>()
+  /** Bytes in a batch that may not be counted yet. */
+  let taken = new Map<string, Hour>()
+  /** Hours to write: after their bytes are counted, so that they never exceed the metered ones. */
+  let ready = new Map<string, Hour>()
   let failures = new Map<string, number>()
   let hosts = new Map<string, Host>()
   let pendingBatch: Batch | null = null
+
+  meteringHour.onBatchTaken(() => {
+    addHours(taken, hours)
+    hours = new Map()
+  })
+  meteringHour.onBatchReported(() => {
+    addHours(ready, taken)
+    taken = new Map()
+  })
+  meteringHour.onBatchLost(() => {
+    for (const stage of [taken, hours])
+      for (const [key, row] of stage) stage.set(key, { ...row, up: 0, down: 0 })
+  })
 
   /** Returns whether the batch was counted now. */
   const write = async (batch: Batch, name: string, sequence: number): Promise<boolean> => {
@@ -115,7 +146,7 @@ export const createUsage = (dependencies: {
   }
 
   const hourOfPlan = (planId: string): Hour => {
-    const key = keyOf(planId, isoHour(clock()))
+    const key = keyOf(planId, meteringHour.current())
     const hourStats = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
     hours.set(key, hourStats)
     return hourStats
@@ -128,7 +159,7 @@ export const createUsage = (dependencies: {
       hourStats.down += down
     },
     ended: ({ planId, error, host, bytes }) => {
-      const hour = isoHour(clock())
+      const hour = meteringHour.current()
       hourOfPlan(planId).connections += 1
       if (error !== null) {
         const key = keyOf(planId, hour, error)
@@ -146,10 +177,10 @@ export const createUsage = (dependencies: {
     },
     flush: async () => {
       if (pendingBatch === null) {
-        if (hours.size === 0) return
+        if (ready.size === 0 && failures.size === 0 && hosts.size === 0) return
         reporter.nextBatch()
-        pendingBatch = { hours, failures, hosts }
-        hours = new Map()
+        pendingBatch = { hours: ready, failures, hosts }
+        ready = new Map()
         failures = new Map()
         hosts = new Map()
       }

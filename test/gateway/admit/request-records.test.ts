@@ -110,6 +110,7 @@ const recordsOf = (app: TestApp, over: { readonly recordsADay?: number; readonly
   })
   return {
     records,
+    meteringHour,
     add: (planId: string, hour = meteringHour.current()): void => {
       if (records.merge(planId, hour, 1, 2, null)) return
       records.add({
@@ -387,6 +388,33 @@ test('while Postgres does not answer, traffic passes, the queue stays bounded, a
     { timeoutMs: 30_000, what: 'the records after the outage' },
   )
   assert.equal(traffic.groups[0].requests, 21)
+})
+
+test('bytes are recorded after they are counted, and never if they are lost', async (t: TestContext) => {
+  const app = await testApp(t, { own: 'file' })
+  const plan = `pln_${crypto.randomUUID()}`
+  const { records, add, meteringHour } = recordsOf(app, { queued: 1 })
+  const written = async () => {
+    await records.drain()
+    const { rows } = await app.core.pool.query(
+      `select count(*)::int as requests, coalesce(sum(bytes_up + bytes_down), 0)::int as bytes,
+              (select coalesce(sum(requests), 0)::int from traffic.merged_hours where plan_id = $1) as merged,
+              (select coalesce(sum(bytes_up + bytes_down), 0)::int from traffic.merged_hours where plan_id = $1) as rest
+         from traffic.requests where plan_id = $1`,
+      [plan],
+    )
+    return rows[0]
+  }
+  for (let count = 0; count < 3; count += 1) add(plan)
+  meteringHour.batchTaken()
+  assert.deepEqual(await written(), { requests: 0, bytes: 0, merged: 0, rest: 0 })
+  meteringHour.batchReported()
+  assert.deepEqual(await written(), { requests: 1, bytes: 3, merged: 2, rest: 6 })
+  for (let count = 0; count < 3; count += 1) add(plan)
+  meteringHour.batchTaken()
+  meteringHour.batchLost()
+  meteringHour.batchReported()
+  assert.deepEqual(await written(), { requests: 2, bytes: 3, merged: 4, rest: 6 })
 })
 
 test('records beyond the limit of a day, or of the queue, are merged by hour and lose no byte', async (t: TestContext) => {

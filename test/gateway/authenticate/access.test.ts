@@ -198,6 +198,29 @@ describe('who may use the gateway', () => {
     assert.match(refused, /farebox_gateway_refused_batches_total [6-9]$/, 'traffic, usage and records, twice')
   })
 
+  test('what a tunnel gives back after its end is neither charged nor recorded', async () => {
+    const { pool } = app.core
+    const recorded = async (): Promise<number> =>
+      (
+        await pool.query(
+          'select sum(bytes_up + bytes_down)::int as bytes from traffic.requests where plan_id = $1',
+          [plan],
+        )
+      ).rows[0].bytes
+    const before = [await usedBytesOf(app, plan), await recorded()]
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await attempt({ username, password }))
+    assert.equal(admission.spending.take(1_000, 'up'), 1_000)
+    admission.close({ error: null, host: null })
+    admission.spending.giveBack(400, 'up')
+    await gateway.flush()
+    await gateway.flush()
+    assert.deepEqual(
+      [await usedBytesOf(app, plan), await recorded()],
+      before.map((bytes) => bytes + 600),
+    )
+  })
+
   test('wrong credentials of every kind get one answer', async () => {
     const { username, password } = await credentialOf(plan)
     const answers = [
