@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { Registry } from 'prom-client'
+import { Counter, Registry } from 'prom-client'
 import { alarmsOf } from '../domain/plans/decide.ts'
 import { planRef } from '../domain/plans/fold.ts'
 import { createIsAllowed, createLineSets } from '../features/lines/process.ts'
@@ -14,6 +14,7 @@ import { createLeases, createMeteringHour, startBudgets } from '../gateway/admit
 import { createSessionCaps } from '../gateway/admit/open-tunnels.ts'
 import { createRequestRecords } from '../gateway/admit/record-requests.ts'
 import { createUsage } from '../gateway/admit/record-usage.ts'
+import { createReporter, type Reporter } from '../gateway/admit/reporter.ts'
 import { createLogins, createPasswords, createThrottle } from '../gateway/authenticate/login-directory.ts'
 import { createPlanDirectory, type PlanDirectory } from '../gateway/authenticate/plan-directory.ts'
 import { createRentals } from '../gateway/authenticate/rentals.ts'
@@ -25,7 +26,7 @@ import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { rentedChannel, startRentalListeners } from '../gateway/rental-listeners.ts'
 import type { HostRecording } from '../gateway/settings.ts'
 import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets.ts'
-import { gatewayWorkers, recordRequests } from '../gateway/workers.ts'
+import { countTraffic, gatewayWorkers, recordRequests } from '../gateway/workers.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
@@ -213,6 +214,7 @@ const openInto = async (
     maxTunnels: config.gateway.planConnections,
     hosts: config.gateway.records.hosts,
     recordsRequests: config.gateway.records.days > 0,
+    registry,
     whitelisted: whitelist.find,
     targetingOfSet: lineSets.targetingOf,
     exitOf: async (rental) => {
@@ -301,6 +303,7 @@ export const openAccess = (
     /** How much of the hosts is recorded and counted. */
     readonly hosts: HostRecording
     readonly recordsRequests: boolean
+    readonly registry: Registry
   } & Pick<AccessDependencies, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
   const { scheduler, pool, log, worker, clock, monotonicMs, logger } = dependencies
@@ -315,8 +318,23 @@ export const openAccess = (
   const credentials = createCredentials(dependencies.keys.master)
   const meteringHour = createMeteringHour(clock)
   const { hosts } = dependencies
+  const refusedBatches = new Counter({
+    name: 'farebox_gateway_refused_batches_total',
+    help: 'New batches of traffic that the database called counted. They were counted under another name.',
+    registers: [dependencies.registry],
+  })
+  const trafficRuns = scheduler.record(countTraffic)
+  const reporterOf = (name: string): Reporter =>
+    createReporter({
+      name,
+      onRefused: (err) => {
+        logger.error({ err }, 'a new batch of traffic was refused and is counted under another name')
+        refusedBatches.inc()
+        trafficRuns.noted(err)
+      },
+    })
   const records = dependencies.recordsRequests
-    ? createRequestRecords({ pool, clock, worker, hosts, meteringHour })
+    ? createRequestRecords({ pool, clock, reporter: reporterOf(`${worker}/records`), hosts, meteringHour })
     : null
   const budgets = startBudgets({
     scheduler,
@@ -337,11 +355,11 @@ export const openAccess = (
       findPlan: (planId, sinceMs) => plans.find(planId, sinceMs),
       monotonicMs,
     }),
-    worker,
+    reporter: reporterOf(worker),
     monotonicMs,
     logger,
   })
-  const usage = createUsage({ pool, clock, worker, hosts })
+  const usage = createUsage({ pool, clock, reporter: reporterOf(`${worker}/usage`), hosts, meteringHour })
   const access = startAccess({
     ...dependencies,
     credentials,

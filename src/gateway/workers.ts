@@ -39,7 +39,7 @@ export const countTraffic = worker({
   ...gateway,
   name: 'traffic-leases',
   about: 'Counts the traffic of plans and leases more of it',
-  trigger: { everyMs: 500, or: 'a tunnel needs traffic' },
+  trigger: { everyMs: 500, while: 'tunnels are open', or: 'a tunnel needs traffic' },
 })
 
 export const recordRequests = worker({

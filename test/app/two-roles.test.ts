@@ -4,6 +4,7 @@ import pg from 'pg'
 import { dropOldRecords, readRequests } from '../../src/features/plans/traffic-records.ts'
 import { createMeteringHour } from '../../src/gateway/admit/budgets.ts'
 import { createRequestRecords } from '../../src/gateway/admit/record-requests.ts'
+import { createReporter } from '../../src/gateway/admit/reporter.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
@@ -58,7 +59,7 @@ test('an owner who is not a superuser can migrate, and the serving role can appe
   const records = createRequestRecords({
     pool,
     clock: () => day,
-    worker: 'roles-test',
+    reporter: createReporter({ name: 'roles-test', onRefused: assert.fail }),
     hosts: 'full',
     meteringHour,
   })

@@ -6,7 +6,9 @@ import { createResellerCredentials } from '../../src/features/resellers/gateway-
 import { createResellers } from '../../src/features/resellers/terms.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
+import { createMeteringHour } from '../../src/gateway/admit/budgets.ts'
 import { createUsage } from '../../src/gateway/admit/record-usage.ts'
+import { createReporter } from '../../src/gateway/admit/reporter.ts'
 import type { Cause } from '../../src/kernel/event.ts'
 import { type AccountId, newId } from '../../src/kernel/ids.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
@@ -66,8 +68,20 @@ export const fillHistory = async (
     deposits: farebox.features.deposits.deposits,
   })
   const upkeep = createUpkeep(farebox, shop, meter)
+  const meteringHour = createMeteringHour(core.clock)
   const traffic = createTraffic({
-    usage: createUsage({ ...core, worker: 'history', hosts: 'full' }),
+    usage: createUsage({
+      ...core,
+      reporter: createReporter({
+        name: `history ${newId('run')}`,
+        onRefused: (error) => {
+          throw error
+        },
+      }),
+      hosts: 'full',
+      meteringHour,
+    }),
+    meteringHour,
     meter,
     works: (accountId) => !upkeep.isBlocked(accountId),
   })

@@ -1,5 +1,6 @@
 import type { Failure } from '../../src/domain/exits/connection-failures.ts'
 import type { Meter } from '../../src/features/plans/meter-traffic.ts'
+import type { MeteringHour } from '../../src/gateway/admit/budgets.ts'
 import type { Usage } from '../../src/gateway/admit/record-usage.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { type Day, type Random, shareOfHour } from './rhythm.ts'
@@ -40,11 +41,12 @@ const maxConnections = 40
 /** Simulates the gateways: it counts the traffic of all plans per hour, and reports it. */
 export const createTraffic = (dependencies: {
   readonly usage: Pick<Usage, 'traffic' | 'ended' | 'flush'>
+  readonly meteringHour: Pick<MeteringHour, 'batchTaken' | 'batchReported'>
   readonly meter: Pick<Meter, 'report' | 'sweep'>
   /** Whether the account may use its plans. */
   readonly works: (accountId: string) => boolean
 }) => {
-  const { usage, meter, works } = dependencies
+  const { usage, meteringHour, meter, works } = dependencies
   const lines = new Map<string, Line>()
   let unreported = new Map<PlanId, number>()
   let sequence = 0
@@ -89,6 +91,7 @@ export const createTraffic = (dependencies: {
     },
     /** Simulates an hour of all plans. */
     hour: (day: Day, hour: number, nowMs: number): void => {
+      meteringHour.batchTaken()
       for (const line of lines.values()) useLine(line, day, hour, nowMs)
     },
     /** Reports the usage since the last call, and appends the due events to the log. */
@@ -100,6 +103,8 @@ export const createTraffic = (dependencies: {
         await meter.report({ reporter: 'history', sequence, traffic })
       }
       await meter.sweep()
+      meteringHour.batchTaken()
+      meteringHour.batchReported()
       await usage.flush()
     },
   }

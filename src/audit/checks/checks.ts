@@ -24,6 +24,7 @@ import {
 } from './finding.ts'
 import { checkUnfinishedWork, rememberQueuedWork } from './open-ends-check.ts'
 import {
+  checkRecordedHours,
   checkRuns,
   createMeteredCheck,
   createPeriodCheck,
@@ -333,7 +334,7 @@ export const checks: readonly Check[] = [
   {
     name: 'traffic',
     proves:
-      'The traffic counters of plans are not below the traffic in the log and in the metered hours, and each belongs to a plan.',
+      'The traffic counters of plans are not below the traffic in the log and in the metered hours, each belongs to a plan, and the metered hours are not below the records and the statistics of gateways.',
     open: async ({ client, schema, log, findings, results, attempt }) => {
       const traffic = await createTrafficCheck({ client, schema, log, findings })
       const ofMetered = { check: 'traffic', of: 'traffic.metered_hours' } as const
@@ -343,6 +344,7 @@ export const checks: readonly Check[] = [
         end: async () => {
           results.unloggedTraffic = await traffic.end()
           if (metered !== null) await attempt(ofMetered, metered.end)
+          await attempt(ofMetered, () => checkRecordedHours({ client, schema, findings }))
         },
       }
     },

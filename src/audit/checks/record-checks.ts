@@ -197,6 +197,59 @@ export const createMeteredCheck = async (options: {
   }
 }
 
+/**
+ * Compares the metered hours of each plan with the records of its requests and with its statistics. A gateway writes
+ * both after their bytes are counted, and without the bytes that it lost (metering hours in budgets.ts). Bytes without a record are no finding: the request is in progress, its record was lost with its process, or
+ * no records are made.
+ */
+export const checkRecordedHours = async (options: {
+  readonly client: pg.ClientBase
+  readonly schema: string
+  readonly findings: Findings
+}): Promise<void> => {
+  const { client, schema, findings } = options
+  // One statement for each comparison, so that its tables are read at one moment.
+  const high = await firstRows<{ plan_id: string; hour: string; recorded: number; metered: number }>(
+    client,
+    `select r.plan_id, to_char(r.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') as hour, r.recorded,
+            coalesce(m.bytes, 0) as metered
+       from (select plan_id, hour, sum(bytes_up + bytes_down)::bigint as recorded
+               from (select plan_id, hour, bytes_up, bytes_down from traffic.requests
+                     union all
+                     select plan_id, hour, bytes_up, bytes_down from traffic.merged_hours) each
+              group by plan_id, hour) r
+       join ${schema}.${plansTable.name} p on p.plan_id = r.plan_id
+       left join traffic.metered_hours m on m.plan_id = r.plan_id and m.hour = r.hour
+      where r.recorded > coalesce(m.bytes, 0)`,
+    'plan_id, hour',
+  )
+  for (const { plan_id, hour, recorded, metered } of high.rows)
+    findings.addForLog(
+      'traffic',
+      `traffic.metered_hours has ${metered} bytes of plan ${plan_id} at ${hour}, the records of its requests have ${recorded}`,
+    )
+  findings.addUnshown(high.total - high.rows.length)
+  // Metered hours are deleted by day, or at any time if no records are made: the first hour may be incomplete.
+  const inWholeHours = 'where hour > (select min(hour) from traffic.metered_hours)'
+  const highUsage = await firstRows<{ plan_id: string; used: number; metered: number }>(
+    client,
+    `select u.plan_id, u.used, coalesce(m.metered, 0) as metered
+       from (select plan_id, sum(bytes_up + bytes_down)::bigint as used from work.plan_hours ${inWholeHours}
+              group by plan_id) u
+       join ${schema}.${plansTable.name} p on p.plan_id = u.plan_id
+       left join (select plan_id, sum(bytes)::bigint as metered from traffic.metered_hours ${inWholeHours}
+                   group by plan_id) m on m.plan_id = u.plan_id
+      where u.used > coalesce(m.metered, 0)`,
+    'plan_id',
+  )
+  for (const { plan_id, used, metered } of highUsage.rows)
+    findings.addForLog(
+      'traffic',
+      `traffic.metered_hours has ${metered} bytes of plan ${plan_id} after its first hour, work.plan_hours has ${used}`,
+    )
+  findings.addUnshown(highUsage.total - highUsage.rows.length)
+}
+
 /** The fields of a run that a link covers, as one text. It is the same in every time zone and after every restore. */
 const contentSql = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
   extract(epoch from ${row}.started_at), extract(epoch from ${row}.finished_at), ${row}.outcome, ${row}.result)::text`

@@ -307,13 +307,25 @@ export const startAccess = (
       isRecorded = true
       record(source, outcome, tunnel.countUnrecorded())
     }
+    const countUsage = (): void => {
+      const { up, down } = tunnel.countUnreported()
+      if (up !== 0 || down !== 0) dependencies.usage.traffic(planId, up, down)
+    }
+    let closedWith: Outcome | null = null
+    const giveBack: Spending['giveBack'] = (bytes, direction) => {
+      tunnel.spending.giveBack(bytes, direction)
+      // A datagram may fail after its association ended: the bytes are subtracted from those recorded.
+      if (closedWith === null || !tunnel.hasUnrecorded()) return
+      record(source, closedWith, tunnel.countUnrecorded(), inProgress)
+      countUsage()
+    }
     return {
       denied: false,
       holder: planId,
       accountId,
       line,
       dedicated: null,
-      spending: tunnel.spending,
+      spending: { ...tunnel.spending, giveBack },
       ...(family !== null && { family }),
       reached: (target) => {
         recorded.target = target
@@ -325,8 +337,8 @@ export const startAccess = (
         recordedTunnels.delete(tunnel)
         closeBudget()
         if (!isRecorded || error !== null || tunnel.hasUnrecorded()) recordEnd(outcome)
-        const { up, down } = tunnel.countUnreported()
-        if (up + down !== 0) dependencies.usage.traffic(planId, up, down)
+        closedWith = outcome
+        countUsage()
         dependencies.usage.ended({ planId, error, host, bytes: tunnel.total() })
       },
     }
@@ -359,11 +371,20 @@ export const startAccess = (
     })
   }
 
-  /** Ends an hour: records the bytes of open tunnels in it. */
+  /** Ends an hour: counts and records the bytes of open tunnels in it. */
   dependencies.meteringHour.onHourEnd(() => {
+    openTunnels.report(dependencies.usage)
     for (const [tunnel, source] of recordedTunnels)
       if (tunnel.hasUnrecorded())
         record(source, { host: null, ...source.target, error: null }, tunnel.countUnrecorded(), inProgress)
+  })
+
+  /** Lost bytes are neither charged nor recorded. */
+  dependencies.meteringHour.onBatchLost(() => {
+    for (const tunnel of recordedTunnels.keys()) {
+      tunnel.countUnrecorded()
+      tunnel.countUnreported()
+    }
   })
 
   const capOf = (line: Line, planId: PlanId): SessionCap | null => {

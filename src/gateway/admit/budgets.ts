@@ -17,6 +17,7 @@ import {
   type LeaseRequest,
   type PeriodTerms,
 } from './budget.ts'
+import type { Reporter } from './reporter.ts'
 
 /**
  * The hour that a process meters its bytes in. It changes only between two batches of metered bytes, never within one.
@@ -29,8 +30,11 @@ export type MeteringHour = {
   batchTaken(): void
   /** The bytes of all taken batches are counted in Postgres. */
   batchReported(): void
+  /** All consumed bytes that are not counted will never be. */
+  batchLost(): void
   onBatchTaken(step: () => void): void
   onBatchReported(step: () => void): void
+  onBatchLost(step: () => void): void
   /** Calls `step` at the end of each hour, before `onBatchTaken` and while `current` still returns that hour. */
   onHourEnd(step: () => void): void
 }
@@ -40,6 +44,7 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
   const hourSteps: (() => void)[] = []
   const takenSteps: (() => void)[] = []
   const reportedSteps: (() => void)[] = []
+  const lostSteps: (() => void)[] = []
   return {
     current: () => hour,
     batchTaken: () => {
@@ -51,8 +56,12 @@ export const createMeteringHour = (clock: Clock): MeteringHour => {
     batchReported: () => {
       for (const step of reportedSteps) step()
     },
+    batchLost: () => {
+      for (const step of lostSteps) step()
+    },
     onBatchTaken: (step) => void takenSteps.push(step),
     onBatchReported: (step) => void reportedSteps.push(step),
+    onBatchLost: (step) => void lostSteps.push(step),
     onHourEnd: (step) => void hourSteps.push(step),
   }
 }
@@ -97,7 +106,6 @@ const retryDeniedMs = 200
 const leaseLostMs = 50_000
 
 type Batch = {
-  readonly sequence: number
   /** The hour of the bytes. */
   readonly hour: string
   readonly consumed: readonly { readonly terms: BudgetTerms; readonly bytes: number }[]
@@ -105,25 +113,24 @@ type Batch = {
 }
 
 /**
- * @param dependencies `worker` is a unique name of this process, which no other process ever uses
+ * @param dependencies `reporter` sends no batches but these
  */
 export const startBudgets = (dependencies: {
   readonly scheduler: Pick<Scheduler, 'record'>
   readonly reports: TrafficReports
   readonly leases: Leases
-  readonly worker: string
+  readonly reporter: Reporter
   readonly meteringHour: MeteringHour
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
 }): Budgets => {
-  const { reports, leases, worker, meteringHour, monotonicMs, logger } = dependencies
+  const { reports, leases, reporter, meteringHour, monotonicMs, logger } = dependencies
   const runRecorder = dependencies.scheduler.record(countTraffic)
   /** By `keyOf` their terms. */
   const budgets = new Map<string, Budget>()
   /** Replaced budgets with consumed bytes that are not reported yet. */
   const replaced = new Set<Budget>()
   const registeredPlans = new Set<PlanId>()
-  let sequence = 0
   let pendingBatch: Batch | null = null
   let timer: NodeJS.Timeout | undefined
   let dueAtMs = Number.POSITIVE_INFINITY
@@ -159,20 +166,23 @@ export const startBudgets = (dependencies: {
       add(key, budget.terms, taken.consumedBytes)
       rounds.set(key, { ...taken, terms: budget.terms })
     }
-    sequence += 1
+    reporter.nextBatch()
     const hour = meteringHour.current()
     meteringHour.batchTaken()
-    return { sequence, hour, consumed: [...consumed.values()], rounds }
+    return { hour, consumed: [...consumed.values()], rounds }
   }
 
-  const report = async ({ sequence, hour, consumed }: Batch): Promise<void> => {
+  const report = async ({ hour, consumed }: Batch): Promise<void> => {
     if (consumed.length === 0) return
     const traffic = new Map<PlanId, number>()
     const budgeted: BudgetedTraffic[] = []
     for (const { terms, bytes } of consumed)
       if (isPlan(terms)) traffic.set(terms.planId, bytes)
       else budgeted.push({ budgetId: terms.budgetId, countedFromMs: terms.countedFromMs, bytes })
-    await reports.report({ reporter: worker, sequence, hour, traffic, budgeted })
+    await reporter.send(async (name, sequence) => {
+      const { counted } = await reports.report({ reporter: name, sequence, hour, traffic, budgeted })
+      return counted
+    })
   }
 
   const renew = async ({ rounds }: Batch): Promise<void> => {
@@ -208,6 +218,7 @@ export const startBudgets = (dependencies: {
     pendingBatch = null
     replaced.clear()
     for (const budget of budgets.values()) budget.dropLease()
+    meteringHour.batchLost()
   }
 
   const runRound = async (): Promise<void> => {

@@ -5,6 +5,7 @@ import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { HostRecording } from '../settings.ts'
 import type { MeteringHour } from './budgets.ts'
+import type { Reporter } from './reporter.ts'
 
 /** One finished connection or request, or the part of a running one within an hour. */
 export type RequestRecord = {
@@ -30,7 +31,6 @@ export const inProgress = 'in_progress'
 type Written = RequestRecord & { readonly endedAt: string }
 type Merged = { requests: number; failures: number; up: number; down: number }
 type Batch = {
-  readonly sequence: number
   readonly records: readonly Written[]
   readonly merged: MergedHours
 }
@@ -95,6 +95,28 @@ const mergeInto = (
   total.down += down
 }
 
+const addHours = (hours: MergedHours, added: MergedHours): void => {
+  for (const [hour, plans] of added) {
+    const known = hours.get(hour)
+    if (known === undefined) hours.set(hour, plans)
+    else for (const [planId, total] of plans) known.set(planId, sumOf(known.get(planId), total))
+  }
+}
+
+const sumOf = (known: Merged | undefined, added: Merged): Merged =>
+  known === undefined
+    ? added
+    : {
+        requests: known.requests + added.requests,
+        failures: known.failures + added.failures,
+        up: known.up + added.up,
+        down: known.down + added.down,
+      }
+
+const withoutBytes = <Counted extends { readonly up: number; readonly down: number }>(
+  counted: Counted,
+): Counted => ({ ...counted, up: 0, down: 0 })
+
 /** Creates the partition of a day if it is missing. */
 const createPartition = async (pool: pg.Pool, day: string): Promise<void> => {
   const name = `requests_${day.replaceAll('-', '')}`
@@ -111,10 +133,10 @@ const createPartition = async (pool: pg.Pool, day: string): Promise<void> => {
 export const createRequestRecords = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  /** A unique name of this process. */
-  readonly worker: string
+  /** It sends no batches but these. */
+  readonly reporter: Reporter
   readonly hosts: HostRecording
-  readonly meteringHour: Pick<MeteringHour, 'onBatchTaken' | 'onBatchReported'>
+  readonly meteringHour: Pick<MeteringHour, 'onBatchTaken' | 'onBatchReported' | 'onBatchLost'>
   /** Default: `maxRecordsADay`. */
   readonly recordsADay?: number
   /** Default: `maxQueued`. */
@@ -123,7 +145,7 @@ export const createRequestRecords = (dependencies: {
   const {
     pool,
     clock,
-    worker,
+    reporter,
     hosts,
     meteringHour,
     recordsADay = maxRecordsADay,
@@ -137,22 +159,39 @@ export const createRequestRecords = (dependencies: {
   let taken: Written[] = []
   /** Records to write. A record is written after its bytes are counted, so that records never exceed them. */
   let ready: Written[] = []
-  let merged: MergedHours = new Map()
+  /** Sums of requests, with the same stages as the records: `queue`, `taken` and `ready`. */
+  const merged: { queue: MergedHours; taken: MergedHours; ready: MergedHours } = {
+    queue: new Map(),
+    taken: new Map(),
+    ready: new Map(),
+  }
   /** Plans that have all records of a day. */
   const fullDays = new Map<string, string>()
-  let sequence = 0
   let pendingBatch: Batch | null = null
   const size = (): number => queue.length + taken.length + ready.length + (pendingBatch?.records.length ?? 0)
   meteringHour.onBatchTaken(() => {
     taken = taken.concat(queue)
     queue = []
+    addHours(merged.taken, merged.queue)
+    merged.queue = new Map()
   })
   meteringHour.onBatchReported(() => {
     ready = ready.concat(taken)
     taken = []
+    addHours(merged.ready, merged.taken)
+    merged.taken = new Map()
+  })
+  // The bytes stay uncharged: the requests are recorded without them.
+  meteringHour.onBatchLost(() => {
+    taken = taken.map(withoutBytes)
+    queue = queue.map(withoutBytes)
+    for (const hours of [merged.taken, merged.queue])
+      for (const plans of hours.values())
+        for (const [planId, total] of plans) plans.set(planId, withoutBytes(total))
   })
 
-  const write = async (batch: Batch): Promise<void> => {
+  /** Returns whether the batch was written now. */
+  const write = async (batch: Batch, name: string, sequence: number): Promise<boolean> => {
     const days = new Map<string, { planId: string; day: string; records: number }>()
     for (const record of batch.records) {
       const key = `${record.planId}\n${dayOf(record)}`
@@ -165,15 +204,15 @@ export const createRequestRecords = (dependencies: {
       await createPartition(pool, day)
       knownDays.add(day)
     }
-    await inTransaction(pool, async (client) => {
-      const reporter = await client.query(
+    return inTransaction(pool, async (client) => {
+      const taken = await client.query(
         `insert into work.traffic_reporters as known (reporter, sequence, reported_at)
          values ($1::text, $2::bigint, $3::timestamptz)
          on conflict (reporter) do update set sequence = excluded.sequence, reported_at = excluded.reported_at
            where known.sequence < excluded.sequence`,
-        [`${worker}/records`, batch.sequence, isoTime(clock())],
+        [name, sequence, isoTime(clock())],
       )
-      if (reporter.rowCount === 0) return
+      if (taken.rowCount === 0) return false
       const counted = await client.query<{ plan_id: string; day: string; records: number }>(
         `insert into traffic.plan_days as known (plan_id, day, records)
          select * from unnest($1::text[], $2::date[], $3::bigint[]) given order by 1, 2
@@ -208,6 +247,7 @@ export const createRequestRecords = (dependencies: {
       }
       await insertRows(client, rows)
       await insertMerged(client, rest)
+      return true
     })
   }
 
@@ -270,14 +310,15 @@ export const createRequestRecords = (dependencies: {
 
   const flush = async (): Promise<void> => {
     if (pendingBatch === null) {
-      if (ready.length === 0 && merged.size === 0) return
-      sequence += 1
-      pendingBatch = { sequence, records: ready.slice(0, maxBatch), merged }
+      if (ready.length === 0 && merged.ready.size === 0) return
+      reporter.nextBatch()
+      pendingBatch = { records: ready.slice(0, maxBatch), merged: merged.ready }
       ready = ready.slice(maxBatch)
-      merged = new Map()
+      merged.ready = new Map()
     }
     try {
-      await write(pendingBatch)
+      const batch = pendingBatch
+      await reporter.send((name, sequence) => write(batch, name, sequence))
     } catch (error) {
       knownDays.clear()
       // Postgres would reject this batch again, so it is dropped. Its bytes count as not recorded.
@@ -292,12 +333,12 @@ export const createRequestRecords = (dependencies: {
     merge: (planId, hour, up, down, reason) => {
       const fullDay = fullDays.get(planId)
       if (size() < queued && (fullDay === undefined || !hour.startsWith(fullDay))) return false
-      mergeInto(merged, planId, hour, up, down, reason)
+      mergeInto(merged.queue, planId, hour, up, down, reason)
       return true
     },
     flush,
     drain: async () => {
-      while (pendingBatch !== null || ready.length > 0 || merged.size > 0) await flush()
+      while (pendingBatch !== null || ready.length > 0 || merged.ready.size > 0) await flush()
     },
     get size() {
       return size()

@@ -1,9 +1,11 @@
 import type pg from 'pg'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { type Clock, isoHour } from '../../kernel/clock.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 import type { HostRecording } from '../settings.ts'
+import type { MeteringHour } from './budgets.ts'
 import { recordedHost } from './record-requests.ts'
+import type { Reporter } from './reporter.ts'
 
 /** How one connection ended, for the statistics of its plan. */
 type ConnectionOutcome = {
@@ -28,7 +30,6 @@ export type Usage = {
 type Hour = { up: number; down: number; connections: number }
 type Host = { bytes: number; connections: number }
 type Batch = {
-  readonly sequence: number
   readonly hours: ReadonlyMap<string, Hour>
   readonly failures: ReadonlyMap<string, number>
   readonly hosts: ReadonlyMap<string, Host>
@@ -38,28 +39,58 @@ type Batch = {
 const maxHosts = 20_000
 export const otherHosts = '*'
 
+const addHours = (hours: Map<string, Hour>, added: ReadonlyMap<string, Hour>): void => {
+  for (const [key, row] of added) {
+    const known = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
+    hours.set(key, {
+      up: known.up + row.up,
+      down: known.down + row.down,
+      connections: known.connections + row.connections,
+    })
+  }
+}
+
 const keyOf = (...parts: readonly string[]): string => parts.join('\n')
 
 export const createUsage = (dependencies: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  /** A unique name of this process. */
-  readonly worker: string
+  /** It sends no batches but these. */
+  readonly reporter: Reporter
   /** How much of the hosts is counted. */
   readonly hosts: HostRecording
+  readonly meteringHour: Pick<MeteringHour, 'current' | 'onBatchTaken' | 'onBatchReported' | 'onBatchLost'>
 }): Usage => {
-  const { pool, clock, worker, hosts: hostRecording } = dependencies
+  const { pool, clock, reporter, hosts: hostRecording, meteringHour } = dependencies
+  /** Bytes that are in no batch of metered bytes yet. */
   let hours = new Map<string, Hour>()
+  /** Bytes in a batch that may not be counted yet. */
+  let taken = new Map<string, Hour>()
+  /** Hours to write: after their bytes are counted, so that they never exceed the metered ones. */
+  let ready = new Map<string, Hour>()
   let failures = new Map<string, number>()
   let hosts = new Map<string, Host>()
-  let sequence = 0
   let pendingBatch: Batch | null = null
 
-  const write = async (batch: Batch): Promise<void> => {
+  meteringHour.onBatchTaken(() => {
+    addHours(taken, hours)
+    hours = new Map()
+  })
+  meteringHour.onBatchReported(() => {
+    addHours(ready, taken)
+    taken = new Map()
+  })
+  meteringHour.onBatchLost(() => {
+    for (const stage of [taken, hours])
+      for (const [key, row] of stage) stage.set(key, { ...row, up: 0, down: 0 })
+  })
+
+  /** Returns whether the batch was counted now. */
+  const write = async (batch: Batch, name: string, sequence: number): Promise<boolean> => {
     const hourRows = [...batch.hours].map(([key, row]) => ({ key: key.split('\n'), row }))
     const failureRows = [...batch.failures].map(([key, count]) => ({ key: key.split('\n'), count }))
     const hostRows = [...batch.hosts].map(([key, row]) => ({ key: key.split('\n'), row }))
-    await pool.query({
+    const { rowCount } = await pool.query({
       name: 'gateway-usage',
       text: `
         with taken as (
@@ -80,18 +111,20 @@ export const createUsage = (dependencies: {
           select given.* from unnest($9::text[], $10::timestamptz[], $11::text[], $12::bigint[]) given
            where exists (select from taken)
            order by 1, 2, 3
-          on conflict (plan_id, hour, error) do update set count = known.count + excluded.count)
-        insert into work.plan_hosts as known (plan_id, day, host, bytes, connections)
-        select given.* from unnest($13::text[], $14::date[], $15::text[], $16::bigint[], $17::bigint[])
-                              given (plan_id, day, host, bytes, connections)
-         where exists (select from taken)
-           and not exists (select from work.plans_without_hosts without where without.plan_id = given.plan_id)
-         order by 1, 2, 3
-        on conflict (plan_id, day, host) do update
-          set bytes = known.bytes + excluded.bytes, connections = known.connections + excluded.connections`,
+          on conflict (plan_id, hour, error) do update set count = known.count + excluded.count),
+        hosts as (
+          insert into work.plan_hosts as known (plan_id, day, host, bytes, connections)
+          select given.* from unnest($13::text[], $14::date[], $15::text[], $16::bigint[], $17::bigint[])
+                                given (plan_id, day, host, bytes, connections)
+           where exists (select from taken)
+             and not exists (select from work.plans_without_hosts without where without.plan_id = given.plan_id)
+           order by 1, 2, 3
+          on conflict (plan_id, day, host) do update
+            set bytes = known.bytes + excluded.bytes, connections = known.connections + excluded.connections)
+        select from taken`,
       values: [
-        `${worker}/usage`,
-        batch.sequence,
+        name,
+        sequence,
         new Date(clock()).toISOString(),
         hourRows.map(({ key }) => key[0]),
         hourRows.map(({ key }) => key[1]),
@@ -109,10 +142,11 @@ export const createUsage = (dependencies: {
         hostRows.map(({ row }) => row.connections),
       ],
     })
+    return rowCount === 1
   }
 
   const hourOfPlan = (planId: string): Hour => {
-    const key = keyOf(planId, isoHour(clock()))
+    const key = keyOf(planId, meteringHour.current())
     const hourStats = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
     hours.set(key, hourStats)
     return hourStats
@@ -125,7 +159,7 @@ export const createUsage = (dependencies: {
       hourStats.down += down
     },
     ended: ({ planId, error, host, bytes }) => {
-      const hour = isoHour(clock())
+      const hour = meteringHour.current()
       hourOfPlan(planId).connections += 1
       if (error !== null) {
         const key = keyOf(planId, hour, error)
@@ -143,15 +177,16 @@ export const createUsage = (dependencies: {
     },
     flush: async () => {
       if (pendingBatch === null) {
-        if (hours.size === 0) return
-        sequence += 1
-        pendingBatch = { sequence, hours, failures, hosts }
-        hours = new Map()
+        if (ready.size === 0 && failures.size === 0 && hosts.size === 0) return
+        reporter.nextBatch()
+        pendingBatch = { hours: ready, failures, hosts }
+        ready = new Map()
         failures = new Map()
         hosts = new Map()
       }
       try {
-        await write(pendingBatch)
+        const batch = pendingBatch
+        await reporter.send((name, sequence) => write(batch, name, sequence))
       } catch (error) {
         // Postgres would reject this batch again, so it is dropped. Later statistics are counted.
         if (!isDatabaseOutage(error)) pendingBatch = null

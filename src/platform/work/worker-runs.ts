@@ -296,7 +296,8 @@ const stalledAfterMs = ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger'
 /**
  * The workers that ran within the last day in a process that still reports, and run no more: their loop hangs, or
  * another session has the lock of a worker that runs once per cluster. Workers without an interval are left out: what
- * they wait for says when they are late. The process of a worker must report in the first place; other probes check
+ * they wait for says when they are late. A worker that runs only `while` something is true counts only if a round does
+ * not end. The process of a worker must report in the first place; other probes check
  * that.
  */
 export const readStalledWorkers = async (
@@ -310,7 +311,9 @@ export const readStalledWorkers = async (
     if (!('everyMs' in trigger) || runs === undefined || runs.processes === 0) return []
     // A leader that works until it stops has no end.
     if (runs.startedAt === null || runs.finishedAt === null) return []
-    const since = runs.finishedAt > runs.startedAt ? runs.finishedAt : runs.startedAt
+    const isBetweenRounds = runs.finishedAt >= runs.startedAt
+    if (isBetweenRounds && trigger.while !== undefined) return []
+    const since = isBetweenRounds ? runs.finishedAt : runs.startedAt
     return nowMs - Date.parse(since) > stalledAfterMs(trigger) ? [{ name, since }] : []
   })
 }

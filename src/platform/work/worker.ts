@@ -7,6 +7,8 @@ export type Trigger =
       /** The time between rounds while no process of this database appends an event or announces work. Default: `everyMs`. */
       readonly quietMs?: number
       readonly or?: string
+      /** Completes the sentence "runs while …". At other times no round is due. Default: a round is always due. */
+      readonly while?: string
     }
   /** Completes the sentence "runs when …". */
   | { readonly when: string }
@@ -25,7 +27,7 @@ export type Worker = {
 
 /** A worker that runs repeatedly. */
 export type RepeatedWorker = Worker & {
-  readonly trigger: { readonly everyMs: number; readonly quietMs?: number }
+  readonly trigger: { readonly everyMs: number; readonly quietMs?: number; readonly while?: string }
 }
 
 /** A worker that runs only in the process that has its lock. */
@@ -64,7 +66,8 @@ const duration = (ms: number): string => {
 /** E.g. `every 500 ms to 10 s or when a webhook is due`. */
 export const triggerText = ({ trigger }: Pick<Worker, 'trigger'>): string => {
   if ('when' in trigger) return `when ${trigger.when}`
-  const { everyMs, quietMs, or } = trigger
+  const { everyMs, quietMs, or, while: condition } = trigger
   const quiet = quietMs === undefined ? '' : ` to ${duration(quietMs)}`
-  return `every ${duration(everyMs)}${quiet}${or === undefined ? '' : ` or when ${or}`}`
+  const only = condition === undefined ? '' : ` while ${condition}`
+  return `every ${duration(everyMs)}${quiet}${only}${or === undefined ? '' : ` or when ${or}`}`
 }

@@ -176,6 +176,29 @@ describe('traffic counters', () => {
       assert.equal(found.length, says.length, `${change}: ${found.join('; ')}`)
       for (const [at, one] of says.entries()) assert.match(found[at]!, one)
     }
+    await pool.query(
+      `create table traffic.requests_all partition of traffic.requests default;
+       insert into traffic.requests (plan_id, hour, ended_at, request_id, protocol, bytes_up, bytes_down, duration_ms)
+       select plan_id, hour, hour, 'req_test', 'connect', 1, 999999999, 1 from traffic.metered_hours;
+       insert into traffic.merged_hours (plan_id, hour, requests, failures, bytes_up, bytes_down)
+       select plan_id, hour, 1, 0, bytes - 1000000000, 0 from traffic.metered_hours;
+       insert into work.plan_hours select plan_id, hour, 0, bytes, 1 from traffic.metered_hours;
+       insert into traffic.metered_hours select plan_id, hour - interval '1 hour', 0 from traffic.metered_hours`,
+    )
+    assert.deepEqual(trafficIn((await verified({ pool, log })).findings.map(findingText)), [])
+    await pool.query('update traffic.metered_hours set bytes = bytes - 1 where plan_id = $1 and bytes > 0', [
+      half,
+    ])
+    const low = trafficIn(await mutated({ pool, log }, table, set('used_bytes = used_bytes - 1'), [half]))
+    assert.equal(low.length, 2, low.join('; '))
+    const has = String.raw`^traffic: traffic\.metered_hours has 1999999999 bytes of plan pln_half`
+    assert.match(low[0]!, new RegExp(`${has} at \\S+, the records of its requests have 2000000000$`))
+    assert.match(low[1]!, new RegExp(`${has} after its first hour, work\\.plan_hours has 2000000000$`))
+    await pool.query(
+      `delete from traffic.requests; delete from traffic.merged_hours; delete from work.plan_hours;
+       delete from traffic.metered_hours where bytes = 0`,
+    )
+    await pool.query('update traffic.metered_hours set bytes = bytes + 1 where plan_id = $1', [half])
     // The first hour of this plan was deleted: the log has what it used until then.
     await pool.query(
       `update traffic.metered_hours set hour = hour + interval '1 day',

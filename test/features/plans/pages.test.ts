@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createMeteringHour } from '../../../src/gateway/admit/budgets.ts'
 import { createUsage } from '../../../src/gateway/admit/record-usage.ts'
+import { createReporter } from '../../../src/gateway/admit/reporter.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { hiddenField, signedIn, staffBrowser } from '../../support/console.ts'
 import { testApp } from '../../support/test-app.ts'
@@ -92,10 +94,19 @@ test('the page of a plan', async (t) => {
   })
 
   await t.test('shows traffic, failures with their remedy, and hosts', async () => {
-    const usage = createUsage({ pool: core.pool, clock: core.clock, worker: 'plans-test', hosts: 'full' })
+    const meteringHour = createMeteringHour(core.clock)
+    const usage = createUsage({
+      pool: core.pool,
+      clock: core.clock,
+      reporter: createReporter({ name: 'plans-test', onRefused: assert.fail }),
+      hosts: 'full',
+      meteringHour,
+    })
     usage.traffic(planId, 1_500, 700_000)
     usage.ended({ planId, error: null, host: 'example.com', bytes: 701_500 })
     usage.ended({ planId, error: 'target_timeout', host: 'slow.example', bytes: 0 })
+    meteringHour.batchTaken()
+    meteringHour.batchReported()
     await usage.flush()
     for (const span of ['day', 'week', 'month', 'nonsense']) {
       const { html } = await browser.get(`${here}?usage=${span}`)

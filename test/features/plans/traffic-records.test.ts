@@ -3,6 +3,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { requests, traffic } from '../../../src/features/plans/run-commands.ts'
 import { createMeteringHour } from '../../../src/gateway/admit/budgets.ts'
 import { createRequestRecords, type RequestRecord } from '../../../src/gateway/admit/record-requests.ts'
+import { createReporter } from '../../../src/gateway/admit/reporter.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import type { Customer } from '../../support/app-actions.ts'
@@ -24,7 +25,13 @@ describe('what used the traffic of a plan', () => {
     planId = (await buyPlan(app, owner)).planId
     const { pool, clock } = app.core
     const meteringHour = createMeteringHour(clock)
-    const records = createRequestRecords({ pool, clock, worker: 'records-test', hosts: 'full', meteringHour })
+    const records = createRequestRecords({
+      pool,
+      clock,
+      reporter: createReporter({ name: 'records-test', onRefused: assert.fail }),
+      hosts: 'full',
+      meteringHour,
+    })
     const add = (over: Partial<RequestRecord>): void =>
       records.add({
         planId,

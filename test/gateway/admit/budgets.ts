@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { createTrafficCounters, createTrafficReports } from '../../../src/features/plans/traffic-counters.ts'
 import {
@@ -6,6 +7,7 @@ import {
   createMeteringHour,
   startBudgets,
 } from '../../../src/gateway/admit/budgets.ts'
+import { createReporter } from '../../../src/gateway/admit/reporter.ts'
 import { createPlanDirectory } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
@@ -58,7 +60,7 @@ export const startWorker = (
     scheduler: testScheduler(),
     reports: { begin: alive(reports.begin), report: alive(reports.report) },
     leases: { renew: alive(leases.renew) },
-    worker: name,
+    reporter: createReporter({ name, onRefused: assert.fail }),
     meteringHour: createMeteringHour(core.clock),
     monotonicMs,
     logger,

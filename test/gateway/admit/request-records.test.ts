@@ -4,6 +4,7 @@ import type { GatewayWorker } from '../../../src/app/gateway-process.ts'
 import { dropOldRecords } from '../../../src/features/plans/traffic-records.ts'
 import { createMeteringHour, endLeasesOf } from '../../../src/gateway/admit/budgets.ts'
 import { createRequestRecords, recordedHost } from '../../../src/gateway/admit/record-requests.ts'
+import { createReporter } from '../../../src/gateway/admit/reporter.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until as untilTrue } from '../../support/until.ts'
@@ -102,13 +103,14 @@ const recordsOf = (app: TestApp, over: { readonly recordsADay?: number; readonly
   const records = createRequestRecords({
     pool,
     clock,
-    worker: crypto.randomUUID(),
+    reporter: createReporter({ name: crypto.randomUUID(), onRefused: assert.fail }),
     hosts: 'full',
     meteringHour,
     ...over,
   })
   return {
     records,
+    meteringHour,
     add: (planId: string, hour = meteringHour.current()): void => {
       if (records.merge(planId, hour, 1, 2, null)) return
       records.add({
@@ -386,6 +388,33 @@ test('while Postgres does not answer, traffic passes, the queue stays bounded, a
     { timeoutMs: 30_000, what: 'the records after the outage' },
   )
   assert.equal(traffic.groups[0].requests, 21)
+})
+
+test('bytes are recorded after they are counted, and never if they are lost', async (t: TestContext) => {
+  const app = await testApp(t, { own: 'file' })
+  const plan = `pln_${crypto.randomUUID()}`
+  const { records, add, meteringHour } = recordsOf(app, { queued: 1 })
+  const written = async () => {
+    await records.drain()
+    const { rows } = await app.core.pool.query(
+      `select count(*)::int as requests, coalesce(sum(bytes_up + bytes_down), 0)::int as bytes,
+              (select coalesce(sum(requests), 0)::int from traffic.merged_hours where plan_id = $1) as merged,
+              (select coalesce(sum(bytes_up + bytes_down), 0)::int from traffic.merged_hours where plan_id = $1) as rest
+         from traffic.requests where plan_id = $1`,
+      [plan],
+    )
+    return rows[0]
+  }
+  for (let count = 0; count < 3; count += 1) add(plan)
+  meteringHour.batchTaken()
+  assert.deepEqual(await written(), { requests: 0, bytes: 0, merged: 0, rest: 0 })
+  meteringHour.batchReported()
+  assert.deepEqual(await written(), { requests: 1, bytes: 3, merged: 2, rest: 6 })
+  for (let count = 0; count < 3; count += 1) add(plan)
+  meteringHour.batchTaken()
+  meteringHour.batchLost()
+  meteringHour.batchReported()
+  assert.deepEqual(await written(), { requests: 2, bytes: 3, merged: 4, rest: 6 })
 })
 
 test('records beyond the limit of a day, or of the queue, are merged by hour and lose no byte', async (t: TestContext) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
+import { Registry } from 'prom-client'
 import { openAccess } from '../../../src/app/gateway-process.ts'
 import { planFold } from '../../../src/domain/plans/fold.ts'
 import { createSessionCaps, type SessionCaps } from '../../../src/gateway/admit/open-tunnels.ts'
@@ -21,6 +22,7 @@ describe('who may use the gateway', () => {
   let plan: PlanId
   const ends: (() => unknown)[] = []
   let gateway: ReturnType<typeof openAccess>
+  const registry = new Registry()
   const whitelist = new Map<string, Whitelisted>()
 
   before(async () => {
@@ -40,6 +42,7 @@ describe('who may use the gateway', () => {
       maxTunnels: 3,
       hosts: 'full',
       recordsRequests: true,
+      registry,
       whitelisted: async (source) => whitelist.get(source) ?? null,
       targetingOfSet: async () => null,
       exitOf: async ({ ip }) => ({
@@ -166,6 +169,56 @@ describe('who may use the gateway', () => {
     admission.close({ error: null, host: 'example.org' })
     await gateway.flush()
     assert.deepEqual((await app.buyer.get(`/api/v1/plans/${plan}/usage`)).body.hosts, [])
+  })
+
+  test('traffic is counted and recorded although a statement marks the next batches as counted', async () => {
+    const { pool } = app.core
+    const bytes = async (): Promise<readonly number[]> => {
+      const { rows } = await pool.query(
+        `select (select sum(bytes_up) from work.plan_hours where plan_id = $1)::int as hours,
+                (select sum(bytes_up) from traffic.requests where plan_id = $1)::int as requests`,
+        [plan],
+      )
+      return [await usedBytesOf(app, plan), rows[0].hours, rows[0].requests]
+    }
+    const before = await bytes()
+    const { username, password } = await credentialOf(plan)
+    for (const _ of ['first', 'second']) {
+      await pool.query('update work.traffic_reporters set sequence = 9000000000000000')
+      const admission = admitted(await attempt({ username, password }))
+      assert.equal(admission.spending.take(500, 'up'), 500)
+      admission.close({ error: null, host: null })
+      await gateway.flush()
+    }
+    assert.deepEqual(
+      await bytes(),
+      before.map((sum) => sum + 1_000),
+    )
+    const refused = await registry.getSingleMetricAsString('farebox_gateway_refused_batches_total')
+    assert.match(refused, /farebox_gateway_refused_batches_total [6-9]$/, 'traffic, usage and records, twice')
+  })
+
+  test('what a tunnel gives back after its end is neither charged nor recorded', async () => {
+    const { pool } = app.core
+    const recorded = async (): Promise<number> =>
+      (
+        await pool.query(
+          'select sum(bytes_up + bytes_down)::int as bytes from traffic.requests where plan_id = $1',
+          [plan],
+        )
+      ).rows[0].bytes
+    const before = [await usedBytesOf(app, plan), await recorded()]
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await attempt({ username, password }))
+    assert.equal(admission.spending.take(1_000, 'up'), 1_000)
+    admission.close({ error: null, host: null })
+    admission.spending.giveBack(400, 'up')
+    await gateway.flush()
+    await gateway.flush()
+    assert.deepEqual(
+      [await usedBytesOf(app, plan), await recorded()],
+      before.map((bytes) => bytes + 600),
+    )
   })
 
   test('wrong credentials of every kind get one answer', async () => {

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { pino } from 'pino'
 import { createScheduler, type Leadership } from '../../../src/platform/work/scheduler.ts'
-import { worker } from '../../../src/platform/work/worker.ts'
+import { type Trigger, worker } from '../../../src/platform/work/worker.ts'
 import { readStalledWorkers, readWorkerRuns } from '../../../src/platform/work/worker-runs.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -305,7 +305,7 @@ test('a worker keeps its quiet interval until there is activity or the clock lea
 
 test('a worker that runs no more in a process that still reports is stalled', async (t) => {
   const { pool } = await testDatabase(t)
-  const declare = (name: string, trigger: { everyMs: number } | { when: string }) =>
+  const declare = (name: string, trigger: Trigger) =>
     ({ name, about: 'Tests', trigger, per: 'cluster', process: 'server' }) as const
   const workers = [
     declare('hangs', { everyMs: 1_000 }),
@@ -314,6 +314,8 @@ test('a worker that runs no more in a process that still reports is stalled', as
     declare('works-on', { everyMs: 1_000 }),
     declare('is-gone', { everyMs: 1_000 }),
     declare('waits', { when: 'a test says so' }),
+    declare('is-idle', { everyMs: 1_000, while: 'a test says so' }),
+    declare('hangs-in-a-round', { everyMs: 1_000, while: 'a test says so' }),
   ]
   const nowMs = Date.parse('2026-11-29T12:00:00Z')
   const hourAgo = new Date(nowMs - 3_600_000).toISOString()
@@ -342,5 +344,10 @@ test('a worker that runs no more in a process that still reports is stalled', as
   await row('hangs', future, future)
   await row('hangs', future, hourAgo)
   await row('hangs', new Date(nowMs).toISOString(), hourAgo, false, `'${future}'`)
-  assert.deepEqual(await readStalledWorkers(pool, workers, nowMs), [{ name: 'hangs', since: hourAgo }])
+  await row('is-idle', hourAgo)
+  await row('hangs-in-a-round', new Date(nowMs - 7_200_000).toISOString())
+  assert.deepEqual(await readStalledWorkers(pool, workers, nowMs), [
+    { name: 'hangs', since: hourAgo },
+    { name: 'hangs-in-a-round', since: hourAgo },
+  ])
 })
