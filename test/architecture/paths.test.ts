@@ -23,6 +23,19 @@ const assertAtMost = (limit: number, path: readonly string[]): void =>
     `${path.length} files are on the path, more than ${limit}:\n${path.join('\n')}`,
   )
 
+/** A run in which a cache expired, or a poll came between, has more files. The shortest run is the path. */
+const assertShortest = async (
+  limit: number,
+  measure: (run: number) => Promise<readonly string[]>,
+): Promise<void> => {
+  let shortest = await measure(0)
+  for (let run = 1; run < 20 && shortest.length > limit; run += 1) {
+    const path = await measure(run)
+    if (path.length < shortest.length) shortest = path
+  }
+  assertAtMost(limit, shortest)
+}
+
 describe('a path has few files:', () => {
   test('an order that the wallet pays, from the request to the answer', async (t) => {
     const { buyer } = await testApp(t, { own: true, roles: ['http'] })
@@ -35,17 +48,13 @@ describe('a path has few files:', () => {
       const answer = await buyer.post('/api/v1/orders', json, { headers: { 'Idempotency-Key': name } })
       assert.equal(answer.status, 201, answer.text)
     }
-    // A run in which a cache expired, or a poll came between, has more files. The shortest run is the path.
-    let shortest: readonly string[] | null = null
-    for (let n = 0; n < 20 && (shortest === null || shortest.length > 40); n += 1) {
-      const path = await filesOnPath(
-        () => order(`measured-${n}`),
+    await assertShortest(40, (run) =>
+      filesOnPath(
+        () => order(`measured-${run}`),
         [],
-        () => order(`warm-${n}`),
-      )
-      if (shortest === null || path.length < shortest.length) shortest = path
-    }
-    assertAtMost(40, shortest ?? [])
+        () => order(`warm-${run}`),
+      ),
+    )
   })
 
   test('a payment, from the callback of its provider to the credit of the wallet', async (t) => {
@@ -123,39 +132,40 @@ describe('a path has few files:', () => {
     await buyPlan(app, customer)
     await buyPlan(app, customer)
     await succeeded(2)
-    const opening = Promise.withResolvers<void>()
-    gate = opening.promise
-    await buyPlan(app, customer)
-    await until(
-      async () =>
-        (await count('select count(*)::integer as n from read.webhooks_due where not enqueued')) === 1,
-      {
-        what: 'a due row',
-      },
-    )
-    const path = await filesOnPath(async () => {
-      opening.resolve()
-      await succeeded(3)
-    }, [
-      // The log, and the signature of each event.
-      'src/platform/eventstore/',
-      'src/app/',
-      'src/audit/',
-      // What folds the events into read tables and checks them, and what watches these tables.
-      'src/domain/catalog/',
-      'src/domain/finance/',
-      'src/domain/ledger/',
-      'src/domain/orders/decide-placement.ts',
-      'src/domain/plans/',
-      'src/features/finance/',
-      'src/gateway/',
-      'src/platform/commands/background-scheduler.ts',
-      'src/platform/postgres/client.ts',
-      'src/platform/postgres/pipeline.ts',
-      // Other rounds of the enqueuer.
-      'src/features/webhooks/cancel-deliveries.ts',
-      'src/features/webhooks/fan-out.ts',
-    ])
-    assertAtMost(20, path)
+    await assertShortest(20, async (run) => {
+      const opening = Promise.withResolvers<void>()
+      gate = opening.promise
+      await buyPlan(app, customer)
+      await until(
+        async () =>
+          (await count('select count(*)::integer as n from read.webhooks_due where not enqueued')) === 1,
+        {
+          what: 'a due row',
+        },
+      )
+      return filesOnPath(async () => {
+        opening.resolve()
+        await succeeded(3 + run)
+      }, [
+        // The log, and the signature of each event.
+        'src/platform/eventstore/',
+        'src/app/',
+        'src/audit/',
+        // What folds the events into read tables and checks them, and what watches these tables.
+        'src/domain/catalog/',
+        'src/domain/finance/',
+        'src/domain/ledger/',
+        'src/domain/orders/decide-placement.ts',
+        'src/domain/plans/',
+        'src/features/finance/',
+        'src/gateway/',
+        'src/platform/commands/background-scheduler.ts',
+        'src/platform/postgres/client.ts',
+        'src/platform/postgres/pipeline.ts',
+        // Other rounds of the enqueuer.
+        'src/features/webhooks/cancel-deliveries.ts',
+        'src/features/webhooks/fan-out.ts',
+      ])
+    })
   })
 })

@@ -101,6 +101,7 @@ export const restore =
       const { url, ownerUrl, auditorUrl, stop } = await openPostgres(config, 'command', true)
       const owner = { url: ownerUrl ?? url, applicationName: 'farebox-restore' }
       const client = new DatabaseClient(clientConfig(owner))
+      client.on('error', () => undefined) // the query that waits gets it
       try {
         await client.connect()
         const step = stepsOf(bar, 'restore', rows, 'rows')

@@ -117,7 +117,11 @@ const rolePassword = (ownerPassword: string, role: string): string =>
 
 /** Creates the database, and the roles, which a data directory of an earlier version does not have. */
 const createDatabase = async (serverUrl: string, ownerPassword: string): Promise<void> => {
-  const client = new pg.Client({ connectionString: `${serverUrl}/postgres` })
+  const client = new pg.Client({
+    connectionString: `${serverUrl}/postgres`,
+    options: '-c search_path=pg_catalog,pg_temp',
+  })
+  client.on('error', () => undefined) // the query that waits gets it
   await client.connect()
   try {
     const { rows } = await client.query<{ database: boolean; roles: readonly string[] }>(
