@@ -12,6 +12,15 @@ import { allWorkers } from './worker-list.ts'
 
 const caughtUpWithinMs = 1_000
 
+/** The errors of the groups of read models in this process, each with the name of its group. */
+const groupErrors = (
+  { projecting }: Pick<ServerCore, 'projecting'>,
+  counts: (group: string) => boolean = () => true,
+): readonly string[] =>
+  projecting
+    .health()
+    .flatMap(({ group, error }) => (error === null || !counts(group) ? [] : [`${group}: ${error}`]))
+
 /**
  * The checks of `/readyz`: conditions for taking orders.
  * @param starting what the start waits for; null: the start is done
@@ -40,10 +49,7 @@ export const readinessProbes = (
         await unlessStopped(prices.refresh())
         return null
       }
-      const failedGroups = core.projecting.health().filter(({ error }) => error !== null)
-      return failedGroups.length === 0
-        ? 'not caught up with the log'
-        : failedGroups.map(({ group, error }) => `${group}: ${error}`).join('; ')
+      return groupErrors(core).join('; ') || 'not caught up with the log'
     },
   },
   {
@@ -52,10 +58,7 @@ export const readinessProbes = (
     check: async () => {
       const stopped = (await readStoppedModels(core.probing.pool)).map(stoppedText)
       // A group of one model waits at the event that it cannot apply.
-      const waiting = core.projecting
-        .health()
-        .flatMap(({ group, error }) => (error === null || group === hot.name ? [] : [`${group}: ${error}`]))
-      const problems = [...stopped, ...waiting]
+      const problems = [...stopped, ...groupErrors(core, (group) => group !== hot.name)]
       return problems.length === 0 ? null : problems.join('; ')
     },
   },

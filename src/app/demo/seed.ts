@@ -146,9 +146,9 @@ export const seedDemo = async (
     client.release(true)
   }
   const storedFile = await readDemoFile(dataDir)
+  if (!storedFile) return null
   // The directory may have the file of a demo in another database.
-  const hasDemo = ((await core.pool.query('select from work.demo')).rowCount ?? 0) > 0
-  if (!storedFile || !hasDemo) return null
+  if ((await core.pool.query('select from work.demo')).rowCount === 0) return null
   const demo = { ...storedFile, ...startAddresses }
   if (storedFile.baseUrl !== startAddresses.baseUrl || storedFile.sandbox !== startAddresses.sandbox)
     await writeDemoFile(dataDir, demo)

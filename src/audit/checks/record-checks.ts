@@ -199,8 +199,8 @@ export const createMeteredCheck = async (options: {
 
 /**
  * Compares the metered hours of each plan with the records of its requests and with its statistics. A gateway writes
- * both after their bytes are counted, and without the bytes that it lost (metering hours in budgets.ts). Bytes without a record are no finding: the request is in progress, its record was lost with its process, or
- * no records are made.
+ * both after their bytes are counted, and without the bytes that it lost (metering hours in budgets.ts). Bytes without a
+ * record are no finding: the request is in progress, its record was lost with its process, or no records are made.
  */
 export const checkRecordedHours = async (options: {
   readonly client: pg.ClientBase

@@ -260,8 +260,8 @@ const isLedger = ({ stream }: RecordedEvent): boolean => stream.startsWith('ledg
 
 /**
  * Money only moves on existing accounts. Every entry sums to zero in each of its books. Each balance that an event
- * claims equals the postings and is never below zero. Available money and a debt never exist together. The service's book and the reseller's own book agree on the
- * reseller's wallet and debt. Takes every event of a ledger, of any type.
+ * claims equals the postings and is never below zero. Available money and a debt never exist together. The service's
+ * book and the reseller's own book agree on the reseller's wallet and debt. Takes every event of a ledger, of any type.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',

@@ -105,6 +105,9 @@ type RecordSource = {
   readonly startedMs: number
 }
 
+/** The facts of the record of an open connection. `target` is null until the connection to it is open. */
+type OpenRecord = RecordSource & { target: Reached | null }
+
 const isDenied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
 
 /** Decides who may connect, and cuts the tunnels of plans and rentals that end. */
@@ -119,7 +122,7 @@ export const startAccess = (
   const openTunnels = createOpenTunnels()
   const trafficBudgets = createTrafficBudgets({ budgets, abortHandlers: createAbortHandlers(), clock })
   /** The open tunnels of plans. */
-  const recordedTunnels = new Map<Tunnel, RecordSource & { target: Reached | null }>()
+  const recordedTunnels = new Map<Tunnel, OpenRecord>()
   const stopping = new AbortController()
   /** Rentals with open tunnels, by id and address. A rental may get a new address while tunnels of the old one run. */
   const openRentals = new Map<
@@ -301,7 +304,7 @@ export const startAccess = (
       throw error
     }
     let isRecorded = false
-    const recorded: RecordSource & { target: Reached | null } = { ...source, target: null }
+    const recorded: OpenRecord = { ...source, target: null }
     recordedTunnels.set(tunnel, recorded)
     const recordEnd = (outcome: Outcome): void => {
       isRecorded = true

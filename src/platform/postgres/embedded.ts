@@ -7,6 +7,7 @@ import pg from 'pg'
 import { findLauncher, type Launcher } from './binaries.ts'
 import { type DataLock, lockData, lockFile, makeFolder } from './data-lock.ts'
 import { readStartFile, StartRefused } from './errors.ts'
+import { pathOptions } from './pool.ts'
 import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
 import { notInstalledIn } from './wait-for-database.ts'
 
@@ -119,7 +120,7 @@ const rolePassword = (ownerPassword: string, role: string): string =>
 const createDatabase = async (serverUrl: string, ownerPassword: string): Promise<void> => {
   const client = new pg.Client({
     connectionString: `${serverUrl}/postgres`,
-    options: '-c search_path=pg_catalog,pg_temp',
+    options: pathOptions,
   })
   client.on('error', () => undefined) // the query that waits gets it
   await client.connect()

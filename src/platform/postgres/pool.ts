@@ -86,7 +86,7 @@ const durableOptions = '-c synchronous_commit=on'
  * Every statement names the schema of what it uses. So a function or operator that another role makes with the name of one
  * of Postgres is never called.
  */
-const pathOptions = '-c search_path=pg_catalog,pg_temp'
+export const pathOptions = '-c search_path=pg_catalog,pg_temp'
 
 const sessionOptions = (url: string): string => {
   const urlOptions = new URL(url).searchParams.get('options')

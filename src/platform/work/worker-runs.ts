@@ -297,8 +297,7 @@ const stalledAfterMs = ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger'
  * The workers that ran within the last day in a process that still reports, and run no more: their loop hangs, or
  * another session has the lock of a worker that runs once per cluster. Workers without an interval are left out: what
  * they wait for says when they are late. A worker that runs only `while` something is true counts only if a round does
- * not end. The process of a worker must report in the first place; other probes check
- * that.
+ * not end. The process of a worker must report in the first place; other probes check that.
  */
 export const readStalledWorkers = async (
   pool: Pick<pg.Pool, 'query'>,
