@@ -8,7 +8,14 @@ import {
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ListScope } from '../src/kernel/scopes.ts'
-import { countedPage, type Db, inScope, type TimePage, timePage } from '../src/platform/postgres/kysely.ts'
+import {
+  countedPage,
+  type Db,
+  inScope,
+  sql,
+  type TimePage,
+  timePage,
+} from '../src/platform/postgres/kysely.ts'
 import { column, nullable, type RowOf, readModel, readTable } from '../src/platform/projections/read-model.ts'
 
 /** Traffic budgets that were not removed. Gateways find the budgets of a plan here and read their terms from the log. */
@@ -114,6 +121,19 @@ export const findTrafficBudget = (
 ): Promise<TrafficBudgetRow | undefined> =>
   budgetsOf(db, scope).where('budget.budgetId', '=', budgetId).selectAll('budget').executeTakeFirst()
 
+/** Whether a budget limits a plan: its own, those of its line sets and addresses, and those of its customer. */
+const limits = (planId: string) => sql<boolean>`(budget.plan_id = ${planId} or budget.scope = 'customer'
+  and (budget.account_id, budget.customer_id) in (select account_id, customer_id from read.plans where plan_id = ${planId}))`
+
+/** The budgets of a plan, its line sets and its addresses. */
+export const countPlanBudgets = async (db: Db, planId: string): Promise<number> => {
+  const counted = db.selectFrom('read.traffic_budgets').where('planId', '=', planId)
+  const { total } = await counted
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  return total
+}
+
 /** A page of the traffic budgets within the scope, newest first, and their total. */
 export const listTrafficBudgets = async (
   db: Db,
@@ -121,7 +141,7 @@ export const listTrafficBudgets = async (
   filter: { readonly limit: number; readonly offset: number; readonly planId: string | undefined },
 ): Promise<{ readonly budgets: readonly TrafficBudgetRow[]; readonly total: number }> => {
   let matching = budgetsOf(db, scope)
-  if (filter.planId !== undefined) matching = matching.where('budget.planId', '=', filter.planId)
+  if (filter.planId !== undefined) matching = matching.where(limits(filter.planId))
   const { rows, total } = await countedPage(
     matching.selectAll('budget').orderBy('budget.createdAt', 'desc').orderBy('budget.budgetId', 'desc'),
     matching.select((eb) => eb.fn.countAll<number>().as('total')),
@@ -137,7 +157,7 @@ export const trafficBudgetsAfter = (
   page: TimePage & { readonly planId: string | undefined },
 ): Promise<readonly TrafficBudgetRow[]> => {
   let matching = budgetsOf(db, scope)
-  if (page.planId !== undefined) matching = matching.where('budget.planId', '=', page.planId)
+  if (page.planId !== undefined) matching = matching.where(limits(page.planId))
   const columns = { time: 'budget.createdAt', id: 'budget.budgetId' }
   return timePage(matching.selectAll('budget'), columns, page).execute()
 }

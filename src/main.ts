@@ -1,7 +1,7 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import type { Config } from './app/config.ts'
-import type { Role } from './app/start.ts'
+import type { Farebox, Role } from './app/start.ts'
 import type { Supervised } from './app/supervise.ts'
 import type { Core } from './platform/feature/core.ts'
 
@@ -116,7 +116,7 @@ const run = async (): Promise<void> => {
   const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
   if (wanted.roles.length === 0 && !audit && !gateway && !freelist)
     throw new StartRefused(nothingToRun(wanted, settings))
-  const runs = { server: wanted.roles.includes('http'), gateway }
+  const runs = { server: wanted.roles.includes('http'), gateway, freelist }
   const collision = portCollision(settings, runs)
   if (collision !== null) throw new StartRefused(collision)
   await checkPorts(settings, runs)
@@ -163,7 +163,9 @@ const run = async (): Promise<void> => {
 
   const supervised: Supervised[] = []
   let gatewayWorkers: Supervised | null = null
+  let freelistChecker: Supervised | null = null
   let auditor: Supervised | null = null
+  const problemOf = (started: () => Supervised | null) => async () => started()?.problem() ?? null
   const closeSupervised = async (): Promise<void> => {
     await Promise.all(supervised.map((one) => one.close()))
   }
@@ -183,7 +185,10 @@ const run = async (): Promise<void> => {
       })
       supervised.push(gatewayWorkers)
     }
-    if (freelist) supervised.push(superviseFreelist({ env, logger }))
+    if (freelist) {
+      freelistChecker = superviseFreelist({ env, logger })
+      supervised.push(freelistChecker)
+    }
     if (audit) auditor = superviseAuditor({ config, env, logger })
   }
   const isStarting = new AbortController()
@@ -204,8 +209,15 @@ const run = async (): Promise<void> => {
         logger,
         starting: isStarting.signal,
         onDatabase: startBeside,
-        ...(gateway && { gatewayProblem: () => gatewayWorkers?.problem() ?? null }),
-        ...(audit && { auditorProblem: () => auditor?.problem() ?? null }),
+        supervisedProbes: [
+          ...(gateway
+            ? [{ name: 'gateway', part: 'gateway', check: problemOf(() => gatewayWorkers) } as const]
+            : []),
+          ...(freelist
+            ? [{ name: 'free list', note: true, check: problemOf(() => freelistChecker) } as const]
+            : []),
+          ...(audit ? [{ name: 'auditor', note: true, check: problemOf(() => auditor) } as const] : []),
+        ],
         kill: () => process.kill(process.pid, 'SIGKILL'),
       })
     })
@@ -227,6 +239,7 @@ const run = async (): Promise<void> => {
     process.exit()
   }
   let stoppingSinceMs: number | null = null
+  let running: Farebox | null = null
   const stop = (why: string): void => {
     if (stoppingSinceMs !== null) {
       // A second signal after this time ends the process at once.
@@ -238,12 +251,14 @@ const run = async (): Promise<void> => {
     logger.info({ why }, 'stopping')
     tell('Farebox stops.')
     for (const one of [...supervised, auditor]) one?.endRestarts()
-    endWithin(config.shutdownTimeoutMs, () => {
+    const delayMs = running !== null && why === 'SIGTERM' ? config.shutdownDelayMs : 0
+    endWithin(delayMs + config.shutdownTimeoutMs, () => {
       logger.error('the shutdown took too long: the process ends without waiting any longer')
       for (const one of [...supervised, auditor]) one?.kill()
       void log.flush().then(() => process.exit(1))
     })
-    void close()
+    running?.leave()
+    setTimeout(() => void close(), delayMs)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
   process.on('SIGHUP', () => stop('SIGHUP: the terminal was closed'))
@@ -271,6 +286,7 @@ const run = async (): Promise<void> => {
     if (audit) say("Farebox's auditor runs")
     return
   }
+  running = farebox
   void farebox.failed.then(fail)
   const { baseUrl, demo, console, isEmpty: empty } = farebox
   // Wait for the other processes, so that everything in the greeting works at once.

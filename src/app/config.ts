@@ -47,10 +47,10 @@ import {
   keyExpected,
   oneOf,
   onOff,
+  postgresUrl,
   proxies,
   rate,
   text,
-  url,
   whole,
 } from '../platform/cli/setting-forms.ts'
 import type { ConnectionLimits, TrustedProxies } from '../platform/http/connections.ts'
@@ -75,15 +75,15 @@ export const settings = {
     .describe(
       'The directory of the embedded Postgres, the generated keys and demo.json; a relative path starts at the directory of Farebox.',
     ),
-  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
+  DATABASE_URL: postgresUrl('user')
     .optional()
     .describe('An external Postgres instead of the embedded one. Several processes may share it.'),
-  DATABASE_OWNER_URL: url(['postgres:', 'postgresql:'], 'postgres://owner:password@host:5432/database')
+  DATABASE_OWNER_URL: postgresUrl('owner')
     .optional()
     .describe(
       'The same database as its owner, for migrations at a start; DATABASE_URL is then a role that can append to the log but not change it.',
     ),
-  DATABASE_AUDITOR_URL: url(['postgres:', 'postgresql:'], 'postgres://auditor:password@host:5432/database')
+  DATABASE_AUDITOR_URL: postgresUrl('auditor')
     .optional()
     .describe(
       "The same database with a role of the auditor's own. The role of DATABASE_URL can then neither end its sessions nor write its tables.",
@@ -179,6 +179,11 @@ export const settings = {
     .describe(
       'The maximum duration of a shutdown, at least a second. Running requests and connections get two thirds of it, or all but five seconds.',
     ),
+  FAREBOX_SHUTDOWN_DELAY_MS: whole(0, 120_000)
+    .prefault('0')
+    .describe(
+      'How long new connections are accepted after SIGTERM while /readyz already answers 503. A balancer that polls /readyz sends them elsewhere meanwhile.',
+    ),
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
     .prefault('off')
     .describe('Development only: on allows webhooks to this machine, and over plain http.'),
@@ -262,6 +267,7 @@ export type Config = {
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
+  readonly shutdownDelayMs: number
   /** Webhooks may use loopback addresses and plain http. */
   readonly webhookAllowLoopback: boolean
   /** Targets on this machine are allowed through the sandbox's exits. */
@@ -368,6 +374,7 @@ const configOf = (values: Values): Config => ({
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
+  shutdownDelayMs: values.FAREBOX_SHUTDOWN_DELAY_MS,
   webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
   gatewayAllowLoopback: values.FAREBOX_GATEWAY_ALLOW_LOOPBACK,
   clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,

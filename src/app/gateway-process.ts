@@ -230,6 +230,7 @@ const openInto = async (
     clock: monotonicMs,
     logger,
     policy,
+    balancers: config.gateway.balancers,
     metrics: createGatewayMetrics(registry),
     allowLoopback: exits.allowsLoopback,
     limits: { drainMs: drainMsOf(config.shutdownTimeoutMs), tunnelIdleMs: config.gateway.idleTimeoutMs },

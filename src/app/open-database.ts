@@ -1,8 +1,10 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
 import { type OpenPostgres, openPostgres } from '../platform/postgres/open.ts'
 import type { PoolOptions } from '../platform/postgres/pool.ts'
+import { hasOwnSessions, poolerProblem, poolerRemedy } from '../platform/postgres/pooler.ts'
 import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import type { Config } from './config.ts'
 import { openPool } from './open-pool.ts'
@@ -44,7 +46,7 @@ export const signalOf = (failed: Promise<Error>): AbortSignal => {
 /**
  * Opens Postgres, the embedded one without `DATABASE_URL`. It has its own file because a command that fails here must
  * not load the rest of the core.
- * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable
+ * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, StartRefused
  */
 export const openDatabase = async (
   closing: CloseStack,
@@ -69,6 +71,12 @@ export const openDatabase = async (
       ...(role === 'auditor' && postgres.auditorUrl !== null && { setting: 'DATABASE_AUDITOR_URL' }),
     },
   )
+  if (
+    role === 'server' &&
+    config.databaseUrl !== null &&
+    (await hasOwnSessions(config.databaseUrl)) === false
+  )
+    throw new StartRefused(`${poolerProblem}; ${poolerRemedy}`)
   if (!makes) await requireInstalled(pool, postgres.url)
   return { postgres, starting, pool, connection }
 }

@@ -41,12 +41,18 @@ const gatewayPorts = ({
 ]
 
 /** The parts that run in this start. */
-type ActiveParts = { readonly server: boolean; readonly gateway: boolean }
+type ActiveParts = { readonly server: boolean; readonly gateway: boolean; readonly freelist: boolean }
 
-const portUses = (config: Config, { server, gateway }: ActiveParts): readonly PortUse[] =>
-  [...(server ? serverPorts(config) : []), ...(gateway ? gatewayPorts(config) : [])].filter(
-    ({ port }) => port !== 0,
-  )
+const freelistPorts = ({ freelist }: Config): readonly PortUse[] => [
+  { setting: 'FAREBOX_FREELIST_METRICS_PORT', hosts: loopback, port: freelist.metricsPort ?? 0 },
+]
+
+const portUses = (config: Config, { server, gateway, freelist }: ActiveParts): readonly PortUse[] =>
+  [
+    ...(server ? serverPorts(config) : []),
+    ...(gateway ? gatewayPorts(config) : []),
+    ...(freelist ? freelistPorts(config) : []),
+  ].filter(({ port }) => port !== 0)
 
 /**
  * Listens on a port briefly. Resolves to the port, which the system assigns for port 0.

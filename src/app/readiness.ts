@@ -6,7 +6,7 @@ import type { Probe } from '../platform/http/health.ts'
 import { unlessStopped } from '../platform/postgres/errors.ts'
 import { readStoppedModels, stoppedText } from '../platform/projections/checkpoint.ts'
 import { deadText, delayText } from '../platform/work/queue-operations.ts'
-import { readStalledWorkers, stalledText } from '../platform/work/worker-runs.ts'
+import { readWorkerProblem } from '../platform/work/worker-runs.ts'
 import { readDelays } from './queues.ts'
 import { allWorkers } from './worker-list.ts'
 
@@ -23,14 +23,14 @@ const groupErrors = (
 
 /**
  * The checks of `/readyz`: conditions for taking orders.
- * @param starting what the start waits for; null: the start is done
+ * @param unready why the process takes no orders, e.g. because it starts; null: it takes them
  */
 export const readinessProbes = (
   core: ServerCore,
   prices: LivePrices,
-  starting: () => string | null,
+  unready: () => string | null,
 ): readonly Probe[] => [
-  { name: 'start', check: async () => starting() },
+  { name: 'process', check: async () => unready() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
   { name: 'time', note: true, check: () => readFutureTime(core.probing.db, core.clock()) },
   {
@@ -76,6 +76,6 @@ export const readinessProbes = (
   {
     name: 'workers',
     note: true,
-    check: async () => stalledText(await readStalledWorkers(core.probing.pool, allWorkers, core.clock())),
+    check: () => readWorkerProblem(core.probing.pool, allWorkers, core.clock()),
   },
 ]

@@ -4,7 +4,7 @@ import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { type Config, readConfig } from './config.ts'
 import { openThroughOutages } from './open-through-outages.ts'
 import { endWithin } from './shutdown.ts'
-import { refusedCode, type WorkerReady } from './supervise.ts'
+import { answerPings, refusedCode, type WorkerMessage } from './supervise.ts'
 
 /** A ready process next to the service. */
 export type Worker = {
@@ -81,7 +81,8 @@ export const runWorker = async (
       process.exitCode = 1
       void stop()
     })
-    process.send?.({ ready: true, worker } satisfies WorkerReady)
+    answerPings()
+    process.send?.({ worker } satisfies WorkerMessage)
   }
   await run().catch((error: Error) => {
     const isRefused = refusals.has(error.name)

@@ -9,6 +9,7 @@ import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { createAnnouncementSender } from '../platform/eventstore/postgres/announcements.ts'
 import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
+import type { Probe } from '../platform/http/health.ts'
 import { shutDown } from '../platform/http/server.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
 import { createDatabaseWait } from '../platform/postgres/wait-for-database.ts'
@@ -52,10 +53,8 @@ export type FareboxOptions = {
   readonly starting?: AbortSignal
   /** Called when the database is open and migrated to this version, so that other processes may use it. */
   readonly onDatabase?: (core: Core) => void
-  /** The gateway's problem for `/readyz`; null: none. Undefined: no gateway runs with this process. */
-  readonly gatewayProblem?: () => string | null
-  /** The auditor's problem for `/readyz`, as a note; null: none. Undefined: this process starts no auditor. */
-  readonly auditorProblem?: () => string | null
+  /** The probes of the processes that this one supervises. */
+  readonly supervisedProbes?: readonly Probe[]
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
 }
@@ -80,6 +79,8 @@ export type Farebox = {
   readonly isEmpty: boolean
   /** Resolves when an essential part of the process has failed. Then close and end the process. */
   readonly failed: Promise<Error>
+  /** Makes `/readyz` answer 503. Everything else continues. */
+  leave(): void
   /** Refuses new requests and waits for running ones. */
   drain(): Promise<void>
   /** Refuses new requests, finishes running ones, flushes, and closes all parts in order. */
@@ -95,7 +96,7 @@ export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<Farebox> => {
-  const { config, systemClock, monotonicMs, logger, gatewayProblem, auditorProblem, kill } = options
+  const { config, systemClock, monotonicMs, logger, supervisedProbes = [], kill } = options
   const hasRole = (role: Role): boolean => options.roles.includes(role)
   const hooks = crashHooks(config.crashAt, kill)
   const registry = createRegistry()
@@ -127,7 +128,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const core = openServerCore(openedCore, { projecting, monotonicMs, registry, hooks, closing })
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
-  let startStatus: string | null = 'still starting'
+  let unready: string | null = 'still starting'
   const ownUrl = (): string => baseUrl ?? urlOf(config)
   const origin = (): string => consoleOriginOf(config, ownUrl())
   const publicUrl = (): string => config.payments.publicUrl ?? ownUrl()
@@ -139,13 +140,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     publicUrl,
     origin,
     version,
-    probes: (prices) => [
-      ...readinessProbes(core, prices, () => startStatus),
-      ...(gatewayProblem ? [{ name: 'gateway', check: async () => gatewayProblem() }] : []),
-      ...(auditorProblem
-        ? [{ name: 'auditor', note: true, check: async () => auditorProblem() } as const]
-        : []),
-    ],
+    probes: (prices) => [...readinessProbes(core, prices, () => unready), ...supervisedProbes],
     groups: enabledGroups(config),
     settings: () => effectiveSettings(process.env),
   })
@@ -192,7 +187,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   if (hasRole('http')) await warmFolds(core)
   await api?.caughtUp()
   const isEmpty = (await core.log.head()) === 0
-  startStatus = null
+  unready = null
   openedCore.logWait?.end()
   return {
     core,
@@ -207,6 +202,9 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     console,
     isEmpty,
     failed: failed.promise,
+    leave: () => {
+      unready = 'the process stops'
+    },
     drain,
     close: closing.close,
   }

@@ -7,13 +7,13 @@ import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 import { portCollision, tryPort } from './ports.ts'
 
-/** The message of a worker to its supervisor when it is ready, sent once. */
-export type WorkerReady = { readonly ready: true; readonly worker: string }
+/** A message of a worker to its supervisor: it is ready (sent once), or the answer to a ping. */
+export type WorkerMessage = { readonly worker: string } | { readonly answers: true }
 
 export type Supervised = {
   /** Resolves when every worker is ready. Rejects when a worker refuses to start. */
   readonly ready: Promise<void>
-  /** A worker is not ready yet, or ends repeatedly. Null: no problem. */
+  /** A worker is not ready yet, does not answer, or ends repeatedly. Null: no problem. */
   problem(): string | null
   /**
    * From now on, a worker that ends is not restarted. A service that stops calls it first: a terminal or a service
@@ -32,6 +32,20 @@ const restart = { firstMs: 100, longestMs: 10_000 }
 const steadyMs = 60_000
 /** A worker that ended this often in a row, without a successful start, ends repeatedly. */
 const manyFailures = 3
+
+/**
+ * A ready worker gets a ping every second. It hangs after so many without an answer, and is then killed and restarted.
+ * Pings are counted instead of seconds, so that a machine that was suspended finds no hanging worker.
+ */
+const pings = { everyMs: 1_000, hangsAfter: 10, killedAfter: 20 }
+const ping = 'ping'
+
+/** Answers the pings of the supervisor. Call it in a worker. */
+export const answerPings = (): void => {
+  process.on('message', (message) => {
+    if (message === ping) process.send?.({ answers: true } satisfies WorkerMessage)
+  })
+}
 
 const isSteady = ({ startedMs }: { readonly startedMs: number }): boolean =>
   performance.now() - startedMs > steadyMs
@@ -62,8 +76,25 @@ export const supervise = (parts: {
   const workers = new Set<ChildProcess>()
   const timers = new Set<NodeJS.Timeout>()
   /** The state of each worker, by index. */
-  const states = Array.from({ length: count }, () => ({ begun: false, failures: 0, startedMs: 0 }))
+  const states = Array.from({ length: count }, () => ({
+    begun: false,
+    failures: 0,
+    startedMs: 0,
+    unanswered: 0,
+    ready: null as ChildProcess | null,
+  }))
   let isClosing = false
+  const pinging = setInterval(() => {
+    for (const state of states) {
+      if (state.ready === null) continue
+      if (state.unanswered === pings.killedAfter) {
+        logger.error({ pid: state.ready.pid }, `${name} does not answer and is killed`)
+        state.ready.kill('SIGKILL')
+      } else state.ready.send(ping, () => undefined) // the exit of the worker is handled elsewhere
+      state.unanswered += 1
+    }
+  }, pings.everyMs)
+  pinging.unref()
 
   const start = (index: number, onStarted: (error: Error | null) => void): void => {
     const state = states[index]!
@@ -75,16 +106,20 @@ export const supervise = (parts: {
     })
     workers.add(child)
     let worker: string | null = null
-    child.on('message', (message: Partial<WorkerReady>) => {
+    child.on('message', (message: Partial<{ worker: string; answers: true }>) => {
+      if (message.answers) state.unanswered = 0
       // With `node --watch` a worker also reports the files that it loads.
       if (message.worker === undefined) return
       worker = message.worker
       state.begun = true
+      state.unanswered = 0
+      state.ready = child
       logger.info({ worker, pid: child.pid }, `${name} is ready`)
       onStarted(null)
     })
     child.once('exit', (code, signal) => {
       workers.delete(child)
+      state.ready = null
       if (worker !== null) onExit?.(worker)
       if (isClosing) return
       const isRefused = code === refusedCode
@@ -115,6 +150,7 @@ export const supervise = (parts: {
 
   const endRestarts = (): void => {
     isClosing = true
+    clearInterval(pinging)
     for (const timer of timers) clearTimeout(timer)
   }
 
@@ -128,6 +164,7 @@ export const supervise = (parts: {
     problem: () => {
       for (const state of states) {
         if (!state.begun) return `${name} has not begun yet`
+        if (state.ready !== null && state.unanswered > pings.hangsAfter) return `${name} does not answer`
         if (state.failures >= manyFailures && !isSteady(state))
           return `${name} ended ${state.failures} times in a row`
       }
@@ -216,7 +253,7 @@ export const gatewayPort = async (config: Config, canMove = false): Promise<numb
   const findNextFreePort = async (): Promise<number | null> => {
     for (let next = port + 1; next <= port + maxNextPorts; next += 1) {
       const moved = { ...config, gateway: { ...config.gateway, port: next } }
-      if (portCollision(moved, { server: true, gateway: true }) !== null) continue
+      if (portCollision(moved, { server: true, gateway: true, freelist: true }) !== null) continue
       const assignedPort = await tryAllHosts(next).catch(() => null)
       if (assignedPort !== null) return assignedPort
     }

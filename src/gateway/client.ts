@@ -1,9 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { unmapped } from '../kernel/ip-address.ts'
 import { newRequestId } from '../platform/http/answer.ts'
-import { peerAddress } from '../platform/http/connections.ts'
 import type { ConnectionDeadline, Deadlines } from '../platform/work/deadlines.ts'
 import {
   acceptBufferedSocket,
@@ -23,6 +21,7 @@ import type {
   Protocol,
   ProxyMetrics,
 } from './gateway-ports.ts'
+import type { Peer } from './proxy-header.ts'
 import { gatewayUnavailable, httpAnswer, type OnFault, type OwnAnswer } from './refusals.ts'
 import type { Resolve, TargetRules } from './targets.ts'
 
@@ -50,7 +49,7 @@ export const defaultLimits = {
   /** Unauthenticated connections of one source address; further ones are closed. */
   unauthenticatedPerAddress: 1_000,
   /** Size of a request's head. */
-  headBytes: 16_384,
+  headBytes: 65_536,
   headMs: 10_000,
   /** Size of a response's head. Some targets send many cookies. */
   responseHeadBytes: 262_144,
@@ -80,6 +79,8 @@ export type GatewayLimits = Readonly<typeof defaultLimits>
 export type Client = {
   readonly wire: BufferedSocket
   readonly deadline: ConnectionDeadline
+  /** The address of the client. */
+  readonly source: string
   /** Aborted when the client disconnects. Work for the client then ends. */
   readonly disconnected: AbortSignal
   /** The id of the current request: in its answers, in log lines, and in the logs of the client. */
@@ -114,19 +115,21 @@ export type Client = {
 
 const clientDisconnected = new Error('the client is gone')
 
-/** A refused HTTP client that sends more than this gets a reset, bytes. */
-const lingerBytes = 262_144
+/**
+ * A refused HTTP client that sends more than this gets a reset, bytes. Until then its bytes are dropped: clients such as
+ * Java's read the answer only after their whole upload.
+ */
+const lingerBytes = 16 * 1024 * 1024
 
 export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
 
 export const createClient = (
   { access, metrics, logger, deadlines, limits, onFault }: GatewayContext,
   socket: Socket,
+  { source, dialled }: Peer,
   onAuthenticated: () => void,
 ): ClientConnection => {
   const disconnectController = new AbortController()
-  const source = peerAddress(socket)
-  const dialled = unmapped(socket.localAddress ?? '')
   const ownDeadline = deadlines.watch()
   /** Admissions that are not closed. */
   const openAdmissions = new Set<Admission>()
@@ -191,6 +194,7 @@ export const createClient = (
   const client: Client = {
     wire,
     deadline,
+    source,
     disconnected: disconnectController.signal,
     get requestId() {
       return requestId

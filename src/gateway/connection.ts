@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import { addressSubject } from '../kernel/ip-address.ts'
-import { peerAddress } from '../platform/http/connections.ts'
 import { noopHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient, type GatewayContext } from './client.ts'
 import { formatRequestId, formatRouteHeaders, openRoute } from './dial/dial.ts'
 import { createForwarding, type Forwarding } from './http/forward.ts'
 import { BadMessage, createHeadCollector, type Head } from './http/message-head.ts'
 import { type ConnectRequest, credentialsOf, parseRequest, SchemeRefused } from './http/parse-request.ts'
+import type { Peer } from './proxy-header.ts'
 import { atCapacity, type OwnAnswer, targetBlocked } from './refusals.ts'
 import { runTunnel } from './relay/tunnel.ts'
 import { serveSocks } from './socks/socks-session.ts'
@@ -30,11 +30,11 @@ export const hardShare = 1.1
 /** The open client connections of a gateway. */
 export type Connections = {
   /** Serves a client until its socket is closed. */
-  accept(socket: Socket): void
+  accept(socket: Socket, peer: Peer): void
   /** Counts an unauthenticated connection. @returns a function that ends the count; null: the connection is closed */
-  count(socket: Socket): (() => void) | null
+  count(socket: Socket, peer: Peer): (() => void) | null
   /** Serves a counted connection. @param endCount is called when the client is authenticated */
-  serve(socket: Socket, endCount: () => void): void
+  serve(socket: Socket, peer: Peer, endCount: () => void): void
   readonly size: number
   /** Ends idle connections, waits up to `drainMs` for the others to end, and destroys the rest. */
   drain(): Promise<void>
@@ -46,8 +46,8 @@ export const createConnections = (context: GatewayContext): Connections => {
   const unauthenticated = new Map<string, number>()
   let onAllClosed = (): void => undefined
 
-  const count: Connections['count'] = (socket) => {
-    const subject = addressSubject(peerAddress(socket))
+  const count: Connections['count'] = (socket, { source }) => {
+    const subject = addressSubject(source)
     const unauthenticatedCount = unauthenticated.get(subject) ?? 0
     if (
       unauthenticatedCount >= limits.unauthenticatedPerAddress ||
@@ -69,8 +69,8 @@ export const createConnections = (context: GatewayContext): Connections => {
     socket.once('close', endCount)
     return endCount
   }
-  const serve: Connections['serve'] = (socket, endCount) => {
-    const connection = createClient(context, socket, endCount)
+  const serve: Connections['serve'] = (socket, peer, endCount) => {
+    const connection = createClient(context, socket, peer, endCount)
     openConnections.add(connection)
     metrics.connected()
     socket.once('close', () => {
@@ -86,10 +86,10 @@ export const createConnections = (context: GatewayContext): Connections => {
     }
   }
   return {
-    accept: (socket) => {
+    accept: (socket, peer) => {
       socket.on('error', () => undefined) // the buffered socket reports it to the handler
-      const endCount = count(socket)
-      if (endCount !== null) serve(socket, endCount)
+      const endCount = count(socket, peer)
+      if (endCount !== null) serve(socket, peer, endCount)
     },
     count,
     serve,

@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { MonotonicClock } from '../kernel/clock.ts'
+import { noTrustedProxies, type TrustedProxies } from '../platform/http/connections.ts'
 import { createDeadlines } from '../platform/work/deadlines.ts'
 import { createAbortHandlers } from './admit/open-tunnels.ts'
 import { defaultLimits, type GatewayLimits } from './client.ts'
 import { createConnections, hardShare } from './connection.ts'
 import { type Access, type Exits, type GatewayLogger, noMetrics, type ProxyMetrics } from './gateway-ports.ts'
+import { type Peer, peerOf, withProxyHeader } from './proxy-header.ts'
 import { createOnFault } from './refusals.ts'
 import {
   cachedResolve,
@@ -29,6 +31,8 @@ export type GatewayOptions = {
   readonly lookup?: Lookup
   /** Development only: every exit may connect to this machine's loopback. */
   readonly allowLoopback?: () => boolean
+  /** The balancers. Each of their connections begins with a PROXY header, which has the address of the client. */
+  readonly balancers?: TrustedProxies
   /** Certificate authorities (PEM) for `https` exits, in place of the system's. */
   readonly exitAuthorities?: string
 }
@@ -56,7 +60,7 @@ export type Gateway = {
 
 /** The data plane: accepts connections and relays bytes. The ports make all decisions. */
 export const createGateway = (options: GatewayOptions): Gateway => {
-  const { access, exits, clock, logger, allowLoopback = () => false } = options
+  const { access, exits, clock, logger, allowLoopback = () => false, balancers = noTrustedProxies } = options
   const limits: GatewayLimits = { ...defaultLimits, ...options.limits }
   const metrics = options.metrics ?? noMetrics
   const onFault = createOnFault({ logger, metrics })
@@ -84,27 +88,39 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   const addressKey = (host: string, port: number): string => `${host} ${port}`
   const serverFor = ({ tls }: ListenOptions): Server => {
     const common = { allowHalfOpen: true, noDelay: true }
-    if (tls === undefined) return createServer(common, connections.accept)
-    const server = createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs })
+    const serverOf = (serve: (socket: Socket, peer: Peer) => void): Server =>
+      createServer(common, (socket) => {
+        const peer = peerOf(socket)
+        if (!balancers(peer.source)) return serve(socket, peer)
+        withProxyHeader(
+          socket,
+          limits.headMs,
+          (client) => serve(socket, client),
+          (reason) =>
+            logger.debug({ balancer: peer.source, reason }, 'a connection of a balancer was closed'),
+        )
+      })
+    if (tls === undefined) return serverOf(connections.accept)
+    const tlsServer = createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs })
     // Counted from the first packet on, because an unfinished handshake uses a connection, too.
-    const handshakes = new Map<string, () => void>()
-    const peerKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
-    server.on('connection', (socket: Socket) => {
-      const endCount = connections.count(socket)
-      if (endCount === null) return
-      const peer = peerKey(socket)
-      handshakes.set(peer, endCount)
-      socket.once('close', () => handshakes.delete(peer))
-    })
+    const handshakes = new Map<string, readonly [Peer, () => void]>()
+    const keyOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
     // Node reports a failed handshake or its timeout, but does not close the connection.
-    server.on('tlsClientError', (_, socket) => socket.destroy())
-    server.on('secureConnection', (socket) => {
+    tlsServer.on('tlsClientError', (_, socket) => socket.destroy())
+    tlsServer.on('secureConnection', (socket) => {
       socket.on('error', () => undefined)
-      const endCount = handshakes.get(peerKey(socket))
-      if (endCount === undefined) socket.destroy()
-      else connections.serve(socket, endCount)
+      const handshake = handshakes.get(keyOf(socket))
+      if (handshake === undefined) socket.destroy()
+      else connections.serve(socket, ...handshake)
     })
-    return server
+    return serverOf((socket, peer) => {
+      const endCount = connections.count(socket, peer)
+      if (endCount === null) return
+      const key = keyOf(socket)
+      handshakes.set(key, [peer, endCount])
+      socket.once('close', () => handshakes.delete(key))
+      tlsServer.emit('connection', socket)
+    })
   }
   return {
     listen: async (endpoint) => {

@@ -152,11 +152,12 @@ export const trafficExhausted = refuse(
 )
 
 /** @param endsAtMs when the period ends, milliseconds since the epoch */
-export const trafficBudgetReached = (endsAtMs: number): Denied =>
+export const trafficBudgetReached = (endsAtMs: number, nowMs: number): Denied =>
   refuse(
     466,
     'traffic_budget_reached',
     `A traffic budget of this line is used up. It begins again at ${isoTime(endsAtMs)}. Its owner can raise or reset it.`,
+    Math.max(1, (endsAtMs - nowMs) / 1_000),
   )
 
 export const databaseUnavailable = refuse(

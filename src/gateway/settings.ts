@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import { addresses, oneOf, text, url, whole } from '../platform/cli/setting-forms.ts'
+import { addresses, oneOf, proxies, text, url, whole } from '../platform/cli/setting-forms.ts'
+import { noTrustedProxies } from '../platform/http/connections.ts'
 
 const hostRecordings = ['full', 'domain', 'none'] as const
 
@@ -31,6 +32,11 @@ export const gatewaySettings = {
     .optional()
     .describe('The certificate of that port, with its chain.'),
   FAREBOX_GATEWAY_TLS_KEY: text('a file with a PEM key').optional().describe('The key of that certificate.'),
+  FAREBOX_GATEWAY_TRUSTED_PROXY: proxies
+    .optional()
+    .describe(
+      'The balancers in front of the gateway. Each of their connections must begin with a PROXY header (version 1 or 2), which has the address of the client.',
+    ),
   FAREBOX_GATEWAY_POLICY: text('a JSON file')
     .optional()
     .describe(
@@ -99,6 +105,7 @@ export const gatewayConfigOf = (values: Values) => ({
           cert: values.FAREBOX_GATEWAY_TLS_CERT ?? '',
           key: values.FAREBOX_GATEWAY_TLS_KEY ?? '',
         },
+  balancers: values.FAREBOX_GATEWAY_TRUSTED_PROXY ?? noTrustedProxies,
   policy: values.FAREBOX_GATEWAY_POLICY ?? null,
   checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
   planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,

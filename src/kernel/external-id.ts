@@ -18,11 +18,12 @@ const trimmed = (text: string): string => {
 
 /**
  * Parses a reseller's id of a customer, from a header, a query parameter or a command option. Blanks around the id are
- * removed for all of them, so that the same text names the same customer everywhere.
+ * removed for all of them, and letters with marks get one form (Unicode NFC), so that the same text names the same
+ * customer everywhere.
  * @returns the id; null for an invalid text (`externalIdForm`)
  */
 export const parseExternalId = (text: string): string | null => {
-  const id = trimmed(text)
+  const id = trimmed(text).normalize('NFC')
   return printable.test(id) ? id : null
 }
 

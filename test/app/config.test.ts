@@ -87,6 +87,14 @@ test('settings that are set are used', () => {
   assert.equal(config.trustedProxies?.('10.1.2.3'), true)
 })
 
+test('modes of TLS that fall back to none are refused, and verify-ca needs its certificate', () => {
+  const keys = { FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
+  const withMode = (mode: string) => ({ ...keys, DATABASE_URL: `postgres://u:p@h/d?sslmode=${mode}` })
+  for (const mode of ['require', 'verify-full', 'verify-ca&sslrootcert=/ca.pem']) readConfig(withMode(mode))
+  for (const mode of ['prefer', 'allow', 'no-verify', 'verify-ca'])
+    assert.match(refusal(withMode(mode)), /DATABASE_URL: .*disable \(the default\), require, verify-ca/, mode)
+})
+
 test('with DATABASE_URL the demo and the sandbox are off unless they are set', () => {
   const external = { DATABASE_URL: 'postgres://u:p@h/d', FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
   const partsOf = (env: Readonly<Record<string, string>>) => {

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { readConfig } from '../../src/app/config.ts'
 import { portCollision } from '../../src/app/ports.ts'
 
-const both = { server: true, gateway: true }
-const problemOf = (env: Record<string, string>, runs = both) => portCollision(readConfig(env), runs)
+const all = { server: true, gateway: true, freelist: true }
+const problemOf = (env: Record<string, string>, runs = all) => portCollision(readConfig(env), runs)
 
 test('two listeners on one port are reported by their settings', () => {
   const tls = { FAREBOX_GATEWAY_TLS_CERT: 'c', FAREBOX_GATEWAY_TLS_KEY: 'k' }
@@ -20,6 +20,7 @@ test('two listeners on one port are reported by their settings', () => {
       'FAREBOX_GATEWAY_PORT',
       'METRICS_PORT',
     ],
+    [{ FAREBOX_FREELIST_METRICS_PORT: '3000' }, 'PORT', 'FAREBOX_FREELIST_METRICS_PORT'],
     [{ FAREBOX_GATEWAY_LISTEN: '0.0.0.0', PORT: '9000' }, 'PORT', 'FAREBOX_GATEWAY_PORT'],
   ] as const) {
     const problem = problemOf(env as unknown as Record<string, string>) ?? 'nothing'
@@ -35,6 +36,6 @@ test('different ports, free ports, and ports of parts that this process does not
     { PORT: '443', HOST: '203.0.113.1', FAREBOX_GATEWAY_PORT: '443', FAREBOX_GATEWAY_LISTEN: '203.0.113.2' },
   ])
     assert.equal(problemOf(env as Record<string, string>), null, JSON.stringify(env))
-  assert.equal(problemOf({ PORT: '8999' }, { server: true, gateway: false }), null)
-  assert.equal(problemOf({ PORT: '8999' }, { server: false, gateway: true }), null)
+  assert.equal(problemOf({ PORT: '8999' }, { ...all, gateway: false }), null)
+  assert.equal(problemOf({ PORT: '8999' }, { ...all, server: false }), null)
 })

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
@@ -51,6 +53,31 @@ test('SIGTERM ends a server and its gateway within the configured time, even if 
   assert.equal(code, 1)
   await request
   await until(() => !isRunning(worker), { what: 'the end of the gateway' })
+})
+
+test('after SIGTERM /readyz answers 503, and connections are accepted until the delay is over', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const env = await seededDatabase(t, '/nowhere')
+  const gateway = await ownPort()
+  const server = await startFarebox(t, {
+    ...env,
+    FAREBOX_SHUTDOWN_DELAY_MS: '8000',
+    FAREBOX_GATEWAY_WORKERS: '1',
+    FAREBOX_GATEWAY_PORT: String(gateway),
+  })
+  const status = async (path: string) =>
+    (await fetch(`${server.baseUrl}${path}`, { headers: { connection: 'close' } })).status
+  assert.equal(await status('/readyz'), 200)
+  const startedMs = performance.now()
+  const ended = server.stop()
+  await until(async () => (await status('/readyz')) === 503, { what: 'readiness 503' })
+  assert.equal(await status('/healthz'), 200)
+  const client = connect(gateway, '127.0.0.1')
+  await once(client, 'connect')
+  client.destroy()
+  assert.equal((await ended).code, 0)
+  assert.ok(performance.now() - startedMs >= 8_000)
 })
 
 test('SIGTERM ends a server within the configured time, even if its embedded Postgres is stopped', async (t) => {

@@ -8,7 +8,7 @@ import { createLogger } from '../../src/platform/http/logging.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 
-const say = "process.send({ ready: true, worker: 'w' });"
+const say = "process.send({ worker: 'w' });"
 
 test('a worker that ends repeatedly is a problem, whether or not it ran before; a running one is not', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
@@ -70,4 +70,35 @@ test('a worker that ends by itself while the service stops is neither restarted 
   process.kill(pids()[1]!, 'SIGINT')
   await supervised.close()
   assert.equal(lines.length, count)
+})
+
+test('a worker that hangs is a problem after ten pings, and after twenty it is killed and started again', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
+  atEnd(t, () => rmSync(folder, { recursive: true }))
+  const entry = join(folder, 'worker.mjs')
+  const supervisor = join(import.meta.dirname, '../../src/app/supervise.ts')
+  writeFileSync(entry, `import { answerPings } from ${JSON.stringify(supervisor)}; answerPings(); ${say}`)
+  const lines: Record<string, unknown>[] = []
+  const logger = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const pids = () => lines.flatMap(({ msg, pid }) => (msg === 'the worker is ready' ? [Number(pid)] : []))
+  const parts = { entry, count: 1, env: process.env, name: 'the worker', graceMs: 1_000, logger }
+  const supervised = supervise(parts)
+  atEnd(t, () => supervised.close())
+  const ping = (count: number) => t.mock.timers.tick(count * 1_000)
+  await supervised.ready
+  ping(11)
+  assert.equal(supervised.problem(), 'the worker does not answer')
+  await until(() => supervised.problem() === null, { what: 'the answers of a worker that only was slow' })
+  process.kill(pids()[0]!, 'SIGSTOP')
+  ping(10)
+  assert.equal(supervised.problem(), null)
+  ping(1)
+  assert.equal(supervised.problem(), 'the worker does not answer')
+  assert.equal(pids().length, 1)
+  ping(10)
+  await until(() => pids().length === 2, { what: 'the restart', timeoutMs: 20_000 })
+  assert.equal(supervised.problem(), null)
+  ping(1)
+  assert.notEqual(pids()[0], pids()[1])
 })

@@ -20,7 +20,7 @@ import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { readAuditorRole } from '../../platform/postgres/migrate.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
-import { readStalledWorkers, readWorkerRuns, stalledText } from '../../platform/work/worker-runs.ts'
+import { readWorkerProblem, readWorkerRuns } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { queues, readDelays } from '../queues.ts'
@@ -246,7 +246,7 @@ const checkQueues = async (
 
 /** Workers of running processes that run no more. */
 const checkWorkers = async ({ pool, clock }: DoctorContext): Promise<Outcome> => {
-  const problem = stalledText(await readStalledWorkers(pool, allWorkers, clock()))
+  const problem = await readWorkerProblem(pool, allWorkers, clock())
   return problem === null
     ? ok('each has run within its interval')
     : wrong(problem, 'restart its process; if it stays so, find out which session of Postgres has its lock')

@@ -171,7 +171,9 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
 export type NewCap = { readonly cents: number; readonly covers?: CapCovers | undefined }
 
 /**
- * Sets or removes (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`.
+ * Sets or removes (null) the cap of a key, and of the keys that it replaced or that replaced it: their spending counts
+ * together, so another cap of one of them would be a way around it. Refusals: `unknown_account`, `unknown_key`,
+ * `key_revoked`.
  * @throws RangeError for an invalid cap
  */
 export const decideCap = (
@@ -183,14 +185,16 @@ export const decideCap = (
   if (!key) return refused({ code: 'unknown_key' })
   if (key.revoked) return refused({ code: 'key_revoked' })
   const cap = wanted && { cents: wanted.cents, covers: wanted.covers ?? key.capCovers }
-  const fields = capFields(cap)
-  const former = capOf(key)
-  return former?.cents === cap?.cents && former?.covers === cap?.covers
-    ? decided()
-    : decided({
-        type: 'KeyCapped',
-        data: { keyId, ...fields, ...(key.capKeyId !== keyId && { capKeyId: key.capKeyId }) },
-      })
+  const { capKeyId } = key
+  return decided(
+    ...[...state.keys].flatMap(([id, one]): AccountEvent[] => {
+      const former = capOf(one)
+      if (one.revoked || one.capKeyId !== capKeyId) return []
+      if (former?.cents === cap?.cents && former?.covers === cap?.covers) return []
+      const data = { keyId: id, ...capFields(cap), ...(capKeyId !== id && { capKeyId }) }
+      return [{ type: 'KeyCapped', data }]
+    }),
+  )
 }
 
 /** A revoked key never works again. Refusals: `unknown_account`, `unknown_key`. */

@@ -4,7 +4,7 @@ import { failingEndpoints } from '../../../projections/webhooks.ts'
 import { isoTime, secondOf } from '../../kernel/clock.ts'
 import { type Probe, probeOutcome } from '../../platform/http/health.ts'
 import { createSharedRead } from '../../platform/postgres/batch-loader.ts'
-import { missingReadTable } from '../../platform/postgres/errors.ts'
+import { unreadableTable } from '../../platform/postgres/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import { readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -226,7 +226,7 @@ export const staffPages = ({
     href: string,
   ): Promise<readonly (AttentionItem | false)[]> =>
     tasks.catch((error) => {
-      if (missingReadTable(error) === null) throw error
+      if (unreadableTable(error) === null) throw error
       return [{ text: 'Some tasks cannot be shown until a read table is repaired', href }]
     })
 

@@ -8,6 +8,7 @@ import { type ConsolePage, fileOf, openPage } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { stateText, timeText } from '../../platform/ui/text.ts'
 import { depthOf } from '../../platform/work/queue-operations.ts'
+import { readSilentProcesses } from '../../platform/work/worker-runs.ts'
 import type { LocationsByCountry } from '../exits/index.ts'
 import type { LiveList } from '../free-list/index.ts'
 import { deliveryQueue } from '../webhooks/index.ts'
@@ -46,43 +47,51 @@ export const serviceParts = ({
   readonly list: LiveList
   /** The number of scrapers that have a serving provider now. */
   readonly liveScrapers: () => number
-}): readonly ServicePart[] => [
-  {
-    name: 'Orders',
-    about: 'Orders, payments and the API.',
-    state: async () => {
-      const outcomes = await Promise.all(probes.filter(({ note }) => !note).map(probeOutcome))
-      return outcomes.every((each) => each === 'ok') ? 'up' : 'down'
+}): readonly ServicePart[] => {
+  const allPass = async (part: Probe['part']): Promise<boolean> => {
+    const counting = probes.filter((probe) => !probe.note && probe.part === part)
+    return (await Promise.all(counting.map(probeOutcome))).every((outcome) => outcome === 'ok')
+  }
+  return [
+    {
+      name: 'Orders',
+      about: 'Orders, payments and the API.',
+      state: async () => ((await allPass(undefined)) ? 'up' : 'down'),
     },
-  },
-  {
-    name: 'Gateway',
-    about: 'Connections of plans through exits.',
-    state: async () => (locations(null).size > 0 ? 'up' : 'down'),
-  },
-  {
-    name: 'Webhooks',
-    about: 'Deliveries to webhook endpoints.',
-    state: async () => {
-      const { oldestDueAt } = await depthOf(pool, deliveryQueue, clock())
-      return oldestDueAt !== null && clock() - Date.parse(oldestDueAt) > lateDeliveryMs ? 'late' : 'up'
+    {
+      name: 'Gateway',
+      about: 'Connections of plans through exits.',
+      state: async () =>
+        locations(null).size > 0 &&
+        (await allPass('gateway')) &&
+        (await readSilentProcesses(pool)).every(({ process }) => process !== 'gateway')
+          ? 'up'
+          : 'down',
     },
-  },
-  {
-    name: 'Scrapers',
-    about: 'Scraper calls.',
-    state: async () => (liveScrapers() > 0 ? 'up' : 'down'),
-  },
-  {
-    name: 'Free proxies',
-    about: 'The regularly checked list of public proxies.',
-    state: async () => {
-      const { updatedAt } = (await list.current()).page({}, 1)
-      if (updatedAt === null) return 'new'
-      return clock() - Date.parse(updatedAt) > maxListAgeMs ? 'late' : 'up'
+    {
+      name: 'Webhooks',
+      about: 'Deliveries to webhook endpoints.',
+      state: async () => {
+        const { oldestDueAt } = await depthOf(pool, deliveryQueue, clock())
+        return oldestDueAt !== null && clock() - Date.parse(oldestDueAt) > lateDeliveryMs ? 'late' : 'up'
+      },
     },
-  },
-]
+    {
+      name: 'Scrapers',
+      about: 'Scraper calls.',
+      state: async () => (liveScrapers() > 0 ? 'up' : 'down'),
+    },
+    {
+      name: 'Free proxies',
+      about: 'The regularly checked list of public proxies.',
+      state: async () => {
+        const { updatedAt } = (await list.current()).page({}, 1)
+        if (updatedAt === null) return 'new'
+        return clock() - Date.parse(updatedAt) > maxListAgeMs ? 'late' : 'up'
+      },
+    },
+  ]
+}
 
 /** Results are cached for this time, milliseconds. */
 const cacheMs = 5_000

@@ -11,7 +11,7 @@ import { protocols } from '../../domain/free-list/endpoint.ts'
 import { addressSubject } from '../../kernel/ip-address.ts'
 import { isOutage } from '../../platform/eventstore/errors.ts'
 import { ApiError } from '../../platform/http/errors.ts'
-import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
+import { type JsonSchema, jsonSchemaOf } from '../../platform/http/json-schema.ts'
 import type { RouteLimit } from '../../platform/http/rate-limiter.ts'
 import { withoutUnsetFields } from '../../platform/http/request-shape.ts'
 import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
@@ -96,11 +96,29 @@ const forbidden = JSON.stringify({
   id: null,
 })
 
+const takesEvents = (accept = ''): boolean => accept.toLowerCase().includes(eventStream)
+
+/** Some clients send `cursor: null` for the first page of a list. The protocol has no such value. */
+const withoutNullCursor = (raw: Buffer): Uint8Array<ArrayBuffer> => {
+  const text = raw.toString('utf8')
+  return new TextEncoder().encode(/"cursor"\s*:\s*null/.test(text) ? withoutNull(text) : text)
+}
+
+const withoutNull = (text: string): string => {
+  try {
+    return JSON.stringify(
+      JSON.parse(text, (name, value) => (name === 'cursor' && value === null ? undefined : value)),
+    )
+  } catch {
+    return text // the protocol's own handler refuses it
+  }
+}
+
 const headersOf = ({ headers }: ApiRequest): Headers => {
   const sent = new Headers()
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) sent.set(name, Array.isArray(value) ? value.join(', ') : value)
-  if (takesJson(headers.accept)) sent.set('accept', acceptOfProtocol)
+  if (takesJson(headers.accept) || takesEvents(headers.accept)) sent.set('accept', acceptOfProtocol)
   return sent
 }
 
@@ -149,16 +167,19 @@ export const mcpRoutes = (
         const mcpRequest = new Request(new URL(mcpPath, dependencies.publicUrl()), {
           method: 'POST',
           headers: headersOf(request as ApiRequest),
-          body: new Uint8Array(raw),
+          body: withoutNullCursor(raw),
           signal,
         })
         const answer = await handler.fetch(mcpRequest)
         const sent = await answer.text()
         const sentType = answer.headers.get('content-type')?.split(';')[0] ?? answerText
-        const isUnread =
-          sentType === eventStream && !(headers.accept ?? '').toLowerCase().includes(eventStream)
-        const [text, mediaType] = isUnread ? [lastData(sent), answerText] : [sent, sentType]
-        return { status: answer.status as 200, text, mediaType }
+        const { accept } = headers
+        const status = answer.status as 200
+        if (sentType === eventStream && !takesEvents(accept))
+          return { status, text: lastData(sent), mediaType: answerText }
+        if (sentType === answerText && sent !== '' && !takesJson(accept))
+          return { status, text: `event: message\ndata: ${sent}\n\n`, mediaType: eventStream }
+        return { status, text: sent, mediaType: sentType }
       },
     }),
   ]
@@ -224,13 +245,28 @@ const declared = <Schema extends z.ZodType>(
   }
 }
 
+/** Whole numbers as texts become numbers: some assistants write every argument as text. */
+const withNumbers = (value: unknown, { properties = {} }: JsonSchema): unknown =>
+  typeof value !== 'object' || value === null
+    ? value
+    : Object.fromEntries(
+        Object.entries(value).map(([name, given]) => {
+          const isNumber = properties[name]?.type === 'integer' && /^\d{1,15}$/.test(String(given))
+          return [name, isNumber ? Number(given) : given]
+        }),
+      )
+
 /** For arguments: null for an optional argument counts as missing, as in request bodies. */
 const declaredInput = <Schema extends z.ZodType>(
   schema: Schema,
 ): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
   const { '~standard': standard } = declared(schema)
+  const json = jsonSchemaOf(schema, 'input')
   return {
-    '~standard': { ...standard, validate: (value) => standard.validate(withoutUnsetFields(value, schema)) },
+    '~standard': {
+      ...standard,
+      validate: (value) => standard.validate(withNumbers(withoutUnsetFields(value, schema), json)),
+    },
   }
 }
 

@@ -9,7 +9,7 @@ import { createLineService } from './generate-lines.ts'
 import { linePages, whitelistPages } from './line-pages.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
-import { createAddToWhitelist, createWhitelist, type Whitelist } from './whitelist.ts'
+import { createAddToWhitelist, createEntryIds, createWhitelist, type Whitelist } from './whitelist.ts'
 import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-commitments.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
@@ -52,7 +52,13 @@ export const open = (
   }
   const lines = createLineService({ ...availability, credentials, gateway, sets: createLineSets({ pool }) })
   const removals = createWhitelistRemovals({ pool, runner })
-  const whitelist = createWhitelist({ pool, clock, runner, removals })
+  const whitelist = createWhitelist({
+    pool,
+    clock,
+    runner,
+    removals,
+    entryIdOf: createEntryIds(core.keys.master),
+  })
   const addToWhitelist = createAddToWhitelist({ ...availability, whitelist, allowLoopback })
   return {
     whitelist,

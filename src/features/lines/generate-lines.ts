@@ -14,6 +14,7 @@ export const lineFormats = [
   'user:pass@host:port',
   'user:pass:host:port',
   'url',
+  'url-socks5',
   'host:port',
   'json',
   'custom',
@@ -97,6 +98,8 @@ const textOf = (request: LineRequest, username: string): string => {
       return `${username}:${password}:${at}`
     case 'url':
       return `${schemeOf(request)}://${username}:${password}@${at}`
+    case 'url-socks5':
+      return `${schemeOf(request).replace('socks5h', 'socks5')}://${username}:${password}@${at}`
     case 'host:port':
       return at
     case 'custom':

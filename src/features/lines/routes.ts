@@ -103,10 +103,10 @@ export const lineRoutes = (
           description:
             'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
         }),
-        format: z
-          .enum(lineFormats)
-          .optional()
-          .meta({ description: 'The format of each line. Default: `host:port:user:pass`.' }),
+        format: z.enum(lineFormats).optional().meta({
+          description:
+            'The format of each line. Default: `host:port:user:pass`. `url` begins with `socks5h://` for SOCKS5, so that the gateway resolves host names. `url-socks5` begins with `socks5://`, for programs that know no other form.',
+        }),
         template: z
           .string()
           .min(1)

@@ -5,13 +5,14 @@ import type { Targeting } from '../../domain/exits/line.ts'
 import { commitmentsOf, decideAllowance, whitelistRef } from '../../domain/plans/whitelist.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
+import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
-import { freshSalt } from '../../platform/vault/seal.ts'
+import type { MasterKey } from '../../platform/vault/keys.ts'
+import { createRowSigner, freshSalt } from '../../platform/vault/seal.ts'
 import type { VerifiedPlan } from '../plans/index.ts'
 import { createExitAvailability, type TargetingInput, targetingOf } from './targeting-input.ts'
 import type { WhitelistRemovals } from './whitelist-commitments.ts'
@@ -159,6 +160,17 @@ export const networksOf = async (
   return new Map(rows.map(({ entry_id: id, network }) => [id, network]))
 }
 
+/** The id of the entry of a network. It is in events, so only the master key leads from it to the address. */
+export type EntryIdOf = (accountId: AccountId, network: string) => string
+
+/**
+ * An entry that is removed and added again has the same id, so that its traffic budgets and their counted bytes remain.
+ */
+export const createEntryIds = (master: MasterKey): EntryIdOf => {
+  const { sign } = createRowSigner(master, 'whitelist entry id v1')
+  return (accountId, network) => `wle_${sign([accountId, network]).toString('hex').slice(0, 32)}`
+}
+
 /**
  * The addresses that may use a plan without credentials. A network belongs to one plan, over all accounts.
  *
@@ -171,11 +183,13 @@ export const createWhitelist = ({
   clock,
   runner,
   removals,
+  entryIdOf,
 }: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly runner: CommandRunner
   readonly removals: WhitelistRemovals
+  readonly entryIdOf: EntryIdOf
 }): Whitelist => {
   /** Serializes the changes of an account, so that two calls cannot exceed the limit together. */
   const changeAccount = <Value>(
@@ -236,7 +250,7 @@ export const createWhitelist = ({
       const [found, countResult] = await Promise.all([
         pool.query<Row>(
           `select ${columns} from vault.whitelist where plan_id = $1::text
-            order by entry_id desc limit $2::int offset $3::bigint`,
+            order by created_at desc, entry_id limit $2::int offset $3::bigint`,
           [planId, limit, offset],
         ),
         pool.query<{ total: number }>(
@@ -265,7 +279,7 @@ export const createWhitelist = ({
 
         const wanted = slots.map(({ network, entry }, at) => {
           const row: EntryRow = {
-            entry_id: entry?.entry_id ?? newId('wle'),
+            entry_id: entry?.entry_id ?? entryIdOf(accountId, network),
             account_id: accountId,
             plan_id: planId,
             network,

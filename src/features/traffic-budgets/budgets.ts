@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import {
+  countPlanBudgets,
   findTrafficBudget,
   listTrafficBudgets,
   type TrafficBudgetRow,
@@ -19,7 +20,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { CustomerId, PlanId } from '../../kernel/ids.ts'
-import { type ListScope, type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
+import type { ListScope, AccountScope as Scope } from '../../kernel/scopes.ts'
 import { type CommandRunner, handle } from '../../platform/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db, TimePage } from '../../platform/postgres/kysely.ts'
@@ -91,9 +92,18 @@ const isInScope = ({ budget }: TrafficBudgetState, { accountId, customerId }: Li
   (accountId === null || budget.accountId === accountId) &&
   (customerId === null || budget.customerId === customerId)
 
-/** Names that differ only in case, and old names, become one name: then they are not different terms. */
 const canonicalTimeZone = (timeZone: string): string =>
   new Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone
+
+/**
+ * The name of a time zone in a budget. It is the present name if that means the same zone, because other terms begin a
+ * new count. `EST` stays `EST`; `europe/berlin` becomes `Europe/Berlin`.
+ */
+const zoneNameOf = (given: string, present: string | undefined): string => {
+  const canonical = canonicalTimeZone(given)
+  if (present !== undefined && canonicalTimeZone(present) === canonical) return present
+  return canonical.toLowerCase() === given.toLowerCase() ? canonical : given
+}
 
 export const createTrafficBudgets = ({
   pool,
@@ -196,12 +206,7 @@ export const createTrafficBudgets = ({
   /** Requests at the same time can exceed the limit by a few budgets, which does no harm. */
   const requireFree = async (scope: Scope, { planId }: BudgetTarget, budgetId: string): Promise<void> => {
     if (planId === null || (await findTrafficBudget(db, scope, budgetId))) return
-    const { total } = await listTrafficBudgets(db, wholeAccount(scope.accountId), {
-      planId,
-      limit: 1,
-      offset: 0,
-    })
-    if (total >= maxPlanBudgets)
+    if ((await countPlanBudgets(db, planId)) >= maxPlanBudgets)
       throw refuse(
         'traffic_budget_limit_reached',
         `a plan has at most ${maxPlanBudgets} traffic budgets; remove one with DELETE /api/v1/traffic-budgets/{id}`,
@@ -233,12 +238,14 @@ export const createTrafficBudgets = ({
       const target = await targetOf(scope, input, after)
       const id = trafficBudgetIdOf(accountId, target)
       await requireFree(scope, target, id)
-      const terms = { timeZone: canonicalTimeZone(timeZone), limitBytes }
       const { isNew, position } = await handle(
         runner,
         { actor, correlationId, name: 'set-traffic-budget', account: accountId },
         trafficBudgetRef(id),
-        (state) => decideBudget(state, accountId, target, terms),
+        (state) => {
+          const terms = { timeZone: zoneNameOf(timeZone, state.budget?.timeZone), limitBytes }
+          return decideBudget(state, accountId, target, terms)
+        },
       )
       return { id, isNew, position }
     },

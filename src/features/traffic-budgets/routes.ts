@@ -108,10 +108,10 @@ export const trafficBudgetRoutes = ({
     customer: 'limits',
     query: z.object({
       ...pagingQuery,
-      plan_id: z
-        .string()
-        .optional()
-        .meta({ description: 'Only budgets of this plan, its line sets and its whitelist entries.' }),
+      plan_id: z.string().optional().meta({
+        description:
+          'Only budgets that limit this plan: those of the plan, its line sets, its whitelist entries and its customer.',
+      }),
     }),
     codes: { query: pagingCodes },
     responses: {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { Agent, type Dispatcher } from 'undici'
 import { guardedConnector } from '../../platform/outgoing/connector.ts'
 import { type Resolve, TargetRefused, type TargetRules } from '../../platform/outgoing/target.ts'
@@ -29,9 +30,14 @@ export type SenderOptions = {
   readonly ca?: string
 }
 
+/** How long an idle connection is used again at most, milliseconds. */
+const maxKeepAliveMs = 60_000
+const maxReceivers = 10_000
 /** Bytes of an answer that are stored, and bytes that are read before the connection is closed. */
 const maxAnswerBytes = 1_024
 const readBytes = 16_384
+
+const closedEarly = 'the connection was closed before an answer'
 
 /** The reason for a missing answer, worded for the operator of the receiver. It reveals nothing about our network. */
 const reasonOf = (error: unknown): string => {
@@ -41,8 +47,7 @@ const reasonOf = (error: unknown): string => {
   if (code === 'ENOTFOUND' || code === 'ENODATA' || code === 'ETIMEOUT' || code === 'ESERVFAIL')
     return 'the host name does not resolve'
   if (code === 'ECONNREFUSED') return 'the connection was refused'
-  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET')
-    return 'the connection was closed before an answer'
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') return closedEarly
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'the host cannot be reached'
   if (name === 'HTTPParserError' || code?.startsWith('HPE_') || code?.startsWith('UND_ERR_'))
     return `no valid HTTP answer (${code ?? name})`
@@ -111,6 +116,8 @@ const exchange = (
 /** Sends webhooks over HTTP/1.1 with persistent connections. */
 export const createSender = (options: SenderOptions): Sender => {
   const { timeoutMs = 10_000 } = options
+  /** Receivers that may have an open connection, which they can close while the next request is on its way. */
+  const answered = new LRUCache<string, true>({ max: maxReceivers, ttl: maxKeepAliveMs })
   const agent: Dispatcher = new Agent({
     connect: guardedConnector({ ...options, timeoutMs }),
     // Unlimited: many endpoints may share a host, and one of them must not delay the others. Leases bound each
@@ -119,7 +126,7 @@ export const createSender = (options: SenderOptions): Sender => {
     allowH2: false,
     pipelining: 1,
     keepAliveTimeout: 10_000,
-    keepAliveMaxTimeout: 60_000,
+    keepAliveMaxTimeout: maxKeepAliveMs,
     // Each exchange has its own time limit, from name resolution to the end of the answer.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -128,11 +135,14 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send: async (url, { body, headers }) => {
       const { origin, pathname, search } = new URL(url)
-      return exchange(
-        agent,
-        { origin, path: `${pathname}${search}`, method: 'POST', headers, body },
-        timeoutMs,
-      )
+      const request = { origin, path: `${pathname}${search}`, method: 'POST', headers, body } as const
+      const startedMs = performance.now()
+      let attempted = await exchange(agent, request, timeoutMs)
+      // The receiver closed an idle connection. On a new one this is the same attempt.
+      if (attempted.error === closedEarly && answered.delete(origin))
+        attempted = await exchange(agent, request, timeoutMs - (performance.now() - startedMs))
+      if (attempted.status !== null) answered.set(origin, true)
+      return attempted
     },
     close: () => agent.destroy(),
   }

@@ -114,8 +114,8 @@ export type PeriodTerms = {
   /** The start of the period or a later reset, milliseconds since the epoch. */
   readonly countedFromMs: number
   readonly limitBytes: number
-  /** The refusal when the limit is reached. */
-  readonly reached: Denied
+  /** The refusal when the limit is reached, at this moment. */
+  readonly reached: () => Denied
 }
 
 export type BudgetTerms = PlanTerms | PeriodTerms
@@ -165,7 +165,7 @@ type Waiter = {
  */
 export class Budget {
   /** The limit of a traffic budget can change. */
-  terms: BudgetTerms
+  #terms: BudgetTerms
   readonly #monotonicMs: MonotonicClock
   readonly #requestLease: () => void
   readonly #unreported = createUnreportedBytes()
@@ -200,13 +200,26 @@ export class Budget {
     terms: BudgetTerms,
     dependencies: { readonly monotonicMs: MonotonicClock; readonly requestLease: () => void },
   ) {
-    this.terms = terms
+    this.#terms = terms
     const bytesPerSecond = isPlan(terms) ? terms.bytesPerSecond : null
     this.#monotonicMs = dependencies.monotonicMs
     this.#requestLease = dependencies.requestLease
     this.#bytesPerSecond = bytesPerSecond
     this.#bucket = bytesPerSecond === null ? null : createBucket(dependencies.monotonicMs, bytesPerSecond)
     this.#idleSinceMs = dependencies.monotonicMs()
+  }
+
+  get terms(): BudgetTerms {
+    return this.#terms
+  }
+
+  /** Changes the limit. Below the former one, bytes that were leased under it are returned. */
+  setLimit(terms: PeriodTerms): void {
+    const isLower = !isPlan(this.#terms) && terms.limitBytes < this.#terms.limitBytes
+    this.#terms = terms
+    if (!isLower) return
+    this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
+    this.#requestLease()
   }
 
   /** Aborted with a `Denied` as its reason when no more traffic may pass. */
@@ -400,7 +413,7 @@ export class Budget {
       this.#slab += answer.granted
       this.#unleasedBytes = (answer.free ?? 0) - answer.granted
       const isExhausted = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
-      const exhausted = isPlan(this.terms) ? trafficExhausted : this.terms.reached
+      const exhausted = isPlan(this.terms) ? trafficExhausted : this.terms.reached()
       if (isExhausted && this.#slab === 0) this.deny(exhausted)
       else if (isExhausted) this.#settleWaiters(({ least }) => least > this.#slab, exhausted)
     }

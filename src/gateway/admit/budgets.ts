@@ -325,10 +325,7 @@ export const startBudgets = (dependencies: {
         },
       }
     },
-    setLimit: (terms) => {
-      const budget = budgets.get(keyOf(terms))
-      if (budget) budget.terms = terms
-    },
+    setLimit: (terms) => budgets.get(keyOf(terms))?.setLimit(terms),
     deny: (planId, denied) => budgets.get(planId)?.deny(denied),
     advanceHour: () => {
       if (!isDrained()) return

@@ -50,7 +50,12 @@ export const createTrafficBudgets = ({
       const { fromMs, toMs } = countedSpan(budget, budget.resetAtMs, nowMs)
       endsAtMs = Math.min(endsAtMs, toMs)
       const { budgetId, limitBytes } = budget
-      const terms = { budgetId, countedFromMs: fromMs, limitBytes, reached: trafficBudgetReached(toMs) }
+      const terms = {
+        budgetId,
+        countedFromMs: fromMs,
+        limitBytes,
+        reached: () => trafficBudgetReached(toMs, clock()),
+      }
       periods.set(keyOf(terms), terms)
     }
     return { periods, endsAtMs }

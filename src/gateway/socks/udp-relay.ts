@@ -51,7 +51,7 @@ export const associate = async (
   }
   if (!(dedicated === null ? line.targeting.udp : dedicated.udp)) return fail(noUdp)
   const control = wire.socket
-  const source = unmapped(control.remoteAddress ?? '')
+  const { source } = client
   // Null until the client sends its first datagram. Datagrams of the exit are dropped until then.
   let peer: RemoteInfo | null = null
   let error: Failure | null = null

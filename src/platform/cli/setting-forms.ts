@@ -43,6 +43,21 @@ export const url = (protocols: readonly string[], example: string) =>
     URL.canParse(value) && protocols.includes(new URL(value).protocol) ? value : null,
   )
 
+/** An address of Postgres. `sslmode` means what it means in libpq. The modes that fall back to no TLS are refused. */
+export const postgresUrl = (user: string) =>
+  form(
+    `an address such as postgres://${user}:password@host:5432/database; its sslmode is disable (the default), require, verify-ca with sslrootcert, or verify-full`,
+    (value) => {
+      if (!URL.canParse(value)) return null
+      const { protocol, searchParams } = new URL(value)
+      const mode = searchParams.get('sslmode') ?? 'disable'
+      const isMode =
+        ['disable', 'require', 'verify-full'].includes(mode) ||
+        (mode === 'verify-ca' && searchParams.has('sslrootcert'))
+      return isMode && ['postgres:', 'postgresql:'].includes(protocol) ? value : null
+    },
+  )
+
 /**
  * An EventStoreDB, or the nodes of a cluster. The message gives the problem and not the value, which may contain a
  * password.

@@ -1,5 +1,5 @@
 import type { StreamName } from '../../kernel/streams.ts'
-import { isDatabaseOutage, isOfOtherVersion } from '../postgres/errors.ts'
+import { isDatabaseOutage, isOfOtherVersion, isWithoutRight } from '../postgres/errors.ts'
 import type { Expected } from './port.ts'
 
 /** The stream is not at the expected revision; nothing was written. */
@@ -42,4 +42,4 @@ export const isLogOutage = (error: unknown): boolean =>
 
 /** Whether an error is a temporary outage, worth a retry, and not a bug. */
 export const isOutage = (error: unknown): boolean =>
-  isLogOutage(error) || isDatabaseOutage(error) || isOfOtherVersion(error)
+  isLogOutage(error) || isDatabaseOutage(error) || isOfOtherVersion(error) || isWithoutRight(error)

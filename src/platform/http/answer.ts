@@ -8,7 +8,7 @@ import { addressSubject } from '../../kernel/ip-address.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { CommandOverload } from '../commands/command.ts'
 import { isLogOutage, isOutage } from '../eventstore/errors.ts'
-import { isOfOtherVersion, missingReadTable } from '../postgres/errors.ts'
+import { isOfOtherVersion, isWithoutRight, unreadableTable } from '../postgres/errors.ts'
 import {
   type Connections,
   clientAddress,
@@ -174,7 +174,7 @@ export type ModelOfTable = (table: string) => string | undefined
 const stoppedRetryS = 30
 
 const outage = (error: unknown, logger: Logger, modelOf: ModelOfTable): ApiError => {
-  const table = missingReadTable(error)
+  const table = unreadableTable(error)
   const model = table === null ? undefined : modelOf(table)
   if (model !== undefined) {
     logger.warn({ err: error, model }, 'a request needs a read model that is stopped')
@@ -187,6 +187,11 @@ const outage = (error: unknown, logger: Logger, modelOf: ModelOfTable): ApiError
   const dependency = isLogOutage(error) ? 'log' : 'database'
   if (isOfOtherVersion(error))
     logger.error({ err: error }, 'a table differs from this version: a newer version may have rebuilt it')
+  else if (isWithoutRight(error))
+    logger.error(
+      { err: error },
+      'the role of the service lacks a right: a start grants it, and `doctor` names it',
+    )
   else logger.warn({ err: error }, `the ${dependency} does not answer`)
   return refuseWithRetryAfter('overloaded', `the service cannot reach its ${dependency}; try again`, 1)
 }

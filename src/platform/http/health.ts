@@ -13,6 +13,8 @@ export type Probe = {
   check(): Promise<string | null>
   /** True: the result is reported in `notes` of `/readyz` and does not affect readiness. */
   readonly note?: true
+  /** The part of the service that does not work while the probe fails; default: orders. */
+  readonly part?: 'gateway'
 }
 
 /** A probe that does not answer in this time fails, milliseconds. */

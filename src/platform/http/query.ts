@@ -78,21 +78,25 @@ export const wordQuery = <const Word extends string>(words: readonly Word[], des
 const instantForms =
   'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
 
+const instants = z.union([
+  z.iso.datetime({ offset: true }),
+  z.iso.datetime({ offset: true, precision: -1 }),
+  z.iso.date(),
+])
+const isInstant = (text: string): boolean => instants.safeParse(text).success
+
 /** An ISO 8601 instant or date in a query string, as milliseconds since the epoch; a date is its midnight in UTC. */
 export const instantQuery = (description: string) =>
   z
-    .union([z.iso.datetime({ offset: true }), z.iso.date()])
-    .transform((text) => Date.parse(text))
-    .meta({
-      description: `${description} It is ${instantForms}.`,
-      words: instantForms,
-      override: {
-        anyOf: [
-          { type: 'string', format: 'date' },
-          { type: 'string', format: 'date-time' },
-        ],
-      },
+    .string()
+    .refine((text) => isInstant(text), {
+      error: ({ input }) =>
+        isInstant(String(input).replace(' ', '+'))
+          ? `must be ${instantForms}; write the + of its offset as %2B, because a + in a query is a space`
+          : `must be ${instantForms}`,
     })
+    .transform((text) => Date.parse(text))
+    .meta({ description: `${description} It is ${instantForms}.`, words: instantForms })
 
 /** A day in a query string, as text: `2026-11-21`. */
 export const dayQuery = (description: string) =>

@@ -65,11 +65,14 @@ type BodyHooks = {
   readonly measureEventLoopDelay: MeasureEventLoopDelay
 }
 
+/** Other names of UTF-8, and ASCII, which is a part of it. */
+const utf8Names: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii'])
+
 /** Whether the bytes are the plain text: `identity` means no encoding (RFC 9110, 8.4.1 and 12.5.3). */
 const isPlainUtf8 = (headers: IncomingHttpHeaders): boolean => {
   const charset = /charset="?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
   const encoding = headers['content-encoding'] ?? 'identity'
-  return charset.toLowerCase() === 'utf-8' && encoding.trim().toLowerCase() === 'identity'
+  return utf8Names.has(charset.toLowerCase()) && encoding.trim().toLowerCase() === 'identity'
 }
 
 const parsed = (request: FastifyRequest, bytes: Buffer): ParsedJson => {

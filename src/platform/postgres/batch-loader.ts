@@ -1,12 +1,15 @@
 import pg from 'pg'
 import { isolateFailures } from '../../kernel/failures.ts'
-import { isDatabaseOutage, isOfOtherVersion } from './errors.ts'
+import { isDatabaseOutage, isOfOtherVersion, isWithoutRight } from './errors.ts'
 
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>
 
 /** Postgres rejected the values. A look-up of other keys would not fail with this error. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && !isDatabaseOutage(error) && !isOfOtherVersion(error)
+  error instanceof pg.DatabaseError &&
+  !isDatabaseOutage(error) &&
+  !isOfOtherVersion(error) &&
+  !isWithoutRight(error)
 
 /**
  * Combines look-ups by key: all look-ups of one turn of the event loop, and all during the previous look-up, share

@@ -80,16 +80,25 @@ export const isOfOtherVersion = (error: unknown): boolean =>
   error instanceof Error &&
   (schemaMismatchCodes.has((error as { code?: unknown }).code) || isOutdatedPlan(error))
 
-/** The table of schema `read` that a statement needs and that does not exist; null for other errors. */
-export const missingReadTable = (error: unknown): string | null =>
-  error instanceof Error && (error as { code?: unknown }).code === '42P01'
-    ? (/"read\.([a-z0-9_]+)"/.exec(error.message)?.[1] ?? null)
-    : null
+/** Whether the role of the session lacks a right, e.g. after an operator revoked it or restored a dump without rights. */
+export const isWithoutRight = (error: unknown): boolean =>
+  error instanceof Error && (error as { code?: unknown }).code === '42501'
+
+/**
+ * The table that a statement needs and that does not exist in schema `read` (42P01), or that this role has no right to
+ * read (42501); null for other errors. Both are the state of a stopped read model.
+ */
+export const unreadableTable = (error: unknown): string | null => {
+  if (!(error instanceof Error)) return null
+  const { code } = error as { code?: unknown }
+  if (code === '42P01') return /"read\.([a-z0-9_]+)"/.exec(error.message)?.[1] ?? null
+  return isWithoutRight(error) ? (/ (\w+)$/.exec(error.message)?.[1] ?? null) : null
+}
 
 /** Ignores that a read fails because its read model is stopped. That is reported elsewhere, and the rest continues. */
 export const unlessStopped = (read: Promise<unknown>): Promise<unknown> =>
   read.catch((error) => {
-    if (missingReadTable(error) === null) throw error
+    if (unreadableTable(error) === null) throw error
   })
 
 /**
@@ -98,7 +107,7 @@ export const unlessStopped = (read: Promise<unknown>): Promise<unknown> =>
  * succeed in another session.
  */
 export const isFaultOfSession = (error: Error & { code?: unknown }): boolean =>
-  error.code === '25006' || error.code === '42501' || isOutdatedPlan(error)
+  error.code === '25006' || isWithoutRight(error) || isOutdatedPlan(error)
 
 /** Stops the start with this message, which says what to do. No stack is shown, because it would hide the message. */
 export class StartRefused extends Error {

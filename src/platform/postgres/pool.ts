@@ -95,9 +95,11 @@ const sessionOptions = (url: string): string => {
     .join(' ')
 }
 
-const withoutOptions = (url: string): string => {
+/** The address for the driver, which by itself gives `sslmode` a meaning other than that of libpq. */
+const driverUrl = (url: string): string => {
   const parsed = new URL(url)
   parsed.searchParams.delete('options')
+  if (parsed.searchParams.has('sslmode')) parsed.searchParams.set('uselibpqcompat', 'true')
   return parsed.toString()
 }
 
@@ -111,7 +113,7 @@ const idleInTransactionTimeoutMs = 30_000
  * is read as a safe number, timestamptz as ISO 8601 UTC text with milliseconds; numeric remains text.
  */
 export const clientConfig = (options: PoolOptions): ClientConfig => ({
-  connectionString: withoutOptions(options.url),
+  connectionString: driverUrl(options.url),
   application_name: options.applicationName,
   options: sessionOptions(options.url),
   statement_timeout: options.statementTimeoutMs ?? 30_000,

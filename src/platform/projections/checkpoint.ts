@@ -16,8 +16,8 @@ export type Checkpoint = {
 }
 
 /**
- * A read model that could not apply an event. Its tables are dropped until they are rebuilt, so that reads of them
- * fail, and the other models of its group continue.
+ * A read model that could not apply an event. Its tables cannot be read until they are rebuilt, and the other models of
+ * its group continue.
  */
 export type StoppedModel = {
   /** The position of the event. */

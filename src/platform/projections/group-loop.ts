@@ -10,7 +10,7 @@ import { foldAsLeader, isPoison, type LeaderContext, type Poison } from './leade
 import { listenForHints, stopListening } from './progress.ts'
 import { groupLock, type ReadModel, type ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
-import { stopModel } from './rebuild-tables.ts'
+import { dropStopped, stopModel } from './rebuild-tables.ts'
 
 /**
  * - `owner` folds.
@@ -124,12 +124,19 @@ export const runGroup = async (
   ): Promise<void> => {
     const model = poison instanceof PoisonEvent && group.models.find(({ name }) => name === poison.model)
     // While another version of the program folds these tables, they remain.
-    if (model && group.models.length > 1 && (await tryLock(session.client, lock))) {
+    const canStopAlone = model && group.models.length > 1
+    if (canStopAlone && (await tryLock(session.client, lock))) {
       logger.fatal({ group: group.name, model: model.name, err: poison }, 'read model stopped')
       await stopModel(session.client, group.name, epoch, model, poison)
       return unlock(session.client, lock)
     }
-    setState(group.name, 'poisoned', poison)
+    const error = canStopAlone
+      ? new Error(
+          `${poison.message}; another process still folds this group: end it, and only the model ${model.name} stops`,
+          { cause: poison },
+        )
+      : poison
+    setState(group.name, 'poisoned', error)
     await pauseAtPoison(session, epoch, signal)
   }
 
@@ -141,6 +148,7 @@ export const runGroup = async (
     while (!stop.aborted)
       try {
         const stopped = (await readCheckpoint(context.pool, group.name))?.stopped ?? {}
+        await dropStopped(context.pool, group, stop)
         const model = group.models.find(({ name }) => name in stopped && !unrepaired.has(name))
         if (!model) return
         try {

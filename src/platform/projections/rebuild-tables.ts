@@ -3,11 +3,12 @@ import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
+import { inTransaction, transact } from '../postgres/transaction.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { columnNames, definitionsOf, keyColumns, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import type { FoldWatch, PoisonEvent } from './fold-batch.ts'
-import type { ReadModel, Table } from './read-model.ts'
+import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
 import { createFolding } from './write-batch.ts'
 
 /** The first row, by key, that differs between two versions of a table. */
@@ -75,6 +76,7 @@ export type RebuiltCheckpoint = Pick<Checkpoint, 'position' | 'lastEvent'>
 
 export type TableSwap = {
   readonly session: Session
+  readonly signal: AbortSignal
   readonly group: string
   readonly models: readonly ReadModel[]
   /** The models are all models of the group. */
@@ -162,6 +164,7 @@ const maxAttempts = 100
  */
 const retryLocks = async <Result>(
   group: string,
+  signal: AbortSignal,
   transaction: (lockTimeoutMs: number) => Promise<Result>,
 ): Promise<Result> => {
   for (let count = 0; ; count += 1) {
@@ -174,7 +177,7 @@ const retryLocks = async <Result>(
           `other sessions keep the tables of group ${group} locked: end long transactions (pg_stat_activity)`,
           { cause: error },
         )
-      await sleep(50 + Math.random() * 250)
+      await sleep(50 + Math.random() * 250, undefined, { signal })
     }
   }
 }
@@ -186,12 +189,12 @@ const retryLocks = async <Result>(
  * @throws Error if other sessions still lock the tables after 100 retries
  */
 export const swapTables = (exchange: TableSwap): Promise<number | null> =>
-  retryLocks(exchange.group, (lockTimeoutMs) => attempt(exchange, lockTimeoutMs))
+  retryLocks(exchange.group, exchange.signal, (lockTimeoutMs) => attempt(exchange, lockTimeoutMs))
 
 /**
- * Stops a model of a group: drops its tables and records the event, in one transaction. It does nothing if another
- * owner is active (another epoch).
- * @throws Error if other sessions still lock the tables after 100 retries
+ * Stops a model of a group: records the event, and makes reads of its tables fail, in one transaction. It needs no lock
+ * of the tables: a session that reads them for an hour (a backup) must not stop the other models. It does nothing if
+ * another owner is active (another epoch). A superuser can read the tables until `dropStopped` drops them.
  */
 export const stopModel = (
   client: pg.ClientBase,
@@ -200,24 +203,47 @@ export const stopModel = (
   model: ReadModel,
   { message, event }: PoisonEvent,
 ): Promise<void> =>
-  retryLocks(group, async (lockTimeoutMs) => {
-    await client.query('begin')
-    try {
-      await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
-      const { rowCount } = await client.query(
-        `update engine.checkpoints set epoch = epoch + 1, stopped = stopped || jsonb_build_object($3::text,
-           jsonb_build_object('position', $4::bigint, 'error', $5::text, 'at', now()))
-         where name = $1::text and epoch = $2::bigint`,
-        [group, epoch, model.name, event.position, message],
-      )
-      if (rowCount === 1)
-        for (const name of await existing(client, [model])) await client.query(`drop table ${name}`)
-      await client.query('commit')
-    } catch (error) {
-      await client.query('rollback')
-      throw error
-    }
+  transact(client, async () => {
+    const { rowCount } = await client.query(
+      `update engine.checkpoints set epoch = epoch + 1, stopped = stopped || jsonb_build_object($3::text,
+         jsonb_build_object('position', $4::bigint, 'error', $5::text, 'at', now()))
+       where name = $1::text and epoch = $2::bigint`,
+      [group, epoch, model.name, event.position, message],
+    )
+    if (rowCount !== 1) return
+    const { rows } = await client.query<{ statement: string }>(
+      `select format('revoke select on read.%I from %s', relname, string_agg(distinct
+          case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end, ', ')) as statement
+       from pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner)))
+       where relnamespace = 'read'::regnamespace and relname = any ($1::text[]) and privilege_type = 'SELECT'
+       group by relname`,
+      [model.tables.map(({ name }) => name)],
+    )
+    for (const { statement } of rows) await client.query(statement)
   })
+
+/**
+ * Drops the tables of the stopped models. Retries while other sessions lock them.
+ * @throws Error if other sessions still lock the tables after 100 retries
+ */
+export const dropStopped = (pool: pg.Pool, group: ReadModelGroup, signal: AbortSignal): Promise<void> =>
+  retryLocks(group.name, signal, (lockTimeoutMs) =>
+    inTransaction(pool, async (client) => {
+      const stoppedNames = async (lock: 'for update' | '' = '') =>
+        Object.keys((await readCheckpoint(client, group.name, lock))?.stopped ?? {})
+      const stopped = await stoppedNames()
+      const names = await existing(
+        client,
+        group.models.filter(({ name }) => stopped.includes(name)),
+      )
+      if (names.length === 0) return
+      await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+      // The checkpoint is locked after the tables here, so that batches do not wait for a session that reads the tables.
+      await client.query(`lock table ${names.join(', ')} in access exclusive mode`)
+      const still = await stoppedNames('for update')
+      if (stopped.every((name) => still.includes(name))) await client.query(`drop table ${names.join(', ')}`)
+    }),
+  )
 
 /** Folds the log from its start into the empty tables of a schema. */
 export type Replay = {

@@ -195,6 +195,7 @@ const runRebuild = async (
       report('switch')
       const position = await swapTables({
         session,
+        signal,
         group: group.name,
         models,
         whole: plan.isWholeGroup,

@@ -144,6 +144,8 @@ const report = async (
 
 const firstReportMs = 5_000
 const reportEveryMs = 60_000
+/** After two missing reports a process counts as gone. */
+const goneAfterMs = 2.5 * reportEveryMs
 /** Workers that start to fail or recover are reported at once. Several of them share a report. */
 const reportDelayMs = 1_000
 /** A stop does not wait longer than this for the database, milliseconds. */
@@ -260,14 +262,13 @@ export const readWorkerRuns = async (
   nowMs: number,
 ): Promise<ReadonlyMap<string, WorkerRuns>> => {
   const { rows } = await pool.query<Row>(
-    // After two missing reports a process counts as gone.
     `select name, host, pid, started_at, finished_at, error, error_at, failures,
             not ended and reported_at > clock_timestamp() - make_interval(secs => $1::float8) as runs
        from work.worker_runs
       where reported_at < clock_timestamp() + interval '1 minute'
         and coalesce(greatest(started_at, finished_at, error_at) < $2::timestamptz + interval '1 minute', true)
       order by started_at desc nulls last, reported_at desc`,
-    [(2.5 * reportEveryMs) / 1_000, isoTime(nowMs)],
+    [goneAfterMs / 1_000, isoTime(nowMs)],
   )
   return new Map(
     [...Map.groupBy(rows, ({ name }) => name)].map(([name, ofWorker]) => {
@@ -297,7 +298,7 @@ const stalledAfterMs = ({ everyMs, quietMs = everyMs }: RepeatedWorker['trigger'
  * The workers that ran within the last day in a process that still reports, and run no more: their loop hangs, or
  * another session has the lock of a worker that runs once per cluster. Workers without an interval are left out: what
  * they wait for says when they are late. A worker that runs only `while` something is true counts only if a round does
- * not end. The process of a worker must report in the first place; other probes check that.
+ * not end. Processes that do not report are in `readSilentProcesses`.
  */
 export const readStalledWorkers = async (
   pool: Pick<pg.Pool, 'query'>,
@@ -317,8 +318,35 @@ export const readStalledWorkers = async (
   })
 }
 
-/** The stalled workers as a message; null: none. */
-export const stalledText = (stalled: readonly StalledWorker[]): string | null =>
-  stalled.length === 0
-    ? null
-    : stalled.map(({ name, since }) => `the worker ${name} has not run since ${since}`).join('; ')
+/** The kinds of process that worked within the last day, and of which none reports now although none ended regularly. */
+export const readSilentProcesses = async (
+  pool: Pick<pg.Pool, 'query'>,
+): Promise<readonly { readonly process: Worker['process']; readonly since: string }[]> => {
+  const { rows } = await pool.query<{ process: Worker['process']; since: string }>(
+    `select process, max(reported_at) as since from work.worker_runs
+      where reported_at < clock_timestamp() + interval '1 minute'
+      group by process
+     having max(reported_at) < clock_timestamp() - make_interval(secs => $1::float8)
+        and not (array_agg(ended order by reported_at desc))[1]
+      order by process`,
+    [goneAfterMs / 1_000],
+  )
+  return rows
+}
+
+/** The stalled workers and the silent processes as a message; null: none. */
+export const readWorkerProblem = async (
+  pool: Pick<pg.Pool, 'query'>,
+  workers: readonly Worker[],
+  nowMs: number,
+): Promise<string | null> => {
+  const problems = [
+    ...(await readSilentProcesses(pool)).map(
+      ({ process, since }) => `no process with the workers of the ${process} has reported since ${since}`,
+    ),
+    ...(await readStalledWorkers(pool, workers, nowMs)).map(
+      ({ name, since }) => `the worker ${name} has not run since ${since}`,
+    ),
+  ]
+  return problems.length === 0 ? null : problems.join('; ')
+}

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readConfig } from '../../../src/app/config.ts'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { checkSessions } from '../../../src/app/doctor/outside-checks.ts'
+import { openDatabase } from '../../../src/app/open-database.ts'
+import { closeOnFailure } from '../../../src/kernel/resource-scope.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
 import { operate } from '../../support/operator.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
@@ -29,6 +33,23 @@ test('doctor reports a connection pooler in transaction mode and what to do abou
     false,
     'what a pooler breaks is not checked',
   )
+})
+
+test('a start refuses a connection pooler in transaction mode', async (t) => {
+  const { url } = await testDatabase(t)
+  const key = Buffer.alloc(32, 7).toString('base64')
+  const config = readConfig({
+    DATABASE_URL: await startTransactionPooler(t, url, 'the last'),
+    FAREBOX_MASTER_KEY: key,
+    FAREBOX_SEAL_KEY: key,
+  })
+  const opening = closeOnFailure((closing) =>
+    openDatabase(closing, { config, role: 'server', logger: createLogger('silent') }),
+  )
+  await assert.rejects(opening, {
+    name: 'StartRefused',
+    message: /pooler in transaction mode.*pool_mode = session/,
+  })
 })
 
 test('doctor reports no problem with plain Postgres or with a pooler in session mode', async (t) => {

@@ -176,6 +176,21 @@ test('a rotated key has the name, scopes, cap and networks of its predecessor, w
   })
 })
 
+test('a cap is set for every key of a chain of rotations that works, because their spending counts together', () => {
+  const rolled = withKey({}).at(dayMs).given(roll(3_600_000), issue('other'))
+  for (const keyId of ['old', 'new']) {
+    const capped = rolled.given(cap(keyId, 500))
+    assert.deepEqual(
+      ['old', 'new', 'other'].map((id) => keyIn(capped, id).dailyCapCents),
+      [500, 500, null],
+    )
+  }
+  rolled
+    .given(revoke('old'))
+    .when(cap('new', 500))
+    .thenEvents({ type: 'KeyCapped', data: { keyId: 'new', dailyCapCents: 500, capKeyId: 'old' } })
+})
+
 test('the successor of an expiring key has the same lifetime, unless another expiry is given', () => {
   const held = withKey({ expiresAtMs: 90 * dayMs })
   const rolled = held.at(80 * dayMs).given(roll(7 * dayMs))

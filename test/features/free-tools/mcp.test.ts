@@ -72,6 +72,24 @@ test('the tools over the Model Context Protocol', async (t) => {
     assert.equal(missing.isError, true)
   })
 
+  await t.test('a number may be a text, and the cursor of a first page null', async (t) => {
+    const client = await connected(t, baseUrl, 'auto')
+    const list = await call(client, 'proxy_list', { limit: '1' })
+    assert.equal(list.structuredContent.count, 1)
+    const wrong = await call(client, 'proxy_list', { limit: '0x1' })
+    assert.equal(wrong.isError, true)
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor: null } })
+    const answer = await fetch(`${baseUrl}/mcp`, { method: 'POST', headers, body })
+    assert.match(await answer.text(), /"tools":\[/)
+  })
+
+  await t.test('a client that accepts only event streams gets one', async () => {
+    const accept = { ...headers, Accept: 'text/event-stream' }
+    const answer = await fetch(`${baseUrl}/mcp`, { method: 'POST', headers: accept, body: listTools })
+    assert.deepEqual([answer.status, answer.headers.get('content-type')?.split(';')[0]], [200, accept.Accept])
+    assert.match(await answer.text(), /^event: message\ndata: \{.*"tools":\[.*\}\n\n$/)
+  })
+
   await t.test('a refusal of a tool is a result with the reason', async (t) => {
     const client = await connected(t, baseUrl, 'auto')
     const refusals = [

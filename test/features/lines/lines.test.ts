@@ -81,6 +81,11 @@ test('lines of plans', async (t) => {
     assert.equal(await line({ format: 'user:pass:host:port' }), `${user}:${password}:${at}`)
     assert.equal(await line({ format: 'url' }), `http://${user}:${password}@${at}`)
     assert.equal(await line({ format: 'url', protocol: 'socks5' }), `socks5h://${user}:${password}@${at}`)
+    assert.equal(
+      await line({ format: 'url-socks5', protocol: 'socks5' }),
+      `socks5://${user}:${password}@${at}`,
+    )
+    assert.equal(await line({ format: 'url-socks5' }), `http://${user}:${password}@${at}`)
     assert.equal(await line({ format: 'host:port' }), at)
     assert.equal(
       await line({ format: 'custom', template: '{PROTOCOL} {USER}|{PASS}|{HOST}|{PORT}' }),

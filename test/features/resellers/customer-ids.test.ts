@@ -8,6 +8,7 @@ test('an external id is 1 to 128 printable characters, without surrounding blank
     [' \talice 17\t ', 'alice 17'],
     ['Zoë 🦊', 'Zoë 🦊'],
     ['🦊'.repeat(128), '🦊'.repeat(128)],
+    ['Zoe\u0308', 'Zo\u00eb'],
     // No header can end with one, and no blank of HTTP is taken off behind it.
     ['alice\u00a0', 'alice\u00a0'],
   ] as const)

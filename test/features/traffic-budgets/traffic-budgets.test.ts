@@ -73,8 +73,10 @@ test('traffic budgets', async (t) => {
       [changed.body.id, changed.body.limitBytes, changed.body.timeZone, changed.body.createdAt],
       [id, 2 * gigabyte, 'Europe/Berlin', createdAt],
     )
-    const monthly = await set(key, { planId, period: 'month', limitBytes: gigabyte })
-    assert.equal(monthly.status, 201)
+    const monthly = await set(key, { planId, period: 'month', limitBytes: gigabyte, timeZone: 'EST' })
+    assert.deepEqual([monthly.status, monthly.body.timeZone], [201, 'EST'])
+    const sameZone = { planId, period: 'month', limitBytes: gigabyte, timeZone: 'America/Panama' }
+    assert.deepEqual((await set(key, sameZone)).body, monthly.body, 'another name of its zone is no change')
     assert.deepEqual(await list(key), [monthly.body.id, id])
     assert.deepEqual((await client.get(`${path}/${id}`, { key })).body, changed.body)
   })
@@ -121,6 +123,11 @@ test('traffic budgets', async (t) => {
       assert.match(refused.body.error, message)
     }
     assert.equal((await list(key)).length, 2)
+
+    const entries = `/api/v1/plans/${planId}/whitelist`
+    await done(client.call('DELETE', `${entries}/${whitelistEntryId}`, { key }))
+    const again = await done(client.post(entries, { entries: [{ cidr: '8.8.4.1' }] }, { key }))
+    assert.equal(again.body.whitelist[0].id, whitelistEntryId, 'its budget limits it again')
   })
 
   await t.test('shows the traffic since the start of the period or a later reset', async () => {
@@ -217,6 +224,8 @@ test('a reseller limits the traffic of its customers', async (t) => {
   )
   assert.deepEqual(await list(key, '', 'anna'), [ofPlan.body.id, all.body.id])
   assert.deepEqual(await list(key, '', 'another customer'), [])
+  assert.deepEqual(await list(key, `?plan_id=${annasPlan}`), [ofPlan.body.id, all.body.id])
+  assert.deepEqual(await list(key, `?plan_id=${ownPlan}`), [own.body.id])
 
   await t.test('a request for a customer neither reads nor changes budgets of others', async () => {
     for (const budget of [own.body, first.body])

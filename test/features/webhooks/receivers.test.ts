@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { createSender } from '../../../src/features/webhooks/webhook-sender.ts'
+import { createResolve } from '../../../src/platform/outgoing/target.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 import {
@@ -174,6 +176,32 @@ test('misbehaving receivers cost one attempt and nothing else', async (t) => {
     const { answer, outcome } = await firstAttempt(receiver.url)
     assert.deepEqual([answer, outcome], ['\ufffd\ufffdA', 'succeeded'])
   })
+})
+
+test('a connection that the receiver closed since its last answer costs no attempt; a new one that it closes does', async (t) => {
+  let requests = 0
+  const perSocket = new Map<Socket, number>()
+  const url = await rawReceiver(t, (socket) => {
+    requests += 1
+    const count = (perSocket.get(socket) ?? 0) + 1
+    perSocket.set(socket, count)
+    if (count > 1 || requests > 4) socket.resetAndDestroy()
+    else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+  })
+  const sender = createSender({ resolve: createResolve(), rules: { allowLoopback: true } })
+  t.after(() => sender.close())
+  const send = async () => {
+    await setImmediate() // the connection of the request before is idle
+    return (await sender.send(url, { body: Buffer.from('{}'), headers: {} })).status
+  }
+  assert.equal(await send(), 200)
+  assert.equal(await send(), 200)
+  assert.deepEqual([requests, perSocket.size], [3, 2])
+  requests = 4
+  assert.equal(await send(), null)
+  assert.equal(requests, 6, 'once on the open connection, once on a new one')
+  assert.equal(await send(), null)
+  assert.equal(requests, 7)
 })
 
 test('a name that resolves after the time-out costs its attempt, and nothing is sent', async (t) => {

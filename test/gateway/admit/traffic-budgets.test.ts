@@ -213,6 +213,24 @@ describe('traffic budgets of a plan', () => {
     await until(async () => (await usesOf(app, budget.budgetId)).join() === '600,1000,1')
   })
 
+  test('below the present use stop open tunnels at once, also with bytes that were leased under a higher limit', async (t) => {
+    const { apply, open } = startTunnels(startWorker(t, app))
+    const budget = budgetOf(100_000_000)
+    const tunnel = await open(planOf(budget))
+    assert.equal(tunnel.take(5_000, 'down'), 5_000)
+    const lowered = planOf({ ...budget, limitBytes: 6_000 })
+    apply(lowered)
+    assert.equal(await tunnel.more(1_000, 1_000), null)
+    assert.equal(tunnel.take(50_000, 'down'), 1_000)
+    await until(() => tunnel.cut.length > 0)
+    const { denied } = await open(lowered)
+    assert.equal(denied?.error, 'traffic_budget_reached')
+    const untilMs = Date.parse(/again at (\S+)\. /.exec(denied?.detail ?? '')?.[1] ?? '')
+    const remainingS = (untilMs - app.core.clock()) / 1_000
+    assert.ok(Math.abs((denied?.retryAfterSeconds ?? 0) - remainingS) < 5, 'it says when to try again')
+    tunnel.close()
+  })
+
   test('apply to open tunnels when they are created, raised, reset or removed', async (t) => {
     const { apply, open } = startTunnels(startWorker(t, app))
     const tunnel = await open(planOf())

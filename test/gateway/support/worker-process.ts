@@ -2,7 +2,6 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import type { WorkerReady } from '../../../src/app/supervise.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { surroundings } from '../../support/farebox.ts'
 import { ownPort } from '../../support/own-port.ts'
@@ -50,7 +49,7 @@ export const startWorkerProcess = async (
     return code
   }
   atEnd(t, end('SIGKILL'))
-  const ready = once(child, 'message').then(([message]) => message as WorkerReady)
+  const ready = once(child, 'message').then(([message]) => message as { readonly worker: string })
   const first = await Promise.race([ready, gone.then(() => null)])
   if (first === null) throw new Error('the gateway worker ended at its start')
   return { pid: child.pid!, port, worker: first.worker, kill: end('SIGKILL'), stop: end('SIGTERM') }

@@ -213,6 +213,8 @@ describe('Bodies', () => {
     const raw = '{"product_id":"a","quantity":1}'
     const fine: Record<string, string>[] = [
       { 'content-type': 'Application/JSON; charset=UTF-8' },
+      { 'content-type': 'application/json; charset=utf8' },
+      { 'content-type': 'application/json; charset="US-ASCII"' },
       { 'content-type': 'application/json', 'content-encoding': 'Identity' },
     ]
     for (const headers of fine)

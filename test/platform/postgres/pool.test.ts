@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TLSSocket } from 'node:tls'
 import { sql } from 'kysely'
 import { isOutage } from '../../../src/platform/eventstore/errors.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
+import { selfSigned } from '../../gateway/support/certificate.ts'
 import { databaseUsers, emptyDatabase, testDatabase } from '../../support/postgres.ts'
 import { stopRunning } from '../../support/stop-running.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
@@ -244,6 +248,36 @@ for (const [what, fail, mend] of [
     await run(mend)
     await pool.query('select')
   })
+
+/** A server in front of Postgres that accepts only TLS, with a certificate that nothing has signed. */
+const tlsServer = async (t: TestContext, url: string): Promise<URL> => {
+  const { hostname, port } = new URL(url)
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      socket.write('S')
+      const secure = new TLSSocket(socket, { isServer: true, ...selfSigned() }).on('error', () => undefined)
+      const upstream = connect(Number(port), hostname).on('error', () => secure.destroy())
+      secure.pipe(upstream).pipe(secure)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  return Object.assign(new URL(url), { port: String((server.address() as AddressInfo).port) })
+}
+
+test('sslmode=require accepts every certificate, as in libpq, and verify-full only one that is signed', async (t) => {
+  const { url } = await testDatabase(t)
+  const address = await tlsServer(t, url)
+  const connectWith = async (mode: string) => {
+    address.search = `?sslmode=${mode}`
+    const pool = createPool({ url: address.toString(), applicationName: 'farebox-tls' })
+    await pool.query('select').finally(() => pool.end())
+  }
+  await connectWith('require')
+  await assert.rejects(connectWith('verify-full'), /self-signed certificate/)
+})
 
 test('an unknown host and a server of another protocol are outages', async (t) => {
   const { url } = await testDatabase(t)

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { allMigrations } from '../../../src/app/migrations.ts'
+import { unreadableTable } from '../../../src/platform/postgres/errors.ts'
+import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
 import { ProjectionsRefused, readStoppedModels } from '../../../src/platform/projections/checkpoint.ts'
 import type { ReadModel, ReadModelGroup } from '../../../src/platform/projections/read-model.ts'
 import { rebuild } from '../../../src/platform/projections/rebuild.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
-import { testDatabase } from '../../support/postgres.ts'
+import { databaseUsers, testDatabase } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
 import { caughtUp, createEngine, decode, owns, rowsOf, startEngine, stateOf } from './engine.ts'
@@ -131,6 +135,37 @@ const withFault = (model: ReadModel, isRepaired: () => boolean): ReadModel => ({
 const stoppedModels = async (pool: import('pg').Pool): Promise<readonly string[]> =>
   (await readStoppedModels(pool)).map(({ model }) => model)
 
+test('a model is stopped at once and its reads fail, also while another session reads its tables', async (t) => {
+  const users = await databaseUsers(t)
+  const { url, pool } = await testDatabase(t)
+  await migrate(pool, allMigrations, { service: users.service })
+  const service = createPool({ url: users.as(url, users.service), applicationName: 'service' })
+  atEnd(t, () => service.end())
+  const log = createMemoryLog()
+  const engine = await startEngine(t, service, log, [both])
+  await owns(engine, 'both')
+  await appendFacts(log, [add('a', 1)])
+  await caughtUp(engine, log)
+  const backup = await pool.connect()
+  await backup.query('begin')
+  await backup.query('lock table read.tallies in access share mode')
+  await appendFacts(log, [{ kind: 'poison' }, add('a', 4)])
+  await caughtUp(engine, log)
+  assert.deepEqual(await stoppedModels(pool), ['tallies'])
+  assert.equal((await rowsOf(service, 'entries', 'position')).length, 2)
+  await assert.rejects(sumOf(service, 'a'), (error) => unreadableTable(error) === 'tallies')
+  await backup.query('rollback')
+  backup.release()
+  await until(
+    () =>
+      sumOf(pool, 'a').then(
+        () => false,
+        ({ code }) => code === '42P01',
+      ),
+    { what: 'the dropped table' },
+  )
+})
+
 test('a model that cannot apply an event is stopped alone: its tables are gone and its group continues', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
@@ -140,7 +175,14 @@ test('a model that cannot apply an event is stopped alone: its tables are gone a
   await caughtUp(engine, log)
   assert.equal(stateOf(engine, 'both'), 'owner')
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
-  await assert.rejects(sumOf(pool, 'a'), { code: '42P01' })
+  await until(
+    () =>
+      sumOf(pool, 'a').then(
+        () => false,
+        ({ code }) => code === '42P01',
+      ),
+    { what: 'no table' },
+  )
   const [stopped] = await readStoppedModels(pool)
   assert.partialDeepStrictEqual(stopped, { group: 'both', model: 'tallies', position: 2 })
   assert.match(stopped?.error ?? '', /tallies cannot take Fact .*position 2.*cannot be applied/)
@@ -219,6 +261,27 @@ test('a new version with a model that fails on an old event stops that model and
   await caughtUp(engine, log)
   assert.deepEqual(await stoppedModels(pool), ['tallies'])
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
+})
+
+test('a new version with a model that fails waits, and names the remedy, while the old version folds', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const group = { ...both, models: [withFault(tallies, () => true), entries] }
+  const old = await startEngine(t, pool, log, [group])
+  await owns(old, 'both')
+  await appendFacts(log, [add('a', 1), { kind: 'poison' }])
+  await caughtUp(old, log)
+  const failing = { ...withFault(tallies, () => false), version: tallies.version + 1 }
+  const next = await startEngine(t, pool, log, [{ ...both, models: [failing, entries] }])
+  await until(() => stateOf(next, 'both') === 'poisoned')
+  assert.match(
+    next.health()[0]?.error ?? '',
+    /cannot be applied; another process still folds this group: end it, and only the model tallies stops$/,
+  )
+  assert.equal(await sumOf(pool, 'a'), 1)
+  await old.stop()
+  await owns(next, 'both')
+  assert.deepEqual(await stoppedModels(pool), ['tallies'])
 })
 
 test('an event that cannot be decoded stops later events, not earlier ones', async (t) => {

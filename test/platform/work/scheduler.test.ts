@@ -4,7 +4,11 @@ import type pg from 'pg'
 import { pino } from 'pino'
 import { createScheduler, type Leadership } from '../../../src/platform/work/scheduler.ts'
 import { type Trigger, worker } from '../../../src/platform/work/worker.ts'
-import { readStalledWorkers, readWorkerRuns } from '../../../src/platform/work/worker-runs.ts'
+import {
+  readSilentProcesses,
+  readStalledWorkers,
+  readWorkerRuns,
+} from '../../../src/platform/work/worker-runs.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
@@ -350,4 +354,24 @@ test('a worker that runs no more in a process that still reports is stalled', as
     { name: 'hangs', since: hourAgo },
     { name: 'hangs-in-a-round', since: hourAgo },
   ])
+})
+
+test('a kind of process is silent if its newest report is old and none of them ended regularly', async (t) => {
+  const { pool } = await testDatabase(t)
+  const row = (process: string, pid: number, minutesAgo: number, ended: boolean) =>
+    pool.query(
+      `insert into work.worker_runs (name, host, pid, process, failures, ended, reported_at)
+       values ('works', 'here', $1, $2, 0, $3, clock_timestamp() - make_interval(mins => $4))`,
+      [pid, process, ended, minutesAgo],
+    )
+  await row('gateway', 1, 60, false)
+  await row('gateway', 2, 5, false)
+  await row('free-list', 3, 60, false)
+  await row('free-list', 4, 5, true)
+  await row('auditor', 5, 60, false)
+  await row('auditor', 6, 1, false)
+  assert.deepEqual(
+    (await readSilentProcesses(pool)).map(({ process }) => process),
+    ['gateway'],
+  )
 })
