@@ -44,7 +44,7 @@ export const appCommands: readonly Register<Config>[] = [
 PROCESSES counts the processes that run it now. The times are from the last report of a process, at most a minute old; a
 worker that begins to fail or works again is reported within a second.`,
     examples: [
-      `npx farebox workers --json | jq '.workers[] | select(.lastRun.succeeded == false) | {name, lastError}'`,
+      `bin/farebox workers --json | jq '.workers[] | select(.lastRun.succeeded == false) | {name, lastError}'`,
     ],
     columns: {
       name: 'name',

@@ -27,8 +27,8 @@ const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
 const description = `Runs a Farebox: accounts, keys, wallets, catalogue, stock, orders.
 
 Every command reads the same settings as the server and is safe while a server runs.
-With --json, standard output is only the JSON (run it as "npx farebox" or "npm run -s farebox --").
-Outside of the directory of Farebox, run its bin/farebox: npx would fetch a package of that name from the registry.
+With --json, standard output is only the JSON (run it as "bin/farebox" or "npm run -s farebox --").
+In another directory, run /path/to/farebox/bin/farebox: npx would fetch a package of that name from the registry.
 Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
 
 /** Errors that stop a start (src/app/open-core.ts), and their codes. */
@@ -91,7 +91,7 @@ const asksForJson = (args: readonly string[]): boolean => {
 const misuseOf = ({ code, message }: CommanderError): string => {
   if (code === 'commander.help') return 'there is no such command; --help lists them'
   if (message.includes("unknown option '--json'"))
-    return '--json belongs after a command, e.g. npx farebox settings --json; --help lists them'
+    return '--json belongs after a command, e.g. bin/farebox settings --json; --help lists them'
   return message.replace(/^error: /, '').replaceAll('\n', ' ')
 }
 

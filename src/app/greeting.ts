@@ -94,7 +94,7 @@ const addressLines = (baseUrl: string, { dataDir, demo, gateway, console }: Star
         ]
       : []),
     ...(gateway === null ? [] : [['gateway', `${gateway}, for HTTP and SOCKS5`]]),
-    ['commands', 'npx farebox --help, in another terminal with the same settings'],
+    ['commands', 'bin/farebox --help, in another terminal with the same settings'],
   ]
     .map(([name = '', what = '']) => `  ${name.padEnd(9)}  ${what}`)
     .join('\n')
@@ -104,12 +104,12 @@ const firstSteps = `There are no products and no accounts yet. In another termin
 directory of Farebox:
 
 # import products and prices; docs/operations/catalog.md describes the file
-npx farebox catalog import catalog.json
+bin/farebox catalog import catalog.json
 
 # a customer, with a key (it is shown this once) and with money
-ACCOUNT=$(npx farebox accounts create --email customer@example.com --json | node -p "JSON.parse(fs.readFileSync(0)).accountId")
-npx farebox keys create --account "$ACCOUNT" --scopes buy
-npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --kind payment --reference "first payment"
+ACCOUNT=$(bin/farebox accounts create --email customer@example.com --json | node -p "JSON.parse(fs.readFileSync(0)).accountId")
+bin/farebox keys create --account "$ACCOUNT" --scopes buy
+bin/farebox wallet credit --account "$ACCOUNT" --cents 10000 --kind payment --reference "first payment"
 
 docs/operations/ goes on from there: payment providers, stock, backups.`
 

@@ -106,7 +106,7 @@ export const commands: readonly Register[] = [
       file: required('<path>', 'a new file'),
       last: defaulted('<n>', 'this many seals', 100, wholeNumber(1, 1_000_000)),
     },
-    examples: ['npx farebox ledger seals export --file seals-2026-11-21.json'],
+    examples: ['bin/farebox ledger seals export --file seals-2026-11-21.json'],
     run: async () => (await seals()).exportSeals,
   }),
   command({
@@ -120,7 +120,7 @@ export const commands: readonly Register[] = [
     input: { newKeyFile: required('<path>', 'holds 32 bytes in base64') },
     examples: [
       'openssl rand -base64 32 > new-seal.key',
-      'npx farebox ledger seals rotate-key --new-key-file new-seal.key',
+      'bin/farebox ledger seals rotate-key --new-key-file new-seal.key',
     ],
     run: async () => (await seals()).rotateKey,
   }),
@@ -138,8 +138,8 @@ export const commands: readonly Register[] = [
     details:
       'FAREBOX_SEAL_TARGET_TOKEN, FAREBOX_SEAL_S3_… and FAREBOX_SEAL_TARGET_PRIVATE give access to the place (docs/finance/seals.md).',
     examples: [
-      'npx farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem',
-      'cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem',
+      'bin/farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem',
+      'cat /seals/*.json | bin/farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem',
     ],
     run: async () => (await externalSeals()).witness,
   }),
@@ -151,8 +151,8 @@ export const commands: readonly Register[] = [
     details: `A server may run. It prints the first differences: the event (ordinal and id), or table, key, column and both values.
 While it runs, it needs about as much disk space in Postgres as the read tables.`,
     examples: [
-      'npx farebox ledger verify',
-      'npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem',
+      'bin/farebox ledger verify',
+      'bin/farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem',
     ],
     run: async () => {
       const { listChecks, verify } = await verification()
@@ -188,7 +188,7 @@ While it runs, it needs about as much disk space in Postgres as the read tables.
     details: `A blocked account stays blocked until "accounts unblock". "ledger verify" still reports the events, with the reason; those
 that were only recorded while the clocks were ahead are no finding.`,
     examples: [
-      'npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
+      'bin/farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
     ],
     run: async () => (await violations()).decide,
   }),

@@ -153,8 +153,8 @@ ${runsTable({
 })}`,
         cliEquivalents: [
           'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
-          'npx farebox ledger verify',
-          'npx farebox ledger verifications',
+          'bin/farebox ledger verify',
+          'bin/farebox ledger verifications',
         ],
         islands: ['live-parts'],
       }
@@ -201,7 +201,7 @@ ${runsTable({
 ${result && resultHtml(result, roles)}`,
         cliEquivalents: [
           'curl "$FINANCE/verifications" -H "Authorization: Bearer $TOKEN"',
-          'npx farebox ledger verify',
+          'bin/farebox ledger verify',
         ],
       }
     },
@@ -273,8 +273,8 @@ ${
 }`,
         cliEquivalents: [
           'curl "$FINANCE/seals?limit=50" -H "Authorization: Bearer $TOKEN"',
-          'npx farebox ledger seals export --file seals.json',
-          'npx farebox ledger export --format jsonl --out log.jsonl',
+          'bin/farebox ledger seals export --file seals.json',
+          'bin/farebox ledger export --format jsonl --out log.jsonl',
           'python3 test/audit/seals/check_seals.py log.jsonl seal-public.pem',
         ],
       }

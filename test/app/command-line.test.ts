@@ -23,7 +23,7 @@ test('without a server a command starts Postgres, and a second command waits for
   assert.equal(JSON.parse(shown.out).accountId, ids[0])
 })
 
-test('the command line runs through npm and npx, and prints only JSON on standard output', () => {
+test('the command line runs through npm and its own program, and prints only JSON on standard output', () => {
   const options = {
     cwd: root,
     encoding: 'utf8' as const,
@@ -31,7 +31,7 @@ test('the command line runs through npm and npx, and prints only JSON on standar
   }
   for (const [command, ...args] of [
     ['npm', 'run', '-s', 'farebox', '--', 'settings', '--json'],
-    ['npx', 'farebox', 'settings', '--json'],
+    ['bin/farebox', 'settings', '--json'],
   ]) {
     const { status, stdout, stderr } = spawnSync(command!, args, options)
     assert.equal(status, 0, stderr)

@@ -42,7 +42,7 @@ test('without a demo and without events the next steps are printed, and each of 
   assert.doesNotMatch(greeting({ ...started, empty: false }), /There are no products/)
   const steps = greeting({ ...started, empty: true })
     .split('\n')
-    .filter((line) => line.includes('npx farebox') && !line.startsWith(' '))
+    .filter((line) => line.includes('bin/farebox') && !line.startsWith(' '))
   assert.equal(steps.length, 4)
   const { url } = await testDatabase(t)
   const env = { FAREBOX_DATA: dataDir, FAREBOX_DEMO: 'off', DATABASE_URL: url, ...demoKeys() }

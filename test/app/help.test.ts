@@ -76,16 +76,17 @@ test('every example in the help works when it is pasted', async (t) => {
   const examples = (await helpsFrom([]))
     .map(({ path, help }) => ({ path: path.join(' '), script: examplesOf(help) }))
     .filter(({ script }) => script !== '')
-  // A shell function in place of npx records its arguments.
+  // A shell function in place of bin/farebox records its arguments.
   const noted = join(directory, 'noted')
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
   const scripts = examples.map(
-    ({ path, script }) => `echo ${quoted(path)} >&2; printf '\\1' >> noted; (eval ${quoted(script)})`,
+    ({ path, script }) =>
+      `echo ${quoted(path)} >&2; printf '\\1' >> noted; (eval ${quoted(script.replaceAll('bin/farebox', 'farebox farebox'))})`,
   )
   // Other programs of a line may be missing here; that it can be read is what counts.
   const { stderr } = spawnSync(
     'bash',
-    ['-c', [`npx() { { printf '%s\\0' "$@"; echo; } >> '${noted}'; }`, ...scripts].join('\n')],
+    ['-c', [`farebox() { { printf '%s\\0' "$@"; echo; } >> '${noted}'; }`, ...scripts].join('\n')],
     { cwd: directory, encoding: 'utf8', env: { PATH: process.env.PATH }, input: '' },
   )
   assert.doesNotMatch(stderr, /syntax error|unexpected/)
@@ -95,7 +96,11 @@ test('every example in the help works when it is pasted', async (t) => {
     const where = `${path}:\n${script}`
     assert.doesNotMatch(script, /…/, where)
     const lines = (callsOf[at] ?? '').split('\n').filter((line) => line !== '')
-    assert.equal(lines.length, script.match(/\bfarebox (?!-)/g)?.length ?? 0, `all begin with npx: ${where}`)
+    assert.equal(
+      lines.length,
+      script.match(/\bfarebox (?!-)/g)?.length ?? 0,
+      `all begin with bin/farebox: ${where}`,
+    )
     for (const line of lines) {
       const [program, ...args] = line.split('\0').slice(0, -1)
       assert.equal(program, 'farebox', where)

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const page = pageOf('docs/operations/catalog.md')
 const example = /^```json\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? ''
-const commands = [...page.matchAll(/^npx farebox .*$/gm)].map(([line]) => line)
+const commands = [...page.matchAll(/^bin\/farebox .*$/gm)].map(([line]) => line)
 
 const openDemo = async (t: TestContext) => {
   const app = await testApp(t, { own: true })

@@ -43,7 +43,7 @@ test('the daily journals of the page on Xero and QuickBooks are written as print
   await writeFile(join(directory, 'quickbooks-accounts.csv'), quickbooksAccounts)
   const env = { FAREBOX_DATA: directory, FAREBOX_DEMO: 'off', DATABASE_URL: url, ...demoKeys() }
   const shell = await pageShell(t, { env, cwd: directory })
-  await shell(`npx farebox ledger import log.jsonl\n${script}`)
+  await shell(`bin/farebox ledger import log.jsonl\n${script}`)
   for (const [name, expected] of [
     ['xero.csv', xero],
     ['quickbooks.csv', quickbooks],

@@ -14,12 +14,12 @@ const pages = [
   ...['backup-and-restore', 'upgrade', 'security', 'eventstoredb'].map((name) => `operations/${name}.md`),
 ]
 
-/** The commands of a text: `npx farebox`, and the ways to run it from anywhere, in fenced `sh` blocks and in indented lines, in their order. */
+/** The commands of a text: `bin/farebox`, and the ways to run it from anywhere, in fenced `sh` blocks and in indented lines, in their order. */
 const commandsOf = (text: string): string[] =>
-  [...text.matchAll(/^```sh\n([\s\S]*?)^```$|^((?: {4}npx farebox .*\n)+)/gm)]
+  [...text.matchAll(/^```sh\n([\s\S]*?)^```$|^((?: {4}bin\/farebox .*\n)+)/gm)]
     .flatMap(([, fenced, indented]) => (fenced ?? indented ?? '').split('\n'))
     .map((line) => line.trim())
-    .filter((line) => line.includes('npx farebox') || line.includes('/path/to/farebox'))
+    .filter((line) => line.includes('bin/farebox') || line.includes('/path/to/farebox'))
 
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
@@ -57,15 +57,15 @@ test('every farebox command of the operations and finance pages runs as printed'
   const periods = commandsOf(pageOf('docs/finance/periods.md'))
   assert.ok(operations.length > 45, `${operations.length} commands on the operations pages`)
   assert.ok(periods.length >= 3, `${periods.length} commands on the page on periods`)
-  await execute('npx farebox ledger seal') // a server does it within five minutes
+  await execute('bin/farebox ledger seal') // a server does it within five minutes
   for (const line of operations)
     await execute(line, line.includes(' demo history ') ? { DATABASE_URL: past.url } : {})
   // The log that was imported on the way has the same seals, and the read tables that its events fold into.
   const imported = { DATABASE_URL: empty.url }
-  await execute('npx farebox projections rebuild all', imported)
-  await execute('npx farebox ledger seal', imported)
+  await execute('bin/farebox projections rebuild all', imported)
+  await execute('bin/farebox ledger seal', imported)
   await execute(
-    'npx farebox ledger verify --seals seals-2026-11.json --public-key seal-public.pem | grep -x "nothing is wrong"',
+    'bin/farebox ledger verify --seals seals-2026-11.json --public-key seal-public.pem | grep -x "nothing is wrong"',
     imported,
   )
   // A month is closed after its end.

@@ -17,9 +17,9 @@ describe('the README', () => {
     assert.doesNotMatch(stdout, /"code":/)
   })
 
-  test('names existing scripts of package.json, and a bin for npx', () => {
+  test('names existing scripts of package.json, and its program', () => {
     for (const [, script = ''] of readme.matchAll(/npm run ([a-z:]+)/g))
       assert.ok(script in manifest.scripts, script)
-    assert.ok(manifest.bin.farebox)
+    assert.equal(manifest.bin.farebox, 'bin/farebox')
   })
 })

@@ -30,11 +30,11 @@ test('the commands of the statements page run as printed', async (t) => {
   const sh = await pageShell(t, { env, cwd: directory })
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text)
 
-  const made = await sh('npx farebox accounts create --email anna@example.com --json')
+  const made = await sh('bin/farebox accounts create --email anna@example.com --json')
   const account = `--account ${JSON.parse(made.stdout).accountId}`
-  await sh(`npx farebox wallet credit ${account} --cents 2500 --kind payment --reference wire
-    npx farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
-    npx farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
+  await sh(`bin/farebox wallet credit ${account} --cents 2500 --kind payment --reference wire
+    bin/farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
+    bin/farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
 
   const [script = ''] = blocksOf(pageOf('docs/finance/reconcile.md'))
   const { stdout } = await sh(script)

@@ -44,10 +44,10 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
     ...demoKeys(),
   }
   const sh = await pageShell(t, { env, cwd: directory })
-  const made = await sh('npx farebox accounts create --email anna@example.com --json')
+  const made = await sh('bin/farebox accounts create --email anna@example.com --json')
   const { accountId } = JSON.parse(made.stdout)
   await sh(
-    `npx farebox wallet credit --kind payment --account ${accountId} --cents 2500 --reference gift && npx farebox ledger seal`,
+    `bin/farebox wallet credit --kind payment --account ${accountId} --cents 2500 --reference gift && bin/farebox ledger seal`,
   )
   const [script = '', witnessing = ''] = blocksOf(pageOf('docs/finance/seals.md'))
   const { stdout } = await sh(script.replaceAll('test/audit/seals/check_seals.py', `'${checker}'`))
@@ -56,13 +56,13 @@ test('the check of the seals page runs as printed and finds changes', { skip }, 
   assert.deepEqual({ ok, seals, sealed }, { ok: true, seals: 1, sealed: events - 2 })
 
   await mkdir(join(directory, 'seals'))
-  const witnessed = await sh(`npx farebox projections rebuild all > rebuilt.txt\n${witnessing}`)
+  const witnessed = await sh(`bin/farebox projections rebuild all > rebuilt.txt\n${witnessing}`)
   assert.match(
     witnessed.stdout,
     /^delivered 1 seal to file:.*\n[\s\S]*new seals +1\n[\s\S]*new seals +0\n[\s\S]*nothing is wrong$/m,
   )
 
-  const hex = JSON.parse((await sh('npx farebox ledger seals public-key --json')).stdout).publicKey
+  const hex = JSON.parse((await sh('bin/farebox ledger seals public-key --json')).stdout).publicKey
   const pem = await readFile(join(directory, 'seal-public.pem'), 'utf8')
   await writeFile(join(directory, 'key.hex'), `${hex}\n`)
   const log = await readFile(join(directory, 'log.jsonl'), 'utf8')

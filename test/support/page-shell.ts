@@ -22,7 +22,7 @@ export const blocksOf = (page: string): readonly string[] =>
 const quoted = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`
 
 /**
- * `npx farebox …` sends its folder, arguments and settings to the listener and runs the answer, which is shell. A request
+ * `bin/farebox …` sends its folder, arguments and settings to the listener and runs the answer, which is shell. A request
  * that is refused ends the script.
  */
 const functionsFor = (port: number): string => `
@@ -30,7 +30,6 @@ farebox() {
   eval "$({ printf '%s\\0' "$PWD" $# "$@"; env -0; } |
     command curl -sS --fail --data-binary @- http://127.0.0.1:${port}/ || echo 'return 70')"
 }
-npx() { shift; farebox "$@"; }
 curl() { command curl -S --fail-with-body "$@"; }
 `
 
@@ -65,6 +64,9 @@ const listen = async (t: TestContext): Promise<number> => {
   return (server.address() as AddressInfo).port
 }
 
+/** A command name with a slash never is a function of the shell. */
+const withFunction = (block: string): string => block.replaceAll(/(?<![\w/.-])bin\/farebox/g, 'farebox')
+
 /** A block of a page, for a server that has an address and a folder of its own. */
 export const blockFor = (
   block: string,
@@ -73,7 +75,7 @@ export const blockFor = (
   block.replaceAll('http://127.0.0.1:3000', baseUrl ?? '$&').replaceAll('.farebox/', `${env.FAREBOX_DATA}/`)
 
 /**
- * A shell that runs blocks of a page as printed. `npx farebox …` runs in this process, with the folder and the settings
+ * A shell that runs blocks of a page as printed. `bin/farebox …` runs in this process, with the folder and the settings
  * of the shell. A shell that fails rejects with `code`, `stdout` and `stderr`.
  */
 export const pageShell = async (
@@ -85,9 +87,13 @@ export const pageShell = async (
   // The reader's server has the usual port, this one has its own.
   const port = baseUrl === undefined ? {} : { PORT: new URL(baseUrl).port }
   return (block: string) =>
-    run('bash', ['--norc', '-euo', 'pipefail', '-c', `${functions}\n${blockFor(block, reader)}`], {
-      cwd,
-      env: { ...surroundings(), ...env, ...port },
-      maxBuffer: 16 * 1024 * 1024,
-    })
+    run(
+      'bash',
+      ['--norc', '-euo', 'pipefail', '-c', `${functions}\n${withFunction(blockFor(block, reader))}`],
+      {
+        cwd,
+        env: { ...surroundings(), ...env, ...port },
+        maxBuffer: 16 * 1024 * 1024,
+      },
+    )
 }

@@ -33,9 +33,9 @@ The past comes before the present: times in the log never go back, so it wants a
 made is not one. It wants FAREBOX_DEMO=on and no credentials of real providers, and nothing else may work on that database
 meanwhile. "npm start" goes on where it ends.`,
     examples: [
-      'FAREBOX_DATA=.farebox-year npx farebox demo history',
+      'FAREBOX_DATA=.farebox-year bin/farebox demo history',
       'FAREBOX_DATA=.farebox-year npm start',
-      'FAREBOX_DATA=.farebox-month npx farebox demo history --days 30 --customers 20 --seed spring',
+      'FAREBOX_DATA=.farebox-month bin/farebox demo history --days 30 --customers 20 --seed spring',
     ],
     run: async () => (await import('./run-main.ts')).makeHistory,
   }),

@@ -51,7 +51,7 @@ const errorsPage = (): string =>
 const settingsPage = (): string =>
   page(
     '# Settings',
-    'Settings are environment variables. `npx farebox settings` also prints their effective values.',
+    'Settings are environment variables. `bin/farebox settings` also prints their effective values.',
     markdownTable(
       ['Setting', 'Default', 'Accepted values', 'Purpose'],
       settingsHelp().map(({ name, takes, default: fallback, help }) => [

@@ -120,8 +120,8 @@ export const commands = [
     details: `A key with --networks works only from those addresses. Behind a reverse proxy, FAREBOX_TRUSTED_PROXY names the proxy whose
 X-Forwarded-For is trusted. A key that does not work, for whatever reason, gets 401 unauthorized.`,
     examples: [
-      'npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --name "web shop"',
-      'npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --daily-cap-cents 50000 --cap-covers everything --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90',
+      'bin/farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --name "web shop"',
+      'bin/farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --daily-cap-cents 50000 --cap-covers everything --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90',
     ],
     run: async () => (await runs()).createKey,
   }),
@@ -132,8 +132,8 @@ X-Forwarded-For is trusted. A key that does not work, for whatever reason, gets 
     details: `The new key has the name, scopes, cap and networks of the former one, which expires after the overlap. Both share one
 daily cap. If the former key had an expiry, the new one lives as long, unless an expiry is given.`,
     examples: [
-      'npx farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 24h',
-      'npx farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 7d --expires-in-days 90',
+      'bin/farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 24h',
+      'bin/farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 7d --expires-in-days 90',
     ],
     run: async () => (await runs()).roll,
   }),
@@ -144,7 +144,7 @@ daily cap. If the former key had an expiry, the new one lives as long, unless an
     details: `A cap limits the cost of orders. With --cap-covers everything it also limits scraper calls, and the key cannot change
 automatic top-up. A changed cap covers what the former one covered, unless it says otherwise.`,
     examples: [
-      'npx farebox keys cap key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --daily-cap-cents 5000 --cap-covers everything',
+      'bin/farebox keys cap key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --daily-cap-cents 5000 --cap-covers everything',
     ],
     run: async () => (await runs()).cap,
   }),

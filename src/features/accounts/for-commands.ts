@@ -36,8 +36,8 @@ export const listCommand = <Row extends object>(
     about: `list ${name}, newest first`,
     input: statuses ? input : (withoutStatus as typeof input),
     examples: [
-      `npx farebox ${name} list --limit 20`,
-      `npx farebox ${name} list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json`,
+      `bin/farebox ${name} list --limit 20`,
+      `bin/farebox ${name} list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json`,
     ],
     run: async () => (await import('./list-things.ts')).listThings(name, await load()),
   })
@@ -72,7 +72,7 @@ export const resourceCommands = <Row extends object>(
     about: `show one ${names.one}`,
     input: { id: argument('<id>', `the id, ${names.exampleId}`) },
     examples: [
-      `npx farebox ${names.name} show ${names.exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')}`,
+      `bin/farebox ${names.name} show ${names.exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')}`,
     ],
     run: async () => (await import('./list-things.ts')).showThing(names, await load()),
   }),

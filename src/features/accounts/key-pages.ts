@@ -135,7 +135,7 @@ const secretView = (title: string, key: string, details: string): View => ({
 <p>${details}</p>
 <p class="actions">${buttonLink(root, 'I have copied it')}</p>`,
   cliEquivalents: [
-    'npx farebox keys create --account ACCOUNT --scopes buy',
+    'bin/farebox keys create --account ACCOUNT --scopes buy',
     `curl $API/me -H "X-API-Key: ${key.slice(0, 8)}…"`,
   ],
 })
@@ -195,7 +195,7 @@ export const keyPages = ({
         idColumn('Key id', ({ keyId }) => keyId, { place: 'file' }),
       ],
       empty: html`<p>Programs use an API key to order, to read your account and to scrape.</p><p>${buttonLink(`${root}/new`, 'Create API key', 'first')}</p>`,
-      cliEquivalents: ({ account }) => [`npx farebox keys list --account ${account.accountId}`],
+      cliEquivalents: ({ account }) => [`bin/farebox keys list --account ${account.accountId}`],
     }),
     formPage(accountPage, {
       path: '/console/keys/new',
@@ -239,7 +239,7 @@ export const keyPages = ({
           submit: 'Create API key',
           back: root,
           cliEquivalents: [
-            `npx farebox keys create --account ${accountId} --scopes buy --daily-cap-cents 5000 --cap-covers everything`,
+            `bin/farebox keys create --account ${accountId} --scopes buy --daily-cap-cents 5000 --cap-covers everything`,
           ],
           run: async ({ name, scopes, cap: cents, covers, days, networks: { networks } }) => {
             const cap = cents === null ? null : { cents, covers }
@@ -282,7 +282,7 @@ export const keyPages = ({
             ['Expires', expiryOf(key)],
             ['Daily cap', cap === null ? 'none' : capText(cap)],
           ]),
-          cliEquivalents: ['npx farebox keys list'],
+          cliEquivalents: ['bin/farebox keys list'],
         }
       },
     }),
@@ -303,7 +303,7 @@ export const keyPages = ({
           submit: 'Set cap',
           back: pathOf(key),
           cliEquivalents: [
-            `npx farebox keys cap ${key.keyId} --daily-cap-cents 5000 --cap-covers everything`,
+            `bin/farebox keys cap ${key.keyId} --daily-cap-cents 5000 --cap-covers everything`,
           ],
           run: async ({ cap: cents, covers }) => {
             const cap = cents === null ? null : { cents, covers }
@@ -339,7 +339,7 @@ export const keyPages = ({
           },
           submit: 'Replace key',
           back: pathOf(key),
-          cliEquivalents: [`npx farebox keys roll ${key.keyId} --overlap 24h`],
+          cliEquivalents: [`bin/farebox keys roll ${key.keyId} --overlap 24h`],
           run: async ({ overlap, days }) => {
             const rolled = await accounts.rollKey(
               {
@@ -372,7 +372,7 @@ export const keyPages = ({
           danger: true,
           back: pathOf(key),
           backLabel: 'Keep it',
-          cliEquivalents: [`npx farebox keys revoke ${key.keyId}`],
+          cliEquivalents: [`bin/farebox keys revoke ${key.keyId}`],
           run: async () => {
             const done = await accounts.revokeKey(key.keyId, visit.cause)
             return goTo(

@@ -187,7 +187,7 @@ export const proposalPages = ({
         timeColumn('Expires', ({ expiresAt }) => expiresAt),
       ],
       empty: 'Nothing waits for approval.',
-      cliEquivalents: () => ['npx farebox proposals list', 'npx farebox four-eyes show'],
+      cliEquivalents: () => ['bin/farebox proposals list', 'bin/farebox four-eyes show'],
     }),
     operatorPage({
       path: `${root}/{id}`,
@@ -205,7 +205,7 @@ export const proposalPages = ({
             : nothing,
           body: html`${await facts(row, visit)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
-          cliEquivalents: [`npx farebox proposals show ${row.proposalId}`],
+          cliEquivalents: [`bin/farebox proposals show ${row.proposalId}`],
         }
       },
     }),
@@ -222,7 +222,7 @@ export const proposalPages = ({
           body: html`${await facts(row, visit)}
 <p>It is carried out at once, with you as the approver.</p>
 ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
-          cliEquivalents: [`npx farebox proposals approve ${row.proposalId}`],
+          cliEquivalents: [`bin/farebox proposals approve ${row.proposalId}`],
         }
       },
       act: { once: true, run: approve },
@@ -245,7 +245,7 @@ ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
           title: `${closeLabel} a proposal`,
           body: html`${await facts(row, visit)}
 ${formOf(form, { fields: [fieldOf(noteField, form)], submit: `${closeLabel}: ${whatText(row.what)}`, danger: true, back: proposalPath(row.proposalId) })}`,
-          cliEquivalents: [`npx farebox proposals ${closeLabel.toLowerCase()} ${row.proposalId}`],
+          cliEquivalents: [`bin/farebox proposals ${closeLabel.toLowerCase()} ${row.proposalId}`],
         }
       },
       act: {

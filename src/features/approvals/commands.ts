@@ -34,7 +34,7 @@ export const commands = [
         limitCents,
       ),
     },
-    examples: ['npx farebox four-eyes set 10000', 'npx farebox four-eyes set off'],
+    examples: ['bin/farebox four-eyes set 10000', 'bin/farebox four-eyes set off'],
     run: async () => (await runs()).set,
   }),
   command({
@@ -67,8 +67,8 @@ export const commands = [
     details:
       'If it cannot be carried out now, for example because the wallet is short, nothing moves and it stays open.',
     examples: [
-      'npx farebox proposals list',
-      'npx farebox proposals approve prp_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'bin/farebox proposals list',
+      'bin/farebox proposals approve prp_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
     ],
     run: async () => (await runs()).approve,
   }),

@@ -16,7 +16,7 @@ export const backupCommands = (loadMigrations: () => Promise<Migrations>): reado
       ),
       force: flag('replace an existing file'),
     },
-    examples: ['npx farebox backup create --out farebox-$(date +%F).backup'],
+    examples: ['bin/farebox backup create --out farebox-$(date +%F).backup'],
     run: async () => (await runs()).create,
   }),
   bareCommand({
@@ -24,8 +24,8 @@ export const backupCommands = (loadMigrations: () => Promise<Migrations>): reado
     about: 'restore a backup into a new, empty database: all of it or nothing',
     input: { file: argument('<file>', 'a file of "backup create"') },
     examples: [
-      'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
-      'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
+      'DATABASE_URL=postgres://user:password@host:5432/new bin/farebox backup restore farebox-2026-11-21.backup',
+      'FAREBOX_DATA=/srv/new bin/farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
     ],
     run: async () => (await runs()).restore(await loadMigrations()),
   }),

@@ -121,7 +121,7 @@ export const restore =
       const summary = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
       return {
         json: summary,
-        text: `${fields(summary)}\nThe next start creates the read tables, or: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
+        text: `${fields(summary)}\nThe next start creates the read tables, or: bin/farebox projections rebuild all\nSeal what was not sealed yet: bin/farebox ledger seal\nThen check it: bin/farebox ledger verify`,
       }
     }).catch((error) => {
       if (!(error instanceof BackupRefused)) throw error

@@ -133,7 +133,7 @@ ${preview === null ? nothing : previewOf(preview)}
 ${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to about 150 kB here. Use "catalog import" for larger files.' }, form)}
 <div class="actions"><button${canImport ? null : { html: ' class="first"' }} name="do" value="preview">Show changes</button>${canImport ? html` <button class="first" name="do" value="import">Import</button>` : null}</div>
 </form>`,
-      cliEquivalents: ['npx farebox catalog check FILE', 'npx farebox catalog import FILE'],
+      cliEquivalents: ['bin/farebox catalog check FILE', 'bin/farebox catalog import FILE'],
     }
   }
 

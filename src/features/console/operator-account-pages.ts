@@ -176,8 +176,8 @@ export const operatorAccountPages = ({
       ],
       empty: 'There are no accounts yet.',
       cliEquivalents: () => [
-        'npx farebox accounts list --limit 50',
-        'npx farebox accounts create --email ADDRESS',
+        'bin/farebox accounts list --limit 50',
+        'bin/farebox accounts create --email ADDRESS',
       ],
     }),
     staffPage({
@@ -234,9 +234,9 @@ ${tableOf({
   ),
 })}`,
           cliEquivalents: [
-            `npx farebox accounts show ${accountId}`,
-            `npx farebox orders list --account ${accountId}`,
-            `npx farebox ledger statement ${accountId}`,
+            `bin/farebox accounts show ${accountId}`,
+            `bin/farebox orders list --account ${accountId}`,
+            `bin/farebox ledger statement ${accountId}`,
           ],
         }
       },
@@ -257,7 +257,7 @@ ${tableOf({
           submit: `Block ${title}`,
           danger: true,
           back: pathOf(accountId),
-          cliEquivalents: [`npx farebox accounts block ${accountId} --reason WHY`],
+          cliEquivalents: [`bin/farebox accounts block ${accountId} --reason WHY`],
           run: async ({ reason }) => {
             const result = await accounts.block(accountId, reason, visit.cause)
             if (result.outcome === 'refused') throw refuse('not_found', 'no account has this id')
@@ -283,7 +283,7 @@ ${tableOf({
 <p>The account can buy again.</p>`,
           submit: `Unblock ${title}`,
           back: pathOf(accountId),
-          cliEquivalents: [`npx farebox accounts unblock ${accountId}`],
+          cliEquivalents: [`bin/farebox accounts unblock ${accountId}`],
           run: async () => {
             const result = await accounts.unblock(accountId, visit.cause)
             if (result.outcome === 'refused') throw refuse('not_found', 'no account has this id')
@@ -338,7 +338,7 @@ ${tableOf({
           submit: `Credit ${title}`,
           back: pathOf(accountId),
           cliEquivalents: [
-            `npx farebox wallet credit --account ${accountId} --cents CENTS --kind KIND --reference WHY`,
+            `bin/farebox wallet credit --account ${accountId} --cents CENTS --kind KIND --reference WHY`,
           ],
           run: async ({ amount: amountCents, kind, reference }) =>
             creditOutcome(

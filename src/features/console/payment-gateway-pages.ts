@@ -316,7 +316,7 @@ ${tableOf({
   ],
 })}
 <p class="soft">The balance of a gateway in the books: payments less refunds, chargebacks, fees and payouts.</p>`,
-        cliEquivalents: ['npx farebox settings', 'npx farebox ledger account assets:gateway'],
+        cliEquivalents: ['bin/farebox settings', 'bin/farebox ledger account assets:gateway'],
       }),
     }),
     operatorPage({

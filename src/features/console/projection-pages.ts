@@ -169,8 +169,8 @@ ${tableOf({
 ${rebuildsTable(rebuilds.list(), path)}`,
         cliEquivalents: [
           'curl $INSIDE/metrics | grep farebox_projection',
-          'npx farebox projections rebuild all --check',
-          'npx farebox projections rebuild NAME',
+          'bin/farebox projections rebuild all --check',
+          'bin/farebox projections rebuild NAME',
         ],
         islands: ['live-parts'],
       }),
@@ -203,8 +203,8 @@ ${rebuildsTable(
             models.length === 0
               ? []
               : [
-                  `npx farebox projections rebuild ${models.join(' ')} --check`,
-                  `npx farebox projections rebuild ${models.join(' ')}`,
+                  `bin/farebox projections rebuild ${models.join(' ')} --check`,
+                  `bin/farebox projections rebuild ${models.join(' ')}`,
                 ],
           islands: ['live-parts'],
         }

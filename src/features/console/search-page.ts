@@ -250,7 +250,7 @@ ${fieldOf({ ...field, required: true }, { ...visit.form, problems })}
 <div class="actions"><button class="first">Search</button></div>
 </form>
 ${found ?? nothing}`,
-      cliEquivalents: ['npx farebox accounts show EMAIL_OR_ID', 'npx farebox ledger explain ID_OR_POSITION'],
+      cliEquivalents: ['bin/farebox accounts show EMAIL_OR_ID', 'bin/farebox ledger explain ID_OR_POSITION'],
     }
   }
 

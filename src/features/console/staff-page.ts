@@ -279,7 +279,7 @@ ${tableOf({
     stateColumn<Check>('State', ({ outcome }) => (outcome === 'ok' ? ['ok', 'good'] : [outcome, 'bad'])),
   ],
 })}`,
-          cliEquivalents: ['npx farebox doctor', 'npx farebox orders list', 'npx farebox staff list'],
+          cliEquivalents: ['bin/farebox doctor', 'bin/farebox orders list', 'bin/farebox staff list'],
         }
       },
     }),

@@ -92,7 +92,7 @@ export const queuePages = ({
         },
       ],
       empty: 'There are no queues.',
-      cliEquivalents: () => ['npx farebox work queues'],
+      cliEquivalents: () => ['bin/farebox work queues'],
     }),
     operatorPage({
       path: '/console/operator/queues/{id}',
@@ -132,9 +132,9 @@ export const queuePages = ({
             : postButton(form, { name: 'all', value: 'yes', label: 'Retry all', action: path }),
           body: items.body,
           cliEquivalents: [
-            `npx farebox work dead --queue ${queue.name}`,
-            `npx farebox work retry --queue ${queue.name} --item ITEM`,
-            `npx farebox work retry --queue ${queue.name} --all`,
+            `bin/farebox work dead --queue ${queue.name}`,
+            `bin/farebox work retry --queue ${queue.name} --item ITEM`,
+            `bin/farebox work retry --queue ${queue.name} --all`,
           ],
         }
       },
@@ -212,6 +212,6 @@ export const systemPages = ({
       textColumn('Source', ({ source }) => source),
     ],
     empty: 'There are no settings.',
-    cliEquivalents: () => ['npx farebox settings', 'npx farebox doctor'],
+    cliEquivalents: () => ['bin/farebox settings', 'bin/farebox doctor'],
   }),
 ]

@@ -60,7 +60,7 @@ export const commands = [
       all: flag('include closed changes'),
       limit: defaulted('<n>', 'at most this many', 100, wholeNumber(1, 1_000)),
     },
-    examples: ['npx farebox deposits changes'],
+    examples: ['bin/farebox deposits changes'],
     columns: {
       deposit: 'depositId',
       number: 'number',
@@ -78,7 +78,7 @@ export const commands = [
     about: 'close a change that a payment provider reported, after a review; it moves no money',
     input: reviewInput,
     examples: [
-      'npx farebox deposits review dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b 1 --note "taken back by hand"',
+      'bin/farebox deposits review dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b 1 --note "taken back by hand"',
     ],
     run: async () => (await runs()).review,
   }),
@@ -93,8 +93,8 @@ money moves, and "deposits changes" lists it.
 Refused: a deposit that was not paid, an amount above what is left to refund or above the wallet's balance, payments of
 BTCPay and NOWPayments, and payments at a reseller's own gateway.`,
     examples: [
-      'npx farebox deposits refund --deposit dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "ticket 4711"',
-      'npx farebox deposits refund --deposit dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --cents 500 --reason "ticket 4712"',
+      'bin/farebox deposits refund --deposit dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "ticket 4711"',
+      'bin/farebox deposits refund --deposit dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --cents 500 --reason "ticket 4712"',
     ],
     run: async () => (await runs()).refund,
   }),
@@ -103,7 +103,7 @@ BTCPay and NOWPayments, and payments at a reseller's own gateway.`,
     about:
       'list disputes of payments of wallets, and refunds to their payers, newest first, from the read tables',
     input: reversalsInput,
-    examples: ['npx farebox deposits reversals --kind chargeback'],
+    examples: ['bin/farebox deposits reversals --kind chargeback'],
     columns: {
       kind: 'reason',
       of: 'reversalId',
@@ -144,8 +144,8 @@ BTCPay and NOWPayments, and payments at a reseller's own gateway.`,
     details: `With --account, the amount is booked to the wallet as a deposit_refund or a chargeback, and the item is closed in the
 same step. What the wallet does not cover is owed, and a chargeback blocks the account.`,
     examples: [
-      'npx farebox deposits resolve umv_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "sale of another shop"',
-      'npx farebox deposits resolve umv_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "paid by invoice 4711" --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'bin/farebox deposits resolve umv_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "sale of another shop"',
+      'bin/farebox deposits resolve umv_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --reason "paid by invoice 4711" --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
     ],
     run: async () => (await runs()).resolve,
   }),
@@ -153,7 +153,7 @@ same step. What the wallet does not cover is owed, and a chargeback blocks the a
     name: 'deposits auto-topup',
     about: 'show the automatic top-up of an account: its method, its card, its settings and its last failure',
     input: { account },
-    examples: ['npx farebox deposits auto-topup --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
+    examples: ['bin/farebox deposits auto-topup --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
     run: async () => (await runs()).showAutoTopup,
   }),
 ]

@@ -177,7 +177,7 @@ export const depositAdminPages = ({
         })),
       ],
       empty: 'There are no deposits yet.',
-      cliEquivalents: () => ['npx farebox deposits list'],
+      cliEquivalents: () => ['bin/farebox deposits list'],
     }),
     staffPage({
       path: '/console/operator/deposits/{id}',
@@ -224,8 +224,8 @@ export const depositAdminPages = ({
 <h2>History</h2>
 ${explanation && chainOf(explanation, roles)}`,
           cliEquivalents: [
-            `npx farebox deposits show ${depositId}`,
-            `npx farebox ledger explain ${depositId} --limit ${maxEvents}`,
+            `bin/farebox deposits show ${depositId}`,
+            `bin/farebox ledger explain ${depositId} --limit ${maxEvents}`,
           ],
         }
       },
@@ -269,8 +269,8 @@ ${formOf(form, {
   back: pathOf(depositId),
 })}`,
           cliEquivalents: [
-            `npx farebox deposits refund --deposit ${depositId} --reason WHY`,
-            `npx farebox deposits refund --deposit ${depositId} --cents CENTS --reason WHY`,
+            `bin/farebox deposits refund --deposit ${depositId} --reason WHY`,
+            `bin/farebox deposits refund --deposit ${depositId} --cents CENTS --reason WHY`,
           ],
         }
       },
@@ -314,7 +314,7 @@ ${formOf(form, {
   back,
 })}`,
           cliEquivalents: [
-            `npx farebox deposits refund --deposit ${depositId} --cents ${input.cents} --reason WHY`,
+            `bin/farebox deposits refund --deposit ${depositId} --cents ${input.cents} --reason WHY`,
           ],
         }
       },

@@ -382,8 +382,8 @@ ${tableOf({
 })}
 ${pagerOf(changesPath, all ? { show: 'all' } : {}, { before: offset === 0 ? null : String(offset), next })}`,
         cliEquivalents: [
-          'npx farebox deposits changes',
-          'npx farebox deposits review DEPOSIT NUMBER --note TEXT',
+          'bin/farebox deposits changes',
+          'bin/farebox deposits review DEPOSIT NUMBER --note TEXT',
         ],
       }
     },

@@ -90,6 +90,6 @@ export const reversalPages = ({
       idColumn('Account id', ({ accountId }) => accountId, { place: 'file' }),
     ],
     empty: 'There are no disputes and no refunds.',
-    cliEquivalents: () => ['npx farebox deposits reversals'],
+    cliEquivalents: () => ['bin/farebox deposits reversals'],
   }),
 ]

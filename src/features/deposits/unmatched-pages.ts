@@ -81,7 +81,7 @@ ${tableOf({
   ],
 })}
 ${pagerOf(path, all ? { show: 'all' } : {}, { before: offset === 0 ? null : String(offset), next })}`,
-          cliEquivalents: ['npx farebox deposits unmatched'],
+          cliEquivalents: ['bin/farebox deposits unmatched'],
         }
       },
     }),
@@ -129,8 +129,8 @@ ${pagerOf(path, all ? { show: 'all' } : {}, { before: offset === 0 ? null : Stri
           danger: true,
           back: path,
           cliEquivalents: [
-            `npx farebox deposits resolve ${itemId} --reason WHY`,
-            `npx farebox deposits resolve ${itemId} --reason WHY --account ACCOUNT`,
+            `bin/farebox deposits resolve ${itemId} --reason WHY`,
+            `bin/farebox deposits resolve ${itemId} --reason WHY --account ACCOUNT`,
           ],
           run: async ({ account, reason: note }) => {
             const accountId = account === '' ? null : (account as AccountId)

@@ -77,9 +77,9 @@ export const exitPages = ({
     labels: { first: 'First exits', next: 'More exits' },
     file: 'exits',
     cliEquivalents: () => [
-      'npx farebox exits list',
-      'npx farebox exits import FILE',
-      'npx farebox exits drain EXIT',
+      'bin/farebox exits list',
+      'bin/farebox exits import FILE',
+      'bin/farebox exits drain EXIT',
     ],
     act: {
       run: async (visit, typed) => {

@@ -39,11 +39,11 @@ export const commands = [
     about: 'write the ledger for accounting software or a spreadsheet, or the whole log as JSON lines',
     input: exportInput,
     examples: [
-      'npx farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:',
-      'npx farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount',
-      'npx farebox ledger export --format csv | gzip > postings.csv.gz',
-      'npx farebox ledger export --format xero --from 2026-11-01 --to 2026-12-01 --mapping xero-accounts.csv --out xero.csv',
-      'npx farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" recreates the log from it',
+      'bin/farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:',
+      'bin/farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount',
+      'bin/farebox ledger export --format csv | gzip > postings.csv.gz',
+      'bin/farebox ledger export --format xero --from 2026-11-01 --to 2026-12-01 --mapping xero-accounts.csv --out xero.csv',
+      'bin/farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" recreates the log from it',
     ],
     run: async () => (await runs()).writeExport,
   }),
@@ -55,7 +55,7 @@ export const commands = [
       details:
         'The whole file is checked before anything is written. The log must be empty, or hold the beginning of this file.',
       examples: [
-        'DATABASE_URL=postgres://user:password@host:5432/empty FAREBOX_DEMO=off npx farebox ledger import log.jsonl',
+        'DATABASE_URL=postgres://user:password@host:5432/empty FAREBOX_DEMO=off bin/farebox ledger import log.jsonl',
       ],
       run: async () => (await runs()).runImport,
     },

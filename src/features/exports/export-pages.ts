@@ -59,7 +59,7 @@ const stateOf = ({ state }: ExportRun): Html => {
 }
 
 const commandOf = ({ format, book }: Pick<ExportRequest, 'format' | 'book'>, until: string): string =>
-  `npx farebox ledger export --format ${format}${book === null ? '' : ` --book ${book}`}${until === '' ? '' : ` --until ${until}`} --out ledger.${formatTexts[format].ending}`
+  `bin/farebox ledger export --format ${format}${book === null ? '' : ` --book ${book}`}${until === '' ? '' : ` --until ${until}`} --out ledger.${formatTexts[format].ending}`
 
 /** Downloads the ledger as a file, and lists earlier exports. */
 export const exportPages = ({
@@ -110,7 +110,7 @@ export const exportPages = ({
         return {
           title: 'Exports',
           body: html`<p>Download the ledger as a file. Exports of the same format up to the same position are identical.</p>
-<p class="soft">Daily journals for Xero and QuickBooks need a file that maps accounts, so only the command writes them: <code>npx farebox ledger export --format xero --from DAY --to DAY --mapping FILE</code></p>
+<p class="soft">Daily journals for Xero and QuickBooks need a file that maps accounts, so only the command writes them: <code>bin/farebox ledger export --format xero --from DAY --to DAY --mapping FILE</code></p>
 ${problemsOf(problems)}
 <form method="get" action="${path}/file" class="stack" novalidate>
 ${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, label: value, hint: formatTexts[value].hint })), chosen: [request.format], one: true }, form)}

@@ -130,7 +130,7 @@ const imported = (outcome: Imported): CliOutput => {
   const result = { ...outcome, position: positionToken(outcome.position) }
   return {
     json: result,
-    text: `${fields({ ...result })}\nNext: set the contents of the vault again (docs/operations/backup-and-restore.md, "Move the log only").\nThe next start creates the read tables, or: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
+    text: `${fields({ ...result })}\nNext: set the contents of the vault again (docs/operations/backup-and-restore.md, "Move the log only").\nThe next start creates the read tables, or: bin/farebox projections rebuild all\nSeal what was not sealed yet: bin/farebox ledger seal\nThen check it: bin/farebox ledger verify`,
   }
 }
 

@@ -86,9 +86,9 @@ export const commands: readonly Register[] = [
     about: 'former balances, folded only from the log: no table is read or written',
     input: replayInput,
     examples: [
-      'npx farebox ledger replay',
-      'npx farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-      'npx farebox ledger replay --until pos_0_1284 --format csv',
+      'bin/farebox ledger replay',
+      'bin/farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'bin/farebox ledger replay --until pos_0_1284 --format csv',
     ],
     run: async () => (await runs()).replayLog,
   }),
@@ -99,11 +99,11 @@ export const commands: readonly Register[] = [
     details: `An account is named as in the trial balance; acc_… is its wallet, cus_… the credit of a customer. The ids of resources
 begin with ${resourceIds}. A position is an event's place in the log, such as pos_0_1284.`,
     examples: [
-      'npx farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
-      'npx farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
-      'npx farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
-      'npx farebox ledger explain revenue:orders:isp --limit 5',
-      'npx farebox ledger explain pos_0_1284',
+      'bin/farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+      'bin/farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
+      'bin/farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
+      'bin/farebox ledger explain revenue:orders:isp --limit 5',
+      'bin/farebox ledger explain pos_0_1284',
     ],
     run: async () => (await import('./run-explain-command.ts')).explain,
   }),
@@ -116,14 +116,14 @@ begin with ${resourceIds}. A position is an event's place in the log, such as po
       expiresAt === undefined && expiresInDays === undefined && !neverExpires
         ? 'give an expiry: --expires-in-days (e.g. 90), --expires-at or --never-expires'
         : null,
-    examples: ['npx farebox finance token create --name "monthly close" --expires-in-days 90'],
+    examples: ['bin/farebox finance token create --name "monthly close" --expires-in-days 90'],
     run: async () => (await runs()).createToken,
   }),
   command({
     name: 'finance token revoke',
     about: 'revoke a token permanently, at once on every process',
     input: { tokenId: argument('<tokenId>', 'the token') },
-    examples: ['npx farebox finance token revoke fin_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'],
+    examples: ['bin/farebox finance token revoke fin_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'],
     run: async () => (await runs()).revokeToken,
   }),
   command({
@@ -146,7 +146,7 @@ begin with ${resourceIds}. A position is an event's place in the log, such as po
     input: {
       period: required('<month>', 'a month that ended at least five minutes ago, e.g. 2026-11', periodText),
     },
-    examples: ['npx farebox ledger close --period 2026-11'],
+    examples: ['bin/farebox ledger close --period 2026-11'],
     columns: {
       period: 'period',
       'closed at': 'closedAt',
@@ -162,9 +162,9 @@ begin with ${resourceIds}. A position is an event's place in the log, such as po
     about: 'list the months of the log, or show the report of one: opening, movements, closing',
     input: { month: argument('[month]', 'e.g. 2026-11', periodText), ...formatInput },
     examples: [
-      'npx farebox ledger periods',
-      'npx farebox ledger periods 2026-11',
-      `npx farebox ledger periods 2026-11 --format csv | tail -c +4 | tr -d '\\r' | sha256sum  # the digest in the log`,
+      'bin/farebox ledger periods',
+      'bin/farebox ledger periods 2026-11',
+      `bin/farebox ledger periods 2026-11 --format csv | tail -c +4 | tr -d '\\r' | sha256sum  # the digest in the log`,
     ],
     run: async () => (await runs()).showPeriods,
   }),

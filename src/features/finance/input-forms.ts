@@ -84,9 +84,9 @@ export const reportForms = {
       description:
         'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero. csv, json and a range (--from, --to) have every account with a line',
       examples: [
-        'npx farebox ledger trial-balance --as-of 2026-11-01',
-        'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
-        'npx farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
+        'bin/farebox ledger trial-balance --as-of 2026-11-01',
+        'bin/farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
+        'bin/farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
       ],
     },
   },
@@ -96,9 +96,9 @@ export const reportForms = {
     command: {
       description: 'the balance of an account and its subaccounts, e.g. revenue or acc_… for a wallet',
       examples: [
-        'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-        'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
-        'npx farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+        'bin/farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+        'bin/farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
+        'bin/farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
       ],
     },
   },
@@ -108,8 +108,8 @@ export const reportForms = {
     command: {
       description: 'the lines of an account, oldest first, with the balance after each line',
       examples: [
-        'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
-        'npx farebox ledger statement assets:gateway:manual --format csv',
+        'bin/farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
+        'bin/farebox ledger statement assets:gateway:manual --format csv',
       ],
     },
   },

@@ -142,7 +142,7 @@ const trailOf = async (
     title: kind === null ? 'An event and its request' : `History of a ${kind}`,
     body: html`${asOfBanner(asOf, `/console/trail/${id}`)}<p>${idText(id)}</p>
 ${chainOf(visibleTrail, visitor.roles, asOf)}`,
-    cliEquivalents: [`npx farebox ledger explain ${id} --limit ${limit}`],
+    cliEquivalents: [`bin/farebox ledger explain ${id} --limit ${limit}`],
   }
 }
 

@@ -40,9 +40,9 @@ export const commands = [
     about: 'publish a notice to an audience',
     input: publishInput,
     examples: [
-      `npx farebox notices publish --kind MAINTENANCE --title "Gateway restart" \\
+      `bin/farebox notices publish --kind MAINTENANCE --title "Gateway restart" \\
     --body "On 2026-12-01 from 02:00 to 02:10 UTC." --expires-at 2026-12-01T02:10:00Z`,
-      `npx farebox notices publish --kind ACTION_REQUIRED --audience DEVELOPERS --reference strict-bodies \\
+      `bin/farebox notices publish --kind ACTION_REQUIRED --audience DEVELOPERS --reference strict-bodies \\
     --title "Strict bodies" --body "From 2026-12-01 on unknown fields are refused." --json`,
     ],
     run: async () => (await runs()).publish,
@@ -54,8 +54,8 @@ export const commands = [
     details:
       'A second call changes nothing. Webhooks that were already queued for the notice are still sent.',
     examples: [
-      'npx farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-      'npx farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json',
+      'bin/farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'bin/farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json',
     ],
     run: async () => (await runs()).expire,
   }),
@@ -63,7 +63,7 @@ export const commands = [
     name: 'notices list',
     about: 'list the current notices, newest first, from the read tables',
     input: { all: flag('include expired notices') },
-    examples: ['npx farebox notices list', 'npx farebox notices list --all --json'],
+    examples: ['bin/farebox notices list', 'bin/farebox notices list --all --json'],
     columns: {
       notice: 'noticeId',
       published: 'publishedAt',

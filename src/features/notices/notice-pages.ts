@@ -187,7 +187,7 @@ ${fieldOf({ name: 'linkHref', label: 'Link', hint: 'A path such as /docs, or a U
 ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
 <div class="actions"><button${isPreviewed ? null : { html: ' class="first"' }} name="do" value="preview">Preview</button>${isPreviewed ? html` <button class="first" name="do" value="publish">Publish notice</button>` : null}</div>
 </form>`,
-      cliEquivalents: ['npx farebox notices publish --kind INFO --audience ALL --title "…" --body "…"'],
+      cliEquivalents: ['bin/farebox notices publish --kind INFO --audience ALL --title "…" --body "…"'],
     }
   }
 
@@ -235,7 +235,7 @@ ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
         },
       ],
       empty: html`<p>No notice was published yet.</p><p>${buttonLink(`${root}/new`, 'New notice', 'first')}</p>`,
-      cliEquivalents: () => ['npx farebox notices list --all', 'npx farebox notices expire NOTICE'],
+      cliEquivalents: () => ['bin/farebox notices list --all', 'bin/farebox notices expire NOTICE'],
     }),
     operatorPage({
       path: '/console/operator/notices/new',
@@ -287,7 +287,7 @@ ${fieldOf({ name: 'linkLabel', label: 'Link text', maxlength: 64 }, form)}
           title: `Take down “${notice.title}”`,
           body: html`<p>The notice disappears from every feed at once. The log keeps it and the name of the operator.</p>
 ${formOf(form, { submit: 'Take it down', back: root })}`,
-          cliEquivalents: [`npx farebox notices expire ${notice.noticeId}`],
+          cliEquivalents: [`bin/farebox notices expire ${notice.noticeId}`],
         }
       },
       act: {

@@ -38,9 +38,9 @@ with the same share of the cost, to the reseller's wallet. Refunds never exceed 
 A refund of the rest, or with --proxy, ends the rentals that it pays for. If an extension has paid for one of them since,
 the refund is refused and names that order: refund the extension first, or refund an amount with --cents.`,
     examples: [
-      'npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
-      'npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"',
-      'npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82',
+      'bin/farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+      'bin/farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"',
+      'bin/farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82',
     ],
     run: async () => (await runs()).refund(settleTraffic),
   }),

@@ -199,8 +199,8 @@ export const orderAdminPages = ({
 <h2>History</h2>
 ${explanation && chainOf(explanation, roles)}`,
           cliEquivalents: [
-            `npx farebox orders show ${orderId}`,
-            `npx farebox ledger explain ${orderId} --limit ${maxEvents}`,
+            `bin/farebox orders show ${orderId}`,
+            `bin/farebox ledger explain ${orderId} --limit ${maxEvents}`,
           ],
         }
       },
@@ -258,8 +258,8 @@ ${rentals.length > maxRentals ? html`<p class="hint">The first ${maxRentals} of 
           danger: true,
           back: pathOf(orderId),
           cliEquivalents: [
-            `npx farebox orders refund --order ${orderId} --reference WHY`,
-            `npx farebox orders refund --order ${orderId} --cents CENTS --reference WHY`,
+            `bin/farebox orders refund --order ${orderId} --reference WHY`,
+            `bin/farebox orders refund --order ${orderId} --cents CENTS --reference WHY`,
           ],
           run: async ({ amount, rentals: proxyIds, reference }) => {
             if (amount !== null && proxyIds.length > 0)

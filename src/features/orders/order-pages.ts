@@ -242,7 +242,7 @@ export const orderPages = ({
 ${await timeline(orderId)}`,
           cliEquivalents: [
             `curl $API/orders/${order.orderId} -H "X-API-Key: $KEY"`,
-            `npx farebox ledger explain ${order.orderId}`,
+            `bin/farebox ledger explain ${order.orderId}`,
           ],
         }
       },

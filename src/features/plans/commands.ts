@@ -42,8 +42,8 @@ export const commands = [
     about: 'report traffic of a plan, the sum of both directions',
     input: meterInput,
     examples: [
-      'npx farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000',
-      'npx farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000 --report gw1-1042 --json',
+      'bin/farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000',
+      'bin/farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000 --report gw1-1042 --json',
     ],
     run: async () => (await runs()).meter,
   }),
@@ -52,8 +52,8 @@ export const commands = [
     about: 'list the recorded requests of a plan, newest first',
     input: requestsInput,
     examples: [
-      'npx farebox plans requests pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --limit 100',
-      'npx farebox plans requests pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --reason target_timeout --json',
+      'bin/farebox plans requests pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --limit 100',
+      'bin/farebox plans requests pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --reason target_timeout --json',
     ],
     run: async () => (await runs()).requests,
   }),
@@ -62,8 +62,8 @@ export const commands = [
     about: 'show what used the traffic of a plan',
     input: trafficInput,
     examples: [
-      'npx farebox plans traffic pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
-      'npx farebox plans traffic pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --by hour --hours 48 --json',
+      'bin/farebox plans traffic pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+      'bin/farebox plans traffic pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --by hour --hours 48 --json',
     ],
     run: async () => (await runs()).traffic,
   }),

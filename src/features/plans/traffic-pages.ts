@@ -199,7 +199,7 @@ ${body}`,
         cliEquivalents: [
           `curl "${planCall(plan, '/traffic')}?group_by=host&${query}" -H "X-API-Key: $KEY"`,
           `curl "${planCall(plan, '/requests')}?limit=100" -H "X-API-Key: $KEY"`,
-          `npx farebox plans requests ${planId} --limit 100`,
+          `bin/farebox plans requests ${planId} --limit 100`,
         ],
       }
     },

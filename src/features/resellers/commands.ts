@@ -116,7 +116,7 @@ export const commands = [
     about: 'credit a payment that a customer made to its reseller outside of any gateway',
     input: { ...customerInput, cents: creditCents },
     examples: [
-      'npx farebox customers credit --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents 2500 --reference "invoice 2026-11"',
+      'bin/farebox customers credit --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents 2500 --reference "invoice 2026-11"',
     ],
     run: async () => (await runs()).credit,
   }),
@@ -126,7 +126,7 @@ export const commands = [
       'correct the credit of a customer up or down; the shortfall of a chargeback or a deposit_refund is owed',
     input: adjustCustomerInput,
     examples: [
-      'npx farebox customers adjust --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents -500 --reason correction --reference "paid twice"',
+      'bin/farebox customers adjust --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents -500 --reason correction --reference "paid twice"',
     ],
     run: async () => (await runs()).move,
   }),
@@ -140,11 +140,11 @@ export const commands = [
         ? 'name something to change'
         : null,
     examples: [
-      'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --discount 12.5 --markup 1.30',
-      'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --merchant-name "Acme Proxies" --website https://acme.example/',
-      'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --sellable isp-static,residential-premium',
-      'npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --price-limits 1.00-3.00',
-      `echo '{"token":"123456:AbC"}' | npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --bot -`,
+      'bin/farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --discount 12.5 --markup 1.30',
+      'bin/farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --merchant-name "Acme Proxies" --website https://acme.example/',
+      'bin/farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --sellable isp-static,residential-premium',
+      'bin/farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --price-limits 1.00-3.00',
+      `echo '{"token":"123456:AbC"}' | bin/farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --bot -`,
     ],
     run: async () => (await runs()).setTerms,
   }),
@@ -154,9 +154,9 @@ export const commands = [
     input: retailInput,
     check: ({ price, remove }) => (price === undefined && !remove ? 'give --price or --remove' : null),
     examples: [
-      'npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product residential-premium --price 6.50',
-      'npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country USA,DEU --period-days 30 --price 3.50',
-      'npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country DEU --period-days 30 --remove',
+      'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product residential-premium --price 6.50',
+      'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country USA,DEU --period-days 30 --price 3.50',
+      'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country DEU --period-days 30 --remove',
     ],
     run: async () => (await runs()).setRetail,
   }),
@@ -179,10 +179,10 @@ ${Object.entries(credentialFields)
 They are encrypted with FAREBOX_MASTER_KEY and never shown again. At the provider, set the callback address to
 {FAREBOX_PUBLIC_URL}/callbacks/{reference}, with the reference from "reseller show".`,
     examples: [
-      'npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --credentials stripe.json',
-      'pass show btcpay | npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail crypto --provider btcpay --credentials -',
-      'npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --sandbox',
-      'npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --remove',
+      'bin/farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --credentials stripe.json',
+      'pass show btcpay | bin/farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail crypto --provider btcpay --credentials -',
+      'bin/farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --sandbox',
+      'bin/farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --remove',
     ],
     run: async () => (await runs()).setGateway,
   }),

@@ -41,7 +41,7 @@ const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
 }
 
 const command = ({ account }: AccountVisit, rail: ResellerRail, commandOptions: string): string =>
-  `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${commandOptions}   # for operators`
+  `bin/farebox reseller gateway --account ${account.accountId} --rail ${rail} ${commandOptions}   # for operators`
 
 const setUpLinks = (rail: ResellerRail): Html =>
   html`${providersOf[rail].map((provider) => buttonLink(`${root}/${rail}/set/${provider}`, providerForms[provider].name))}`
@@ -183,7 +183,7 @@ ${tableOf({
     { title: 'Credentials', cell: ({ gateway }) => gateway && idText(gateway.reference) },
   ],
 })}`,
-          cliEquivalents: [`npx farebox reseller show ${visit.account.accountId}   # for operators`],
+          cliEquivalents: [`bin/farebox reseller show ${visit.account.accountId}   # for operators`],
         }
       },
     }),

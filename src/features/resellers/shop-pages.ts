@@ -79,7 +79,7 @@ ${formOf(form, {
   back: '/console/reseller/gateways',
 })}`,
         cliEquivalents: [
-          `npx farebox reseller set --account ${account.accountId} --merchant-name "Your shop"   # for operators`,
+          `bin/farebox reseller set --account ${account.accountId} --merchant-name "Your shop"   # for operators`,
         ],
       }
     },
@@ -163,7 +163,7 @@ ${tableOf({
     { title: 'Unit price, USD', number: true, cell: ({ unitPrice }) => unitPrice },
   ],
 })}`,
-        cliEquivalents: [`npx farebox reseller show ${accountId}   # for operators`],
+        cliEquivalents: [`bin/farebox reseller show ${accountId}   # for operators`],
       }
     },
   }),

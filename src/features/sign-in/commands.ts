@@ -13,7 +13,7 @@ export const commands = [
     name: 'accounts sign-in-link',
     about: 'print a link that signs a person in to the console once, if mail does not arrive',
     input: { idOrEmail: argument('<idOrEmail>', 'the id or the e-mail of the account') },
-    examples: ['npx farebox accounts sign-in-link acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
+    examples: ['bin/farebox accounts sign-in-link acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json'],
     run: async () => (await runs()).signInLink,
   }),
   command({
@@ -23,7 +23,7 @@ export const commands = [
       email: required('<address>', 'the e-mail of the person; a new address creates a member', emailText),
       role: required(...role),
     },
-    examples: ['npx farebox staff grant --email ops@example.com --role operator'],
+    examples: ['bin/farebox staff grant --email ops@example.com --role operator'],
     run: async () => (await runs()).grant,
   }),
   command({

@@ -207,7 +207,7 @@ export const viewPages = ({
           }),
         },
         submit: 'View account',
-        cliEquivalents: ['npx farebox accounts show ACCOUNT'],
+        cliEquivalents: ['bin/farebox accounts show ACCOUNT'],
         run: async ({ account: accountId, reason }) => {
           const { subjectId: staffId, sessionId } = visitor.session
           const result = await people.viewed({ staffId, sessionId, accountId, reason }, cause)

@@ -70,7 +70,7 @@ export const stockPages = ({
     empty: html`<p>Nothing is in stock.</p><p>${buttonLink(stockingPath, 'Add addresses', 'first')}</p>`,
     labels: { first: 'First pools', next: 'More pools' },
     file: 'stock',
-    cliEquivalents: () => ['npx farebox stock list', 'npx farebox stock add --file FILE'],
+    cliEquivalents: () => ['bin/farebox stock list', 'bin/farebox stock add --file FILE'],
   }),
 ]
 
@@ -117,7 +117,7 @@ ${listed('Not added: in stock for another product or country', elsewhere)}${list
   'Already in stock',
   collect(({ alreadyStocked }) => alreadyStocked),
 )}<p class="actions">${buttonLink(path, 'Show stock', 'first')}${buttonLink(stockingPath, 'Add more')}</p>`,
-    cliEquivalents: ['npx farebox stock list'],
+    cliEquivalents: ['bin/farebox stock list'],
   }
 }
 
@@ -182,8 +182,8 @@ export const stockingPages = ({
         submit: 'Add to stock',
         back: path,
         cliEquivalents: [
-          'npx farebox stock add --product isp-static --country USA --addresses 203.0.113.7,203.0.113.8',
-          'npx farebox stock add --file FILE',
+          'bin/farebox stock add --product isp-static --country USA --addresses 203.0.113.7,203.0.113.8',
+          'bin/farebox stock add --file FILE',
         ],
         run: async ({ text, product, country, city, asn, asnOrg, carrier, service }) => {
           const parsed = parseStocking((id) => catalog.current().resolve(id), {

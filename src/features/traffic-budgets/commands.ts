@@ -62,8 +62,8 @@ export const commands = [
     about: 'list the traffic budgets of an account and their use, newest first',
     input: listInput,
     examples: [
-      `npx farebox traffic-budgets list ${accountExample}`,
-      `npx farebox traffic-budgets list ${accountExample} ${planExample} --json`,
+      `bin/farebox traffic-budgets list ${accountExample}`,
+      `bin/farebox traffic-budgets list ${accountExample} ${planExample} --json`,
     ],
     run: async () => (await runs()).list,
   }),
@@ -74,8 +74,8 @@ export const commands = [
     details:
       'A plan, a line set, a whitelist entry or a customer has one budget for each period. A second call changes its limit and its time zone.',
     examples: [
-      `npx farebox traffic-budgets set ${accountExample} \\\n    ${planExample} --period day --time-zone Europe/Berlin --limit-bytes 5000000000`,
-      `npx farebox traffic-budgets set ${accountExample} \\\n    --customer alice-17 --period month --limit-bytes 100000000000 --json`,
+      `bin/farebox traffic-budgets set ${accountExample} \\\n    ${planExample} --period day --time-zone Europe/Berlin --limit-bytes 5000000000`,
+      `bin/farebox traffic-budgets set ${accountExample} \\\n    --customer alice-17 --period month --limit-bytes 100000000000 --json`,
     ],
     run: async () => (await runs()).set,
   }),
@@ -84,8 +84,8 @@ export const commands = [
     about: 'begin the count of the current period again at 0',
     input: budgetInput,
     examples: [
-      `npx farebox traffic-budgets reset ${budgetExample}`,
-      `npx farebox traffic-budgets reset ${budgetExample} --json`,
+      `bin/farebox traffic-budgets reset ${budgetExample}`,
+      `bin/farebox traffic-budgets reset ${budgetExample} --json`,
     ],
     run: async () => (await runs()).reset,
   }),
@@ -94,8 +94,8 @@ export const commands = [
     about: 'remove a traffic budget',
     input: budgetInput,
     examples: [
-      `npx farebox traffic-budgets remove ${budgetExample}`,
-      `npx farebox traffic-budgets remove ${budgetExample} --json`,
+      `bin/farebox traffic-budgets remove ${budgetExample}`,
+      `bin/farebox traffic-budgets remove ${budgetExample} --json`,
     ],
     run: async () => (await runs()).remove,
   }),

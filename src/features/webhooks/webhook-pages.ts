@@ -527,7 +527,7 @@ ${JSON.stringify({ event: delivery.event, created: 'the time of the attempt', re
         idColumn('Endpoint', ({ endpointId }) => endpointId),
       ],
       empty: 'All endpoints receive their webhooks.',
-      cliEquivalents: () => ['npx farebox webhooks list'],
+      cliEquivalents: () => ['bin/farebox webhooks list'],
     }),
   ]
 }

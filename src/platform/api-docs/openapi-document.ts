@@ -14,7 +14,7 @@ import { type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
 export const description = `Farebox sells proxies from a prepaid wallet.
 
 - **Money** is whole cents in USD: \`120\` is $1.20.
-- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers. The operator of the service creates keys: \`npx farebox keys create\`.
+- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers. The operator of the service creates keys: \`bin/farebox keys create\`.
 - **Errors** are \`{ "error", "code", "requestId" }\`. Branch on \`code\`. Nothing is charged by a request that is refused.
 - **Retries** are safe: send the same \`Idempotency-Key\` again. \`429\`, \`503\` and \`502 gateway_unavailable\` say in \`Retry-After\` when.
 - **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.

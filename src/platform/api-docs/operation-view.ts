@@ -18,7 +18,7 @@ export const startView = (guides: {
 }): Html => html`<section class="start">
 <h2 id="start">Start</h2>
 <p>You need a key. The operator of the service creates it; it is shown once:</p>
-${sample(html`npx farebox keys create --account acc_… --scopes buy,scrape`)}
+${sample(html`bin/farebox keys create --account acc_… --scopes buy,scrape`)}
 <p>On the demo of <code>npm start</code> the first start prints the keys of a buyer and a reseller, and writes them into <code>demo.json</code> in the data directory. The commands below take the key from the environment:</p>
 ${sample(html`export KEY=fbx_…
 curl '${origin}/api/v1/me' \\

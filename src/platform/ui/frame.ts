@@ -164,14 +164,14 @@ const namesIn = (callText: string, site: string | null): readonly string[] =>
     ['FINANCE', `${site}/finance/v1`],
     ['INSIDE', 'http://127.0.0.1:PORT   # FAREBOX_METRICS_PORT'],
     ['KEY', 'your-key   # create one under "API keys"'],
-    ['TOKEN', 'your-token   # from "npx farebox finance token create"'],
+    ['TOKEN', 'your-token   # from "bin/farebox finance token create"'],
   ]
     .filter(([name]) => callText.includes(`$${name}`))
     .map(([name, value]) => `${name}=${value}`)
 
 /** The calls and commands that do the same, as a box to open. Commands need a shell of the service: staff only. */
 const equivalentsOf = (calls: readonly string[], { site, isStaff }: FrameContext): Html => {
-  const shown = calls.filter((call) => isStaff || !call.startsWith('npx '))
+  const shown = calls.filter((call) => isStaff || !call.startsWith('bin/farebox '))
   if (shown.length === 0) return nothing
   const callText = shown.join('\n')
   return html`<details class="equivalents" id="equivalents"><summary>API and CLI</summary><copy-text>${copyButton('Copy the commands')}<pre tabindex="0">${[...namesIn(callText, site), callText].join('\n')}</pre></copy-text></details>`

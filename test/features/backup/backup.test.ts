@@ -47,7 +47,7 @@ test('a backup is complete right after a refused append, and the restored log co
   assert.equal(made.code, 0, made.err)
   // The printed next step works, and without it verify prints the same.
   const lines = made.out.trimEnd().split('\n').slice(-3)
-  const commands = lines.map((line) => /: npx farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
+  const commands = lines.map((line) => /: bin\/farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
   assert.deepEqual(commands, [
     ['projections', 'rebuild', 'all'],
     ['ledger', 'seal'],

@@ -137,7 +137,7 @@ ${pagerOf(path, fields, { before, next }, { first: 'First accounts', next: 'More
 ${ranged ? html`<p class="soft">Accounts without changes are listed too, so that the columns add up.</p>` : nothing}`,
           cliEquivalents: [
             `curl "$FINANCE/trial-balance${rangeQuery(typed.from, typed.to)}" -H "Authorization: Bearer $TOKEN"`,
-            `npx farebox ledger trial-balance${rangeOptions}${depth === 'all' ? '' : ` --depth ${depth}`}`,
+            `bin/farebox ledger trial-balance${rangeOptions}${depth === 'all' ? '' : ` --depth ${depth}`}`,
           ],
         }
       },

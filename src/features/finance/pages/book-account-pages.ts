@@ -149,7 +149,7 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Empty: now.', value: t
 <div class="actions"><button class="first">Show</button></div>
 </form>`
   if (found === null)
-    return { title: 'Ledger account', body: form, cliEquivalents: ['npx farebox ledger account NAME'] }
+    return { title: 'Ledger account', body: form, cliEquivalents: ['bin/farebox ledger account NAME'] }
   const { span, accounts } = await reader.account(range, head, found)
   const ranged = isRange(range)
   const times = nonEmptyFields({ from: typed.from, to: typed.to })
@@ -194,8 +194,8 @@ ${childAccounts.length === 0 ? await linesOf(reads, visit, head, found, span, fi
 ${form}`,
     cliEquivalents: [
       `curl "$FINANCE/accounts/${encodeURIComponent(found.account)}/statement" -H "Authorization: Bearer $TOKEN"`,
-      `npx farebox ledger account ${found.account}`,
-      `npx farebox ledger statement ${found.account}`,
+      `bin/farebox ledger account ${found.account}`,
+      `bin/farebox ledger statement ${found.account}`,
     ],
   }
 }

@@ -203,8 +203,8 @@ ${balancesOf('Accounts with debts, largest first', receivable, 'There are no deb
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
     cliEquivalents: [
       `curl "$FINANCE/accounts/revenue?from=${days.days[0]}" -H "Authorization: Bearer $TOKEN"`,
-      'npx farebox ledger account assets:gateway',
-      'npx farebox ledger account assets:receivable',
+      'bin/farebox ledger account assets:gateway',
+      'bin/farebox ledger account assets:receivable',
     ],
   }
 }

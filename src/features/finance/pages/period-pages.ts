@@ -103,9 +103,9 @@ ${runsTable({
 })}`
 }`,
         cliEquivalents: [
-          'npx farebox ledger periods',
-          'npx farebox ledger periods MONTH',
-          'npx farebox ledger close --period MONTH',
+          'bin/farebox ledger periods',
+          'bin/farebox ledger periods MONTH',
+          'bin/farebox ledger close --period MONTH',
         ],
         islands: ['live-parts'],
       }
@@ -191,7 +191,7 @@ export const closePeriodPages = ({
         const { period, months, fromMs } = input
         const view = {
           title: `Close ${period}`,
-          cliEquivalents: [`npx farebox ledger close --period ${period}`],
+          cliEquivalents: [`bin/farebox ledger close --period ${period}`],
         }
         if (visit.nowMs < fromMs)
           return {

@@ -99,8 +99,8 @@ ${runsTable({
   ],
 })}`,
         cliEquivalents: [
-          `npx farebox ledger replay${latest && ` --until ${latest}`}`,
-          `npx farebox ledger trial-balance${latest && ` --as-of ${latest}`}`,
+          `bin/farebox ledger replay${latest && ` --until ${latest}`}`,
+          `bin/farebox ledger trial-balance${latest && ` --as-of ${latest}`}`,
         ],
         islands: ['live-parts'],
       }

@@ -10,7 +10,7 @@ export const sampleThingCommands = [
       account: argument('<account>', 'the account', id<AccountId>),
       value: argument('<value>', 'the new value; stored in the log permanently: name no person'),
     },
-    examples: ['npx farebox sample-area sample-thing acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b example'],
+    examples: ['bin/farebox sample-area sample-thing acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b example'],
     run: async () => (await import('./run-sample-thing-command.ts')).setByOperator,
   }),
 ]
