@@ -150,6 +150,15 @@ const recordedAt = ({ metadata }: StoredEvent): string | null => {
   return typeof at === 'string' ? at : null
 }
 
+/**
+ * The earliest time in a batch. Its other events may have been decided while the clock was ahead. The introduction of a
+ * key in its first batch has the time of the key.
+ */
+const earliestOf = (ordinalEvents: readonly OrdinalEvent[]): string | null =>
+  ordinalEvents
+    .map(({ event }) => recordedAt(event))
+    .reduce((one, other) => (one === null || other === null || one < other ? one : other))
+
 const eventsOf = function* (ordinalEvents: readonly OrdinalEvent[]): Generator<StoredEvent> {
   for (const { event } of ordinalEvents) yield event
 }
@@ -249,7 +258,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
       return `the process key ${batch.publicKey} was never introduced${invalidKeys.has(batch.publicKey) ? `: ${invalidKeys.get(batch.publicKey)}` : ''}`
     const missing = batch.events - events.length
     const isGenuineBatch = missing === 0 && (await signed)
-    const at = recordedAt(events.at(-1)!.event)
+    const at = earliestOf(events)
     const problem = isGenuineBatch ? placeProblem(key, batch, at) : null
     // A changed batch with the expected number also counts, so that one change is one finding.
     if (isGenuineBatch || (key.batches !== null && batch.number === key.batches + 1)) {

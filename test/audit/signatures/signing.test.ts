@@ -115,6 +115,14 @@ const insert = (
   )
 
 describe('signatures of processes', () => {
+  test('do not differ for an event that was decided while the clock was ahead', async (t) => {
+    const world = await signedWorld(t)
+    const log = await world.process()
+    await log.append(stream('early'), 'noStream', [happening(startMs + 48 * 3_600_000)])
+    await write(log, 1)
+    assert.deepEqual(await said(world), [])
+  })
+
   test('use a new key if the key was created while the clock was ahead and no batch introduced it', async (t) => {
     const { pool } = await signedWorld(t)
     let nowMs = startMs + 86_400_000
