@@ -218,7 +218,7 @@ test('metrics have their own listener on this machine if the settings configure 
   })
   const inside = await until(() => /"url":"(http:\/\/127\.0\.0\.1:\d+)\/metrics"/.exec(server.err())?.[1])
   assert.match(await (await fetch(`${inside}/metrics`)).text(), /^farebox_http_requests_in_flight \d/m)
-  assert.match(await (await fetch(`${inside}/readyz`)).text(), /"checks":\{"start":"ok"/)
+  assert.match(await (await fetch(`${inside}/readyz`)).text(), /"checks":\{"process":"ok"/)
   assert.equal((await fetch(`${inside}/api/v1/me`)).status, 404)
   assert.equal((await fetch(`${server.baseUrl}/metrics`)).status, 404)
   assert.equal(await (await fetch(`${server.baseUrl}/readyz`)).text(), '{"status":"ready"}\n')
