@@ -33,6 +33,8 @@ const beginsWith = (bytes: Buffer, prefix: Buffer): boolean => {
 const addressText = (address: ipaddr.IPv4 | ipaddr.IPv6): string =>
   ipaddr.process(address.toString()).toString()
 
+const isPort = (text: string): boolean => /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+
 const invalid = (reason: string): RangeError => new RangeError(`no valid PROXY header: ${reason}`)
 
 const parseLine = (bytes: Buffer): ProxyHeader | null => {
@@ -45,7 +47,8 @@ const parseLine = (bytes: Buffer): ProxyHeader | null => {
   const length = end + 2
   if (family === 'UNKNOWN') return { length, peer: null }
   const version = family === 'TCP4' ? 4 : family === 'TCP6' ? 6 : 0
-  if (version === 0 || isIP(source) !== version || isIP(dialled) !== version || ports.length !== 2)
+  const areAddresses = [source, dialled].every((text) => isIP(text) === version && !text.includes('%'))
+  if (version === 0 || !areAddresses || ports.length !== 2 || !ports.every(isPort))
     throw invalid('its line has no two addresses of one family with ports')
   const [from, to] = [source, dialled].map((text) => addressText(ipaddr.parse(text)))
   return { length, peer: { source: from!, dialled: to! } }

@@ -172,7 +172,8 @@ export type NewCap = { readonly cents: number; readonly covers?: CapCovers | und
 
 /**
  * Sets or removes (null) the cap of a key, and of the keys that it replaced or that replaced it: their spending counts
- * together, so another cap of one of them would be a way around it. Refusals: `unknown_account`, `unknown_key`,
+ * together, so another cap of one of them would be a way around it. Revoked keys have it, too, because a subscription
+ * that one of them ordered is renewed within its cap. Refusals: `unknown_account`, `unknown_key`,
  * `key_revoked`.
  * @throws RangeError for an invalid cap
  */
@@ -189,7 +190,7 @@ export const decideCap = (
   return decided(
     ...[...state.keys].flatMap(([id, one]): AccountEvent[] => {
       const former = capOf(one)
-      if (one.revoked || one.capKeyId !== capKeyId) return []
+      if (one.capKeyId !== capKeyId) return []
       if (former?.cents === cap?.cents && former?.covers === cap?.covers) return []
       const data = { keyId: id, ...capFields(cap), ...(capKeyId !== id && { capKeyId }) }
       return [{ type: 'KeyCapped', data }]

@@ -96,7 +96,16 @@ export const instantQuery = (description: string) =>
           : `must be ${instantForms}`,
     })
     .transform((text) => Date.parse(text))
-    .meta({ description: `${description} It is ${instantForms}.`, words: instantForms })
+    .meta({
+      description: `${description} It is ${instantForms}.`,
+      words: instantForms,
+      override: {
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', format: 'date-time' },
+        ],
+      },
+    })
 
 /** A day in a query string, as text: `2026-11-21`. */
 export const dayQuery = (description: string) =>

@@ -176,7 +176,7 @@ test('a rotated key has the name, scopes, cap and networks of its predecessor, w
   })
 })
 
-test('a cap is set for every key of a chain of rotations that works, because their spending counts together', () => {
+test('a cap is set for every key of a chain of rotations, also a revoked one, because their spending counts together', () => {
   const rolled = withKey({}).at(dayMs).given(roll(3_600_000), issue('other'))
   for (const keyId of ['old', 'new']) {
     const capped = rolled.given(cap(keyId, 500))
@@ -188,7 +188,10 @@ test('a cap is set for every key of a chain of rotations that works, because the
   rolled
     .given(revoke('old'))
     .when(cap('new', 500))
-    .thenEvents({ type: 'KeyCapped', data: { keyId: 'new', dailyCapCents: 500, capKeyId: 'old' } })
+    .thenEvents(
+      { type: 'KeyCapped', data: { keyId: 'old', dailyCapCents: 500 } },
+      { type: 'KeyCapped', data: { keyId: 'new', dailyCapCents: 500, capKeyId: 'old' } },
+    )
 })
 
 test('the successor of an expiring key has the same lifetime, unless another expiry is given', () => {

@@ -81,6 +81,15 @@ test('a balancer without a valid header is disconnected, and other clients send 
   assert.equal(access.knocks.length + direct.access.knocks.length, 0)
 })
 
+test('a port that is none and a zone of an address are refused', () => {
+  for (const line of [
+    'TCP4 9.9.9.9 8.8.8.8 99999 1',
+    'TCP4 9.9.9.9 8.8.8.8 1 x',
+    'TCP6 fe80::1%eth0 ::1 1 2',
+  ])
+    assert.throws(() => parseProxyHeader(Buffer.from(`PROXY ${line}\r\n`)), RangeError, line)
+})
+
 test('a health check of a balancer names no client', () => {
   assert.equal(parseProxyHeader(Buffer.from('PROXY UNKNOWN\r\n'))?.peer, null)
   assert.equal(parseProxyHeader(binary(0x11, [1, 2, 3, 4, 5, 6, 7, 8], 0x20))?.peer, null)

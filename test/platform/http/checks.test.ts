@@ -350,7 +350,12 @@ describe('The checks before a handler', () => {
       in: 'query',
       required: false,
       description: `Since when. It is ${moments}.`,
-      schema: { type: 'string' },
+      schema: {
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', format: 'date-time' },
+        ],
+      },
     })
     assert.doesNotMatch(JSON.stringify(openApiDocument([forms])), /"words"/)
   })
