@@ -150,7 +150,7 @@ const run = async (): Promise<void> => {
       { network },
       'FAREBOX_TRUSTED_PROXY trusts a large part of the Internet: clients there can claim any address',
     )
-  if (config.webhookAllowLoopback)
+  if (config.webhookAllowLoopback && process.env.FAREBOX_WEBHOOK_ALLOW_LOOPBACK)
     logger.warn(
       'FAREBOX_WEBHOOK_ALLOW_LOOPBACK lets webhooks go to this machine and over plain http: for development only',
     )

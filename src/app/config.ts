@@ -185,8 +185,10 @@ export const settings = {
       'How long new connections are accepted after SIGTERM while /readyz already answers 503. A balancer that polls /readyz sends them elsewhere meanwhile.',
     ),
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
-    .prefault('off')
-    .describe('Development only: on allows webhooks to this machine, and over plain http.'),
+    .optional()
+    .describe(
+      'Development only: on allows webhooks to this machine, and over plain http. Default: off; on for a demo that only this machine reaches.',
+    ),
   FAREBOX_GATEWAY_ALLOW_LOOPBACK: onOff
     .prefault('off')
     .describe("Development only: on allows lines to reach this machine, only through the sandbox's exits."),
@@ -334,6 +336,13 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   return configOf(parsed.data)
 }
 
+/** A demo behind a proxy or with a public URL has clients elsewhere, although it listens on loopback. */
+const isDemoOfThisMachine = (values: Values): boolean =>
+  values.FAREBOX_DEMO === true &&
+  ['127.0.0.1', '::1', 'localhost'].includes(values.HOST) &&
+  values.FAREBOX_TRUSTED_PROXY === undefined &&
+  values.FAREBOX_PUBLIC_URL === undefined
+
 const configOf = (values: Values): Config => ({
   port: values.PORT,
   host: values.HOST,
@@ -375,7 +384,7 @@ const configOf = (values: Values): Config => ({
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
   shutdownDelayMs: values.FAREBOX_SHUTDOWN_DELAY_MS,
-  webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
+  webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK ?? isDemoOfThisMachine(values),
   gatewayAllowLoopback: values.FAREBOX_GATEWAY_ALLOW_LOOPBACK,
   clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
   crashAt: values.FAREBOX_CRASH_AT ?? null,

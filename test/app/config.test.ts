@@ -182,6 +182,19 @@ for (const [name, value] of [
     )
   })
 
+test('webhooks may go to this machine in a demo that only this machine reaches', () => {
+  assert.equal(readConfig({}).webhookAllowLoopback, true)
+  for (const elsewhere of [
+    { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off' },
+    { FAREBOX_DEMO: 'off' },
+    { HOST: '0.0.0.0' },
+    { FAREBOX_TRUSTED_PROXY: '127.0.0.1' },
+    { FAREBOX_PUBLIC_URL: 'https://demo.example.com' },
+    stripe,
+  ])
+    assert.equal(readConfig(elsewhere).webhookAllowLoopback, false, JSON.stringify(elsewhere))
+})
+
 test('a development setting that is off or zero is accepted with real credentials', () => {
   const config = readConfig({
     ...stripe,

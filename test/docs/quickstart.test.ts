@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -62,7 +63,8 @@ describe('the quickstart', () => {
   test('runs in every language from a price to a verified webhook', async (t) => {
     const settings = {
       FAREBOX_GATEWAY_PORT: String(await ownPort()),
-      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+      // As on the demo that `npm start` starts.
+      FAREBOX_WEBHOOK_ALLOW_LOOPBACK: '',
     }
     const app = await testApp(t, { own: true, settings })
     await startRealWorker(t, app, settings)
@@ -89,5 +91,25 @@ describe('the quickstart', () => {
     const orders = await buyer.get('/api/v1/orders')
     const installed = languages.filter(({ needs }) => spawnSync(needs, ['--version']).error === undefined)
     assert.equal(orders.body.total, installed.length)
+  })
+
+  test('the check of the shell fails without body, secret or signature', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'farebox-quickstart-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const check = programIn('curl', 'sh').split(/^# 7.*\n/m)[1] ?? assert.fail('step 7')
+    const outputOf = (env: NodeJS.ProcessEnv): string =>
+      spawnSync('bash', ['-c', check], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, ...env },
+        encoding: 'utf8',
+      }).stdout
+    const SECRET = 'whsec_dGVzdA=='
+    const SIGNATURE = createHmac('sha256', SECRET).update('{}').digest('hex')
+    const unsigned = createHmac('sha256', '').update('{}').digest('hex')
+    assert.equal(outputOf({ SECRET }), '', 'no body and no signature')
+    await writeFile(join(folder, 'body.json'), '{}')
+    assert.equal(outputOf({ SECRET, SIGNATURE }), 'webhook is valid\n')
+    for (const env of [{ SECRET }, { SIGNATURE: unsigned }, { SECRET, SIGNATURE: unsigned }, {}])
+      assert.equal(outputOf(env), '', JSON.stringify(env))
   })
 })
