@@ -96,8 +96,8 @@ const table: readonly (readonly [string, string, number])[] = [
     `CONNECT 127.0.0.1:TARGET HTTP/1.1\r\n${authorization}Content-Length: 5\r\n\r\nhello`,
     400,
   ],
-  ['a head of more than 16 KiB', head(`A: ${'a'.repeat(17_000)}\r\n\r\n`, 'GET'), 431],
-  ['a head of more than 16 KiB without end', `GET http://127.0.0.1:TARGET/${'a'.repeat(17_000)}`, 431],
+  ['a head of more than 64 KiB', head(`A: ${'a'.repeat(66_000)}\r\n\r\n`, 'GET'), 431],
+  ['a head of more than 64 KiB without end', `GET http://127.0.0.1:TARGET/${'a'.repeat(66_000)}`, 431],
   ['more than 200 header lines', head(`${'A: 1\r\n'.repeat(201)}\r\n`, 'GET'), 431],
 ]
 
