@@ -40,7 +40,7 @@ export const noMetrics: ProxyMetrics = {
 /** A refusal. `status` is the HTTP status; the SOCKS reply is derived from it. */
 export type Denied = {
   readonly denied: true
-  readonly status: 403 | 407 | 464 | 465 | 466 | 467 | 502 | 503 | 504 | 568
+  readonly status: 400 | 403 | 407 | 464 | 465 | 466 | 467 | 502 | 503 | 504 | 568
   /** `X-Proxy-Error`: the error code, such as `traffic_exhausted`. */
   readonly error: Failure
   /** `X-Proxy-Detail` and the body: a sentence for people, without secrets and without facts about other plans. */

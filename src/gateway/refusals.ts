@@ -167,6 +167,9 @@ export const databaseUnavailable = refuse(
   5,
 )
 
+/** The client ended its connection. Its record has this reason, because neither exit nor target failed. */
+export const clientGone = refuse(400, 'client_reset', 'The request was broken off.')
+
 export const targetRefused = refuse(502, 'target_refused', 'The target refused the connection.')
 export const targetUnreachable = refuse(502, 'target_unreachable', 'The target cannot be reached.')
 export const targetClosed = refuse(

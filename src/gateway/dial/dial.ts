@@ -6,6 +6,7 @@ import { type BufferedSocket, raceToSocket } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
 import {
+  clientGone,
   dnsTimeout,
   gatewayUnavailable,
   hostNotFound,
@@ -61,7 +62,7 @@ export const openRoute = async (
     if (client.disconnected.aborted || timeoutMs <= 0) {
       route.done('unused', 0)
       route.close()
-      return lastDenied
+      return client.disconnected.aborted ? clientGone : lastDenied
     }
     const dialled = await dial(context, {
       exit: route.exit,
@@ -71,15 +72,17 @@ export const openRoute = async (
       signal: client.disconnected,
     })
     const ms = clock() - startedMs
-    const isExitFault = dialled.denied && dialled.fault === 'exit' && !client.disconnected.aborted
-    // A forbidden target is no measure of the exit.
-    const isUnused = dialled.denied && dialled.why.status === 464
+    // A client that gave up and a forbidden target are no measure of the exit.
+    const isGone = dialled.denied && client.disconnected.aborted
+    const isUnused = isGone || (dialled.denied && dialled.why.status === 464)
+    const isExitFault = dialled.denied && dialled.fault === 'exit' && !isUnused
     // The route is closed first, because the next calls may throw.
     if (dialled.denied || dialled.wire.socket.closed) route.close()
     else dialled.wire.socket.once('close', route.close)
     try {
       route.done(isExitFault ? 'failed' : isUnused ? 'unused' : 'connected', ms)
-      metrics.dialled(route.exit.via.kind, dialled.denied ? `${dialled.fault}_failed` : 'connected', ms)
+      if (!isGone)
+        metrics.dialled(route.exit.via.kind, dialled.denied ? `${dialled.fault}_failed` : 'connected', ms)
     } catch (error) {
       if (!dialled.denied) dialled.wire.socket.destroy()
       throw error
@@ -89,7 +92,7 @@ export const openRoute = async (
       admission.reached?.({ host: target.host, port: target.port, exit: route.exit })
       return { denied: false, wire: dialled.wire, exit: route.exit, fallback, stickyMinutesLeft }
     }
-    lastDenied = dialled.why
+    lastDenied = isGone ? clientGone : dialled.why
     if (!isExitFault) return lastDenied
   }
   return session === null || dedicated !== null ? lastDenied : sessionFailed

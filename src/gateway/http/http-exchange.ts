@@ -1,5 +1,5 @@
 import type { BufferedSocket, ConnectionHandler } from '../buffered-socket.ts'
-import { type OwnAnswer, targetClosed } from '../refusals.ts'
+import { clientGone, type OwnAnswer, targetClosed } from '../refusals.ts'
 import type { Pump } from '../relay/tunnel.ts'
 import { type BodyReader, type Framing, readerOf, responseFraming } from './body.ts'
 import {
@@ -106,7 +106,6 @@ const badBody = (why: string): OwnAnswer => ({
   error: 'bad_request',
   detail: `Bad request: ${why}.`,
 })
-const clientGone: OwnAnswer = { status: 400, error: 'client_reset', detail: 'The request was broken off.' }
 
 /** A body part up to this size is sent in one write with the head, bytes. */
 const maxJoinedBytes = 16_384

@@ -92,6 +92,7 @@ export const socksReplyOf = ({ status, error }: Denied): number => {
       return error === 'target_refused' ? socksReplies.refused : socksReplies.hostUnreachable
     case 504:
       return socksReplies.ttlExpired
+    case 400:
     case 503:
     case 568:
       return socksReplies.failure

@@ -180,12 +180,14 @@ describe('addresses of one name', () => {
       sandbox: true,
       udp: false,
     }
-    const { port, access, gateway } = await startGateway(t, { exit })
+    const { port, access, gateway, exits } = await startGateway(t, { exit })
     const client = connect(port, '127.0.0.1')
     client.write(`CONNECT 127.0.0.1:80 HTTP/1.1\r\n${authorization}\r\n`)
-    await until(() => access.open === 1)
-    client.destroy()
+    await until(() => exits.open === 1)
+    client.resetAndDestroy()
     await until(() => access.open === 0 && gateway.connections === 0)
+    assert.deepEqual(exits.outcomes, ['unused'], 'the exit neither failed nor worked')
+    assert.deepEqual(access.closed, [{ error: 'client_reset', host: '127.0.0.1' }])
   })
 })
 
