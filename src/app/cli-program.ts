@@ -5,7 +5,7 @@ import type { Cli, Register } from '../platform/cli/command.ts'
 import { CliMisuse, CliRefusal } from '../platform/cli/output.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
 import type { ApiError } from '../platform/http/errors.ts'
-import { isDatabaseOutage } from '../platform/postgres/errors.ts'
+import { isDatabaseOutage, isWithoutRight } from '../platform/postgres/errors.ts'
 import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
 import type { Config } from './config.ts'
 import { version } from './version.ts'
@@ -68,8 +68,7 @@ const refusalOf = (error: unknown): CliRefusal | null => {
       'overloaded',
       `the database cannot answer: ${messagesOf(error)}; run the command again, it does nothing twice`,
     )
-  // 42501: insufficient_privilege
-  if ((error as { code?: unknown } | undefined)?.code === '42501')
+  if (isWithoutRight(error))
     return new CliRefusal(
       'database_refused',
       `${messagesOf(error)}; a command that checks or seals the log needs DATABASE_AUDITOR_URL if the auditor has a role of its own`,

@@ -225,7 +225,7 @@ describe('connections of every kind', () => {
           : { ...exit.via, kind: at === 1 ? 'http' : 'socks5', username, password },
     })) as readonly Exit[]
     const remembered = [near, far].flatMap((each) => [
-      each.access.knocks,
+      each.access.attempts,
       each.access.closed,
       each.exits.outcomes,
       each.refusals,

@@ -78,21 +78,21 @@ describe('a browser that uses the gateway', () => {
     await context.close()
   }
   const knocksOf = async (work: () => Promise<void>) => {
-    world.access.knocks.length = 0
+    world.access.attempts.length = 0
     const before = { ...world.spending.taken }
     await work()
     const { up, down } = world.spending.taken
     assert.ok(up - before.up > 500_000 && down - before.down > bodyBytes, 'what passed was counted')
-    return world.access.knocks
+    return world.access.attempts
   }
 
   test('with credentials loads a site over plain HTTP', async (t) => {
     const { port } = await httpTarget(t, serveSite)
-    const knocks = await knocksOf(() => loads(`http://127.0.0.1:${port}/`))
+    const attempts = await knocksOf(() => loads(`http://127.0.0.1:${port}/`))
     // It sends no credentials first, as browsers do, and gets 407.
-    assert.equal(knocks[0]?.credentials, null)
+    assert.equal(attempts[0]?.credentials, null)
     assert.ok(
-      knocks.filter(({ credentials }) => credentials !== null).every(({ protocol }) => protocol === 'http'),
+      attempts.filter(({ credentials }) => credentials !== null).every(({ protocol }) => protocol === 'http'),
     )
   })
 
@@ -105,17 +105,17 @@ describe('a browser that uses the gateway', () => {
       server.close()
     })
     const { port } = server.address() as AddressInfo
-    const knocks = await knocksOf(() => loads(`https://localhost:${port}/`, { ignoreHTTPSErrors: true }))
-    assert.ok(knocks.length > 0 && knocks.every(({ protocol }) => protocol === 'connect'))
+    const attempts = await knocksOf(() => loads(`https://localhost:${port}/`, { ignoreHTTPSErrors: true }))
+    assert.ok(attempts.length > 0 && attempts.every(({ protocol }) => protocol === 'connect'))
   })
 
   test('loads a site by SOCKS5, from an address that needs no credentials', async (t) => {
     const { port } = await httpTarget(t, serveSite)
     world.access.answer = () => null
-    const knocks = await knocksOf(() =>
+    const attempts = await knocksOf(() =>
       loads(`http://localhost:${port}/`, { proxy: { server: `socks5://127.0.0.1:${world.port}` } }),
     )
-    assert.ok(knocks.length > 0 && knocks.every(({ protocol }) => protocol === 'socks5'))
+    assert.ok(attempts.length > 0 && attempts.every(({ protocol }) => protocol === 'socks5'))
   })
 
   test('sees that the traffic is used up', async (t) => {

@@ -102,7 +102,7 @@ describe('who may connect:', () => {
     assert.match(await sendRaw(world.port, 'CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 407 /)
     assert.match(await sendRaw(world.port, 'GET http://127.0.0.1/ HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 407 /)
     assert.equal((await socksTo(world.port, '127.0.0.1', 1, { user: null })).reply, -2)
-    assert.ok(world.access.knocks.every(({ credentials }) => credentials === null))
+    assert.ok(world.access.attempts.every(({ credentials }) => credentials === null))
   })
 
   test('407 for credentials that cannot be parsed', async (t) => {

@@ -176,7 +176,7 @@ test('a rotated key has the name, scopes, cap and networks of its predecessor, w
   })
 })
 
-test('a cap is set for every key of a chain of rotations, also a revoked one, because their spending counts together', () => {
+test('a new cap applies to a key and to all keys it was rotated from or to, even revoked ones', () => {
   const rolled = withKey({}).at(dayMs).given(roll(3_600_000), issue('other'))
   for (const keyId of ['old', 'new']) {
     const capped = rolled.given(cap(keyId, 500))

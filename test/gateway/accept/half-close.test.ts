@@ -167,7 +167,7 @@ describe('before authentication', () => {
     for (const bytes of ['SSH-2.0-client\r\n', 'EHLO a\r\n', 'GET /a b HTTP/1.1\r\nHost'])
       assert.match(await sendRaw(port, bytes), /^HTTP\/1\.1 400 /, JSON.stringify(bytes))
     assert.equal((await sendRaw(port, Buffer.of(5, 1, 2, 2))).length, 4)
-    assert.equal(access.knocks.length, 0)
+    assert.equal(access.attempts.length, 0)
   })
 
   test('a client that does not finish the TLS handshake counts as an unauthenticated client of its address', async (t) => {

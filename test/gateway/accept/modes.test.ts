@@ -78,7 +78,7 @@ describe('one port detects the protocol by the first byte:', () => {
     atEnd(t, () => dispatcher.close())
     const response = await fetch(`http://127.0.0.1:${target}/`, { dispatcher })
     assert.equal(await response.text(), `hello from 127.0.0.1:${target}`)
-    assert.equal(access.knocks[0]?.protocol, 'connect')
+    assert.equal(access.attempts[0]?.protocol, 'connect')
   })
 
   test('every mode of curl', async (t) => {
@@ -114,7 +114,7 @@ describe('one port detects the protocol by the first byte:', () => {
     const target = await echoTarget(t)
     await echoes(await connectBy(port, `127.0.0.1:${target}`, '::1'))
     assert.deepEqual(
-      access.knocks.map(({ source, dialled }) => [source, dialled]),
+      access.attempts.map(({ source, dialled }) => [source, dialled]),
       [['::1', '::1']],
     )
   })
@@ -124,7 +124,7 @@ describe('one port detects the protocol by the first byte:', () => {
     const target = await echoTarget(t)
     await echoes(await connectBy(port, `127.0.0.1:${target}`, '127.0.0.1'))
     assert.deepEqual(
-      access.knocks.map(({ source, dialled }) => [source, dialled]),
+      access.attempts.map(({ source, dialled }) => [source, dialled]),
       [['127.0.0.1', '127.0.0.1']],
     )
   })
@@ -263,5 +263,5 @@ test('git clones over CONNECT', async (t) => {
   ]
   await git(...options, 'clone', '--quiet', `https://localhost:${target}/served.git`, 'copy')
   assert.equal((await git('-C', 'copy', 'show', 'HEAD:file.txt')).stdout, 'what was cloned\n')
-  assert.ok(access.knocks.some(({ protocol }) => protocol === 'connect'))
+  assert.ok(access.attempts.some(({ protocol }) => protocol === 'connect'))
 })

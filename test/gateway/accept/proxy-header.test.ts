@@ -42,8 +42,8 @@ for (const { name, bytes } of headers) {
       assert.equal((await talk.exactly(14)).toString(), 'round and back')
       talk.socket.destroy()
     }
-    assert.equal(access.knocks.length, 5)
-    for (const { source, dialled } of access.knocks)
+    assert.equal(access.attempts.length, 5)
+    for (const { source, dialled } of access.attempts)
       assert.deepEqual([source, dialled], ['203.0.113.7', '198.51.100.1'])
   })
 
@@ -59,7 +59,7 @@ for (const { name, bytes } of headers) {
     )
     talk.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
     assert.match(await talk.until('\r\n\r\n'), /^HTTP\/1\.1 200/)
-    assert.equal(access.knocks[0]?.source, '203.0.113.7')
+    assert.equal(access.attempts[0]?.source, '203.0.113.7')
     raw.socket.destroy()
   })
 }
@@ -78,7 +78,7 @@ test('a balancer without a valid header is disconnected, and other clients send 
   const direct = await startGateway(t)
   assert.match(await sendRaw(direct.port, headers[0]!.bytes), /^HTTP\/1\.1 400/)
   assert.match(await sendRaw(direct.port, headers[1]!.bytes), /^HTTP\/1\.1 400/)
-  assert.equal(access.knocks.length + direct.access.knocks.length, 0)
+  assert.equal(access.attempts.length + direct.access.attempts.length, 0)
 })
 
 test('a port that is none and a zone of an address are refused', () => {

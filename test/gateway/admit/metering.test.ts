@@ -124,7 +124,7 @@ describe('counted are', () => {
       talk.write(`GET http://127.0.0.1:${target}/ HTTP/1.1\r\n${authorization}\r\n`)
       await talk.until('ok')
     }
-    assert.equal(access.knocks.length, 2)
+    assert.equal(access.attempts.length, 2)
     talk.socket.end()
     await until(() => access.closed.length === 2)
     assert.deepEqual(access.closed, Array(2).fill({ error: null, host: '127.0.0.1' }))

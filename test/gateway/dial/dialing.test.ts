@@ -47,7 +47,7 @@ describe('an exit that is', () => {
       )
       assert.match(answer, /from the web$/)
       assert.deepEqual(near.exits.outcomes, ['connected', 'connected', 'connected'])
-      assert.equal(far.access.knocks.length, 3)
+      assert.equal(far.access.attempts.length, 3)
     })
 
     test(`a proxy over ${kind} that refuses its credentials has failed itself`, async (t) => {

@@ -118,7 +118,7 @@ test('bytes after a refused request on the connection are not read as a request'
   const second = `GET http://127.0.0.1:1/second HTTP/1.1\r\n${authorization}\r\n`
   const answer = await sendRaw(port, `${head('Content-Length: x\r\n\r\n').replace('TARGET', '1')}${second}`)
   assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1)
-  assert.equal(access.knocks.length, 0)
+  assert.equal(access.attempts.length, 0)
 })
 
 test('bytes of a target after its answer are not used as the next answer', async (t) => {

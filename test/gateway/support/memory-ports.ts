@@ -89,7 +89,7 @@ export const wrongCredentials: Denied = {
 }
 
 export type MemoryAccess = Access & {
-  readonly knocks: ConnectionAttempt[]
+  readonly attempts: ConnectionAttempt[]
   /** Of every admission that ended. */
   readonly closed: { readonly error: string | null; readonly host: string | null }[]
   open: number
@@ -105,7 +105,7 @@ export const password = 'secret1'
 /** Admits clients with the one user name and password. */
 export const memoryAccess = (spending: Spending): MemoryAccess => {
   const access: MemoryAccess = {
-    knocks: [],
+    attempts: [],
     closed: [],
     open: 0,
     line: plainLine,
@@ -113,7 +113,7 @@ export const memoryAccess = (spending: Spending): MemoryAccess => {
     answer: ({ credentials }) =>
       credentials?.username === username && credentials.password === password ? null : wrongCredentials,
     admit: async (attempt) => {
-      access.knocks.push(attempt)
+      access.attempts.push(attempt)
       const denied = access.answer(attempt)
       if (denied) return denied
       access.open += 1
