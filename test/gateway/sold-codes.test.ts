@@ -278,8 +278,10 @@ describe('a bought line answers', () => {
       hosts.map((one) => one.bytes),
       hosts.map((one) => one.bytes).toSorted((a, b) => b - a),
     )
-    const { buckets } = await usage()
-    assert.ok(sum(buckets.map(({ bytesDown }) => bytesDown)) >= 1_000_000)
+    // Hours are written after their bytes are counted, so they may follow the hosts.
+    await until(async () => sum((await usage()).buckets.map(({ bytesDown }) => bytesDown)) >= 1_000_000, {
+      what: 'the bytes of the hours',
+    })
 
     const choose = async (countsHosts: boolean) =>
       (
