@@ -101,6 +101,27 @@ test('in docker-compose.yml the app runs no gateway; the gateway service uses th
   assert.ok(graceMs > ofGateway.shutdownTimeoutMs, 'killed before its connections have had their time')
 })
 
+test('docker-compose.yml creates the three roles of the documentation, none of them a superuser', () => {
+  const { app } = servicesOf(keys)
+  const { configs } = parse(interpolated(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), keys), {
+    merge: true,
+  })
+  const [, documented = ''] =
+    /```sql\n(create role farebox_service [^`]+)```/.exec(
+      readFileSync(join(root, 'docs/operations/security.md'), 'utf8'),
+    ) ?? []
+  assert.equal(configs.roles.content, documented.replaceAll('…', keys.POSTGRES_PASSWORD))
+  assert.doesNotMatch(configs.roles.content, /superuser/i)
+  const roles = ['DATABASE_URL', 'DATABASE_AUDITOR_URL', 'DATABASE_OWNER_URL'].map((name) => {
+    const { username, password, pathname } = new URL(app?.environment?.[name] ?? '')
+    return [username, password, pathname]
+  })
+  assert.deepEqual(
+    roles,
+    ['service', 'auditor', 'owner'].map((part) => [`farebox_${part}`, keys.POSTGRES_PASSWORD, '/farebox']),
+  )
+})
+
 test('in docker-compose.yml the checker of free proxies starts only on request, because it ends without a judge', () => {
   const { freelist } = servicesOf(keys)
   assert.deepEqual(freelist?.profiles, ['freelist'])

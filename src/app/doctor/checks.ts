@@ -166,14 +166,23 @@ const checkAuditor = async (context: DoctorContext, serverRuns: boolean): Promis
   return waitedMs <= lateMs ? ok(found) : wrong(found, 'read its log lines: they say what stops it')
 }
 
-/** Whether the service's role can stop the auditor. */
-const checkRoles = async ({ pool }: DoctorContext): Promise<Outcome> =>
-  (await readAuditorRole(pool)) === null
+/** Whether the service's role can pass the guards of the database, or stop the auditor. */
+export const checkRoles = async ({ pool }: Pick<DoctorContext, 'pool'>): Promise<Outcome> => {
+  const { rows } = await pool.query<{ rolsuper: boolean }>(
+    'select rolsuper from pg_roles where rolname = current_user',
+  )
+  if (rows[0]?.rolsuper)
+    return note(
+      "the service's role is a superuser: it can change the log, and it can read a stopped read model",
+      'use three roles: docs/operations/security.md',
+    )
+  return (await readAuditorRole(pool)) === null
     ? note(
         "the auditor uses the service's role, which can end its sessions and write its tables",
         'set DATABASE_AUDITOR_URL: docs/operations/security.md',
       )
     : ok('the auditor has a role of its own')
+}
 
 /** Violations that the auditor found and that are not acknowledged. */
 const checkViolations = async (context: DoctorContext): Promise<Outcome> => {

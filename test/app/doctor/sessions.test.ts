@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '../../../src/app/config.ts'
+import { checkRoles } from '../../../src/app/doctor/checks.ts'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { checkSessions } from '../../../src/app/doctor/outside-checks.ts'
 import { openDatabase } from '../../../src/app/open-database.ts'
@@ -33,6 +34,12 @@ test('doctor reports a connection pooler in transaction mode and what to do abou
     false,
     'what a pooler breaks is not checked',
   )
+})
+
+test('doctor reports a service whose role is a superuser', async (t) => {
+  const { pool } = await testDatabase(t)
+  const { state, found } = await checkRoles({ pool })
+  assert.deepEqual([state, /is a superuser/.test(found)], ['note', true])
 })
 
 test('a start refuses a connection pooler in transaction mode', async (t) => {
