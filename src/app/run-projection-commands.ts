@@ -6,6 +6,7 @@ import { CliRefusal, fields, notFound } from '../platform/cli/output.ts'
 import { type ProgressStep, withProgress } from '../platform/cli/progress-bar.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
+import { differenceText } from '../platform/projections/compare-tables.ts'
 import {
   type RebuildProgress,
   type RebuildResult,
@@ -13,7 +14,6 @@ import {
   rebuild,
   UnknownReadModel,
 } from '../platform/projections/rebuild.ts'
-import { differenceText } from '../platform/projections/rebuild-tables.ts'
 
 const stepOf = (step: RebuildProgress): ProgressStep => ({
   label: `${step.group}: ${step.phase.padEnd(8)}`,

@@ -207,6 +207,7 @@ export const verify = async (
     return runVerification(
       {
         pool,
+        auditorPool: context.auditorPool,
         log,
         groups: verifiedGroups(config.checkInvariants),
         logInPostgres: config.eventStoreUrl === null,

@@ -69,10 +69,10 @@ export const verifyLog = async (
   dependencies: VerifyDependencies,
   options: VerifyOptions,
 ): Promise<VerifyResult> => {
-  const { pool, log, logInPostgres } = dependencies
+  const { pool, auditorPool = pool, log, logInPostgres } = dependencies
   const findings = createFindings()
   const logId = await log.logId()
-  const scratch = await openScratch(pool, options.runId, options)
+  const scratch = await openScratch(auditorPool, options.runId, { ...options, livePool: pool })
   for (const problem of scratch.problems) findings.addForLog('verifications', problem)
   const stopSignal = AbortSignal.any([scratch.signal, ...(options.signal ? [options.signal] : [])])
   const attempt = createAttempt(findings, stopSignal)

@@ -55,6 +55,8 @@ export type VerifyProgress = {
 
 export type VerifyDependencies = {
   readonly pool: pg.Pool
+  /** Connections with the auditor's role, for the tables that the log gives; default: `pool`. */
+  readonly auditorPool?: pg.Pool
   readonly log: EventLog
   /** With the group of the invariants, the tables of the auditor are compared, too. */
   readonly groups: readonly ReadModelGroup[]

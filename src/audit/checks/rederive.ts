@@ -5,10 +5,10 @@ import { isConnectionLost } from '../../platform/postgres/errors.ts'
 import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 import { transact } from '../../platform/postgres/transaction.ts'
 import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
+import { compareTables } from '../../platform/projections/compare-tables.ts'
 import { createTableSql, definitionOf, qualified } from '../../platform/projections/definition.ts'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
 import type { ReadModel, ReadModelGroup } from '../../platform/projections/read-model.ts'
-import { compareTables } from '../../platform/projections/rebuild-tables.ts'
 import { createFolding } from '../../platform/projections/write-batch.ts'
 import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
@@ -44,7 +44,7 @@ export type Rederivation = {
   readonly group: string
   take(events: readonly RecordedEvent[]): Promise<void>
   /**
-   * Folds up to the position of the live tables, and compares both in one snapshot.
+   * Folds up to the position of the live tables in one snapshot, and compares both.
    * @param onTable called before each table
    */
   compare(onTable: () => void): Promise<GroupSummary>
@@ -137,10 +137,11 @@ export const createRederivation = async (options: {
 
   /** Problems of the definitions and the checkpoint of the live tables, read in the open snapshot. */
   const readLiveProblems = async (
+    live: pg.ClientBase,
     liveTables: ReadonlySet<string>,
     logId: string,
   ): Promise<readonly string[]> => {
-    const checkpoint = await readCheckpoint(client, group.name)
+    const checkpoint = await readCheckpoint(live, group.name)
     if (checkpoint === null)
       return ['its tables were never made: "farebox projections rebuild all" makes them, and so does a start']
     const problems: string[] = []
@@ -161,8 +162,12 @@ export const createRederivation = async (options: {
     return problems
   }
 
-  const compareAll = async (liveTables: ReadonlySet<string>, onTable: () => void): Promise<number> => {
-    const stopped = (await readStoppedModels(client)).filter((each) => each.group === group.name)
+  const compareAll = async (
+    live: pg.ClientBase,
+    liveTables: ReadonlySet<string>,
+    onTable: () => void,
+  ): Promise<number> => {
+    const stopped = (await readStoppedModels(live)).filter((each) => each.group === group.name)
     for (const each of stopped) report(stoppedText(each))
     const tables = group.models.flatMap((model) =>
       stopped.some((each) => each.model === model.name) ? [] : model.tables,
@@ -183,19 +188,14 @@ export const createRederivation = async (options: {
         report(`its table read.${table.name} was changed: ${changedPart}`)
         continue
       }
-      const difference = await compareTables(client, table, scratch.schema)
+      const difference = await compareTables(
+        table,
+        { client: live, schema: 'read' },
+        { client, schema: scratch.schema },
+      )
       if (difference === null) continue
-      const { key, column, live, rebuilt } = difference
-      findings.add({
-        where: 'cell',
-        check: 'projections',
-        group: group.name,
-        table: table.name,
-        key,
-        column,
-        live,
-        derived: rebuilt,
-      })
+      const { rebuilt: derived, ...cell } = difference
+      findings.add({ where: 'cell', check: 'projections', group: group.name, ...cell, derived })
     }
     let rows = 0
     for (const table of tables) {
@@ -214,36 +214,25 @@ export const createRederivation = async (options: {
       if (bound - position <= nearEvents) break
     }
     const logId = await log.logId()
-    const presentTables = await readLiveTables(client, group)
-    let failure: unknown = null
-    const compareInSnapshot = async (): Promise<GroupSummary> => {
-      await client.query(
-        'set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_seqscan = on',
-      )
-      // Locks before the snapshot: a table that is swapped after it would appear empty.
-      if (presentTables.size > 0)
-        await client.query(
-          `lock table ${[...presentTables].map((name) => `read.${name}`).join(', ')} in access share mode`,
-        )
-      const problems = await readLiveProblems(presentTables, logId)
-      await catchUp()
-      for (const problem of problems) report(problem)
-      const tables = group.models.flatMap((model) => model.tables).length
-      const summary = { group: group.name, position: bound, tables, rows: 0 }
-      if (problems.length > 0) return summary
-      // Rows that were folded here stay, even if the comparison fails.
-      await client.query('savepoint folded')
-      try {
-        return { ...summary, rows: await compareAll(presentTables, onTable) }
-      } catch (error) {
-        failure = error
-        await client.query('rollback to savepoint folded')
-        return summary
-      }
-    }
-    const summary = await transact(client, compareInSnapshot, 'isolation level repeatable read')
-    if (failure !== null) throw failure
-    return summary
+    const { client: live } = await scratch.liveSession()
+    const presentTables = await readLiveTables(live, group)
+    return transact(
+      live,
+      async () => {
+        // Locks before the snapshot: a table that is swapped after it would appear empty.
+        if (presentTables.size > 0)
+          await live.query(
+            `lock table ${[...presentTables].map((name) => `read.${name}`).join(', ')} in access share mode`,
+          )
+        const problems = await readLiveProblems(live, presentTables, logId)
+        await catchUp()
+        for (const problem of problems) report(problem)
+        const tables = group.models.flatMap((model) => model.tables).length
+        const rows = problems.length > 0 ? 0 : await compareAll(live, presentTables, onTable)
+        return { group: group.name, position: bound, tables, rows }
+      },
+      'isolation level repeatable read',
+    )
   }
 
   const complete = async (through: number): Promise<void> => {
@@ -261,6 +250,8 @@ export type Scratch = {
   readonly problems: readonly string[]
   /** Opens a separate connection. Its commits do not wait for the disk, and it waits a minute for a lock. */
   session(): Promise<Session>
+  /** The connection that reads the live tables. Code of their owner can run in it, so it cannot write in the schema. */
+  liveSession(): Promise<Session>
   /** Aborted when one of the connections is lost. */
   readonly signal: AbortSignal
   close(): Promise<void>
@@ -356,6 +347,8 @@ export const planForWholeTables = async (client: pg.Client, schema: string): Pro
 /**
  * Creates the schema `verify_…`, locked by an advisory lock of the first session. Removes the schemas of killed
  * verifications.
+ * @param pool connections that make the schema and fold into it
+ * @param options.livePool connections that read the live tables; default: `pool`
  * @param options.onLocked called with the lock. Until then no other session can know the run and take its lock.
  * @param options.onWait called once a second with the sessions that it waits for
  * @param options.waitMs how long it waits for them, milliseconds
@@ -364,16 +357,17 @@ export const openScratch = async (
   pool: pg.Pool,
   runId: string,
   options: {
+    readonly livePool?: pg.Pool
     readonly onLocked?: (() => Promise<void>) | undefined
     readonly onWait?: ((text: string) => void) | undefined
     readonly waitMs?: number
   } = {},
 ): Promise<Scratch> => {
-  const { onLocked, onWait = () => undefined, waitMs = lockWaitMs } = options
+  const { livePool = pool, onLocked, onWait = () => undefined, waitMs = lockWaitMs } = options
   const schema = scratchSchema(runId)
   const sessions: Session[] = []
-  const session = async (): Promise<Session> => {
-    const newSession = await openSession(pool, sessionName, 0)
+  const open = async (from: pg.Pool): Promise<Session> => {
+    const newSession = await openSession(from, sessionName, 0)
     sessions.push(newSession)
     // Ends running statements soon after this process is killed, not hours later.
     await newSession.client.query(
@@ -385,7 +379,8 @@ export const openScratch = async (
     return newSession
   }
   const lostConnection = new AbortController()
-  const { client } = await session()
+  let live: Promise<Session> | null = null
+  const { client } = await open(pool)
   let problems: readonly string[]
   try {
     await client.query("select pg_advisory_lock(hashtextextended('farebox ' || $1::text, 0))", [schema])
@@ -399,7 +394,11 @@ export const openScratch = async (
   return {
     schema,
     problems,
-    session,
+    session: () => open(pool),
+    liveSession: () => {
+      live ??= open(livePool)
+      return live
+    },
     signal: lostConnection.signal,
     async close() {
       for (const other of sessions.slice(1)) await other.close().catch(() => undefined)

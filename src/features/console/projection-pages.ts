@@ -1,9 +1,9 @@
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
+import { differenceText } from '../../platform/projections/compare-tables.ts'
 import type { GroupHealth, GroupLag } from '../../platform/projections/projection-runner.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
-import { differenceText } from '../../platform/projections/rebuild-tables.ts'
 import { choicesOf, formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {

@@ -5,71 +5,11 @@ import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import { inTransaction, transact } from '../postgres/transaction.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
-import { columnNames, definitionsOf, keyColumns, qualified, type Row } from './definition.ts'
+import { definitionsOf, qualified } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import type { FoldWatch, PoisonEvent } from './fold-batch.ts'
-import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
+import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { createFolding } from './write-batch.ts'
-
-/** The first row, by key, that differs between two versions of a table. */
-export type Difference = {
-  readonly table: string
-  readonly key: Row
-  /** The first column that differs; null if one side has no such row. */
-  readonly column: string | null
-  /** The column's value, or the whole row if `column` is null; null if that side has no such row. */
-  readonly live: unknown
-  readonly rebuilt: unknown
-}
-
-type RowPair = { readonly live: Row | null; readonly rebuilt: Row | null }
-
-const describe = (table: Table, { live, rebuilt }: RowPair): Difference => {
-  const sampleRow = (live ?? rebuilt) as Row
-  const key = Object.fromEntries(keyColumns(table).map((name) => [name, sampleRow[name]]))
-  const column =
-    live && rebuilt
-      ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ??
-        null)
-      : null
-  return {
-    table: table.name,
-    key,
-    column,
-    live: live && column ? live[column] : live,
-    rebuilt: rebuilt && column ? rebuilt[column] : rebuilt,
-  }
-}
-
-/**
- * Compares a table of schema `read` with the table of the same name in another schema, byte for byte (`*<>` compares
- * stored images). Call it in one snapshot in which both tables are at the same position.
- */
-export const compareTables = async (
-  client: pg.ClientBase,
-  table: Table,
-  schema: string,
-): Promise<Difference | null> => {
-  const keys = keyColumns(table)
-  const on = keys.map((name) => `live.${name} = rebuilt.${name}`).join(' and ')
-  const order = keys.map((name) => `coalesce(live.${name}, rebuilt.${name})`).join(', ')
-  const [first] = keys
-  const { rows } = await client.query<RowPair>(
-    `select to_jsonb(live) as live, to_jsonb(rebuilt) as rebuilt
-     from ${qualified('read', table)} live full join ${qualified(schema, table)} rebuilt on ${on}
-     where live.${first} is null or rebuilt.${first} is null or live *<> rebuilt
-     order by ${order} limit 1`,
-  )
-  return rows[0] ? describe(table, rows[0]) : null
-}
-
-/** A difference as a message for the operator. */
-export const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
-  const row = `${table} ${JSON.stringify(key)}`
-  if (column === null)
-    return live === null ? `${row}: the row was missing` : `${row}: the row should not have been there`
-  return `${row}: ${column} was ${JSON.stringify(live)}, the log says ${JSON.stringify(rebuilt)}`
-}
 
 /** The new checkpoint of the group of rebuilt tables. */
 export type RebuiltCheckpoint = Pick<Checkpoint, 'position' | 'lastEvent'>

@@ -11,17 +11,11 @@ import {
   readCheckpoint,
   tablesExist,
 } from './checkpoint.ts'
+import { compareTables, type Difference } from './compare-tables.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
 import { type FoldWatch, isDataError, modelOfRow, PoisonEvent } from './fold-batch.ts'
 import { groupLock, type ReadModel, type ReadModelGroup } from './read-model.ts'
-import {
-  compareTables,
-  createReplay,
-  type Difference,
-  type RebuiltCheckpoint,
-  type Replay,
-  swapTables,
-} from './rebuild-tables.ts'
+import { createReplay, type RebuiltCheckpoint, type Replay, swapTables } from './rebuild-tables.ts'
 
 export type RebuildPhase = 'fold' | 'index' | 'catch up' | 'compare' | 'switch'
 
@@ -167,14 +161,12 @@ const runRebuild = async (
     const differences: Difference[] = []
     // One snapshot shows the live tables as of their checkpoint. This transaction also sees its own rows.
     await client.query('begin isolation level repeatable read')
-    await client.query('set local enable_hashjoin = on; set local enable_mergejoin = on')
-    await client.query('set local enable_seqscan = on')
     target = await findTarget()
     await replay.to(target)
     for (const model of plan.comparable)
       for (const table of model.tables) {
         signal.throwIfAborted()
-        const difference = await compareTables(client, table, schema)
+        const difference = await compareTables(table, { client, schema: 'read' }, { client, schema })
         if (difference) differences.push(difference)
       }
     await client.query('commit')

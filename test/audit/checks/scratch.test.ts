@@ -2,12 +2,19 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
+import { groups } from '../../../projections/groups.ts'
+import { allMigrations } from '../../../src/app/migrations.ts'
 import { openScratch, planForWholeTables } from '../../../src/audit/checks/rederive.ts'
+import { verifyLog } from '../../../src/audit/verify.ts'
 import { newId } from '../../../src/kernel/ids.ts'
+import { migrate } from '../../../src/platform/postgres/migrate.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { atEnd } from '../../support/cleanup.ts'
-import { testDatabase } from '../../support/postgres.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { databaseUsers, testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 import { commandLine } from '../command-line.ts'
+import { appendEach, everyKind, testKey } from '../world.ts'
 
 const cut = (client: pg.Client): void => {
   client.on('error', () => undefined)
@@ -149,4 +156,43 @@ test('a join of whole tables reads each of them once', async (t) => {
   await planForWholeTables(client, scratch.schema)
   assert.match(await plan(), /Hash Join/)
   assert.doesNotMatch(await plan(), /Nested Loop/)
+})
+
+test("the service's role cannot read or change what a verification computes with the auditor's role", async (t) => {
+  const users = await databaseUsers(t)
+  const { pool, url } = await testDatabase(t)
+  await migrate(pool, allMigrations, { service: users.service, auditor: users.auditor })
+  const [insider, auditorPool] = [users.service, users.auditor].map((user) => {
+    const opened = createPool({ url: users.as(url, user), applicationName: 'farebox-test' })
+    atEnd(t, () => opened.end())
+    return opened
+  }) as [pg.Pool, pg.Pool]
+  const memory = createMemoryLog()
+  await appendEach(memory, await everyKind())
+  const codes = new Set<string>()
+  const attack = async (): Promise<void> => {
+    const { rows } = await pool.query<{ name: string }>(
+      `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname like 'verify\\_%'`,
+    )
+    for (const { name } of rows)
+      for (const sql of [`table ${name}`, `delete from ${name}`, `drop table ${name}`])
+        codes.add(
+          await insider.query(sql).then(
+            () => `${sql} was done`,
+            ({ code }) => code,
+          ),
+        )
+  }
+  const log = {
+    ...memory,
+    readAll: async (after: number, limit: number) => {
+      await attack()
+      return memory.readAll(after, limit)
+    },
+  }
+  await verifyLog(
+    { pool: insider, auditorPool, log, groups, logInPostgres: false },
+    { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null },
+  )
+  assert.deepEqual([...codes], ['42501'])
 })
