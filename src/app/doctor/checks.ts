@@ -18,7 +18,12 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { readAuditorRole } from '../../platform/postgres/migrate.ts'
-import { readCheckpoint, readStoppedModels, stoppedText } from '../../platform/projections/checkpoint.ts'
+import {
+  readCheckpoint,
+  readStoppedModels,
+  stoppedRemedy,
+  stoppedText,
+} from '../../platform/projections/checkpoint.ts'
 import { countTooLate, deadText, delayText } from '../../platform/work/queue-operations.ts'
 import { readWorkerProblem, readWorkerRuns } from '../../platform/work/worker-runs.ts'
 import { skewProblem } from '../clock.ts'
@@ -83,10 +88,7 @@ const checkGroup = async (
 const checkReadModels = async (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> => {
   const stopped = (await readStoppedModels(context.pool)).map((each) => ({
     check: `read models (${each.group})`,
-    ...wrong(
-      stoppedText(each),
-      'upgrade to a version that can apply the event: its server fills the tables again',
-    ),
+    ...wrong(stoppedText(each), stoppedRemedy),
   }))
   const groups = followers.map(async ({ name }) => ({
     check: `read models (${name})`,

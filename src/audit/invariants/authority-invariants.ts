@@ -296,16 +296,16 @@ const windowMs = 24 * 60 * minuteMs
 const changeGraceMs = 60_000
 
 type Buckets = readonly (readonly [minute: number, micros: number])[]
+/** A cap, and the time of its replacement; null for the current one. */
+type CapVersion = { readonly cap: KeyCap | null; readonly replacedMs: number | null }
 
 /** A key with a cap, and the amounts spent under it since the cap exists. */
 const capsTable = readTable({
   name: 'audit_caps',
   columns: {
     keyId: column.text(),
-    cap: nullable(column.jsonb<KeyCap>()),
-    /** The cap before the last change: an order may have been in progress at the change. */
-    formerCap: nullable(column.jsonb<KeyCap>()),
-    changedAt: column.text(),
+    /** First the current cap, then those replaced less than `changeGraceMs` ago: an order in progress may use them. */
+    caps: column.jsonb<readonly CapVersion[]>(),
     /** The amounts of orders in the last 24 hours, oldest first. */
     spent: column.jsonb<Buckets>(),
     /** The billed amounts of calls in the last 24 hours, oldest first. */
@@ -332,26 +332,30 @@ const capKeysOf = ({
   return keyId === null ? null : { keyId, capKeyId: key.capKeyId ?? keyId }
 }
 
+const uncapped: readonly CapVersion[] = [{ cap: null, replacedMs: null }]
+const unspent = { spent: [], called: [], heldMicros: 0 }
+
+/** The caps that may apply at this time, first the current one. */
+const capsAt = (row: CapRow | undefined, atMs: number): readonly CapVersion[] =>
+  (row?.caps ?? uncapped).filter(
+    ({ replacedMs }) => replacedMs === null || atMs - replacedMs <= changeGraceMs,
+  )
+
 const changeCap = (event: Capping, { rows }: Context): void => {
   const { keyId, capKeyId } = capKeysOf(event)!
   const { dailyCapCents, capCovers = 'orders' } = event.data
   const cap = dailyCapCents === null ? null : { cents: dailyCapCents, covers: capCovers }
-  const unspent = { spent: [], called: [], heldMicros: 0 }
-  const changedAt = event.metadata.recordedAt
+  const atMs = recordedMs(event)
   const row = rows.get(capsTable, [keyId])
   if (row === undefined && cap === null) return
-  rows.put(capsTable, { ...unspent, ...row, keyId, cap, formerCap: row?.cap ?? null, changedAt })
+  const formerCaps = capsAt(row, atMs).map((former) => ({
+    ...former,
+    replacedMs: former.replacedMs ?? atMs,
+  }))
+  const caps = [{ cap, replacedMs: null }, ...formerCaps]
+  rows.put(capsTable, { ...unspent, ...row, keyId, caps })
   if (rows.get(capsTable, [capKeyId]) === undefined)
-    rows.put(capsTable, { ...unspent, keyId: capKeyId, cap: null, formerCap: null, changedAt })
-}
-
-const isChanging = ({ changedAt }: CapRow, atMs: number): boolean =>
-  atMs - Date.parse(changedAt) <= changeGraceMs
-
-/** The caps that may apply at this time. */
-const capsAt = (row: CapRow | undefined, atMs: number): readonly (KeyCap | null)[] => {
-  if (row === undefined) return [null]
-  return isChanging(row, atMs) ? [row.cap, row.formerCap] : [row.cap]
+    rows.put(capsTable, { ...unspent, keyId: capKeyId, caps: uncapped })
 }
 
 const inBuckets = (buckets: Buckets, micros: number, atMs: number): Buckets => {
@@ -408,7 +412,7 @@ const checkSpending = (event: Spending, { rows, report }: Context): void => {
     called: inBuckets(before.called, 0, atMs),
     heldMicros: before.heldMicros + (isCall ? micros : 0),
   }
-  const caps = capsAt(rows.get(capsTable, [keys.keyId]), atMs)
+  const caps = capsAt(rows.get(capsTable, [keys.keyId]), atMs).map(({ cap }) => cap)
   const isAllowed = (cap: KeyCap | null): boolean =>
     cap === null ||
     (isCall && cap.covers === 'orders') ||
@@ -439,7 +443,7 @@ const endHold = (event: HoldEnd, { rows }: Context): void => {
 /** No key spends more than its cap in any 24 hours, in whole minutes. Rolled keys share one cap. */
 export const capRules = eventRules({
   name: 'audit-caps',
-  version: 4,
+  version: 5,
   tables: [capsTable],
   reads: (event) => {
     const keys = capKeysOf(event)

@@ -46,16 +46,18 @@ export type DepositRefundRequest = {
   readonly reversedMicros: number
 }
 
-/** The sum of the requested refunds that the provider may still make. */
-const requestedCents = ({ refunds }: Deposit): number =>
-  [...refunds.values()].reduce(
-    (sum, { status, amountCents }) => sum + (status === 'requested' ? amountCents : 0),
-    0,
-  )
+type PaidStates = { readonly deposit: Deposit; readonly ledger: LedgerState }
+
+/** The sum of the refunds that are not booked: the provider may still make them, or still returns the money. */
+const unbookedCents = ({ deposit, ledger }: PaidStates): number =>
+  [...deposit.refunds].reduce((sum, [refundId, { status, amountCents }]) => {
+    const isOpen = status === 'requested' || (status === 'made' && ledger.holds.has(refundId))
+    return isOpen ? sum + amountCents : sum
+  }, 0)
 
 /** What can still be refunded of a deposit, whole cents. */
-export const refundableCents = (deposit: Deposit, reversedMicros: number): number =>
-  Math.max(0, microsToCentsFloor(deposit.creditedMicros - reversedMicros) - requestedCents(deposit))
+export const refundableCents = (states: PaidStates, reversedMicros: number): number =>
+  Math.max(0, microsToCentsFloor(states.deposit.creditedMicros - reversedMicros) - unbookedCents(states))
 
 /** Why no part of the deposit can be refunded here, whatever the amount; null: it can be. */
 export const refundHindrance = (deposit: Deposit): DepositRefundRefusal | null => {
@@ -92,7 +94,7 @@ export const decideRefundRequest = (
   if (existing) return refuse({ code: 'already_applied', ...existing })
   const hindrance = refundHindrance(deposit)
   if (hindrance) return refuse(hindrance)
-  const leftCents = refundableCents(deposit, reversedMicros)
+  const leftCents = refundableCents({ deposit, ledger }, reversedMicros)
   const amountCents = wantedCents ?? leftCents
   if (amountCents === 0 || amountCents > leftCents) return refuse({ code: 'above_refundable', leftCents })
   const { depositId, accountId, provider } = deposit.details
@@ -165,7 +167,7 @@ export const decideRefundMade = (
  * never opened again.
  */
 const refusing = (
-  { deposit, ledger }: { readonly deposit: Deposit; readonly ledger: LedgerState },
+  { deposit, ledger }: PaidStates,
   { amountCents }: RequestedRefund,
   ended: Pick<DepositRefundRefused['data'], 'refundId' | 'code' | 'providerRefundId'>,
 ): Appends => {

@@ -1,6 +1,6 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { allAccounts, type ListScope, wholeAccount } from '../../kernel/scopes.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, type Columns, cellsOf, fields, notFound, table } from '../../platform/cli/output.ts'
 import { createAccounts } from './account-service.ts'
 
@@ -54,16 +54,11 @@ const requireAccount = async (context: CliContext, account: AccountId): Promise<
     throw notFound(`no account has the id ${account}; "accounts list" shows them`)
 }
 
-const requireMade = async ({ db }: CliContext, { owner }: Pick<Listing<object>, 'owner'>): Promise<void> => {
-  if (owner.table.startsWith('read.')) await requireReadTable(db, owner.table as `read.${string}`)
-}
-
 /** Runs `list`. @param name of the command, and of the list in `--json` */
 export const listThings =
   <Row extends object>(name: string, listing: Listing<Row>) =>
   async (context: CliContext, { account, limit, offset, status }: ListInput): Promise<CliOutput> => {
     if (account !== undefined) await requireAccount(context, account)
-    await requireMade(context, listing)
     const scope = account === undefined ? allAccounts : wholeAccount(account)
     const { rows, total } = await listing.reads(context).list(scope, { limit, offset, status })
     const [first, ...others] = Object.entries<Columns<Owned<Row>>[string]>(listing.fields).filter(
@@ -88,7 +83,6 @@ export const showThing =
     listing: ListedResource<Row>,
   ) =>
   async (context: CliContext, { id }: { readonly id: string }): Promise<CliOutput> => {
-    await requireMade(context, listing)
     const { table: owners, id: column } = listing.owner
     const { rows } = await context.pool.query<{ account_id: AccountId }>(
       `select account_id from ${owners} where ${column} = $1::text`,

@@ -2,7 +2,7 @@ import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { depositRefundRefusal, resolutionRefusal } from '../deposits/index.ts'
 import { createMeter } from '../plans/index.ts'
@@ -36,7 +36,6 @@ export const list = async (
   context: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
-  await requireReadTable(context.db, 'read.proposals')
   const nowMs = context.clock()
   const found = await proposalsAfter(context.db, { waiting: !all, after: null, limit, nowMs })
   const proposals = found.map((row) => jsonOf(row, nowMs))

@@ -2,10 +2,11 @@ import type pg from 'pg'
 import { depositsAfter } from '../../../projections/deposits.ts'
 import { refundableCents, refundHindrance } from '../../domain/deposits/decide-refund.ts'
 import { type Deposit, shownDepositStatus, shownDepositStatuses } from '../../domain/deposits/fold.ts'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { allAccounts } from '../../kernel/scopes.ts'
-import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type CommandRunner, readState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -84,8 +85,10 @@ export const depositAdminPages = ({
     const reversed = await reversedOf(db, depositId)
     const deposit = reversed === undefined ? null : await readDeposit(runner, depositId, cause)
     if (deposit === null || reversed === undefined) return null
-    const canRefund = refundHindrance(deposit) === null
-    const leftCents = canRefund ? refundableCents(deposit, reversedMicros(reversed)) : 0
+    if (refundHindrance(deposit) !== null) return { deposit, leftCents: 0, ...reversed }
+    const wallet = ledgerRef(deposit.details.accountId)
+    const ledger = await readState(runner, { ...cause, name: 'read-wallet' }, wallet)
+    const leftCents = refundableCents({ deposit, ledger }, reversedMicros(reversed))
     return { deposit, leftCents, ...reversed }
   }
 

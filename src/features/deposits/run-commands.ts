@@ -12,7 +12,7 @@ import type { ShownDepositStatus } from '../../domain/deposits/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { amountIn } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
 import { readState } from '../../platform/commands/command.ts'
@@ -75,7 +75,6 @@ export const listChanges = async (
   { db }: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
-  await requireReadTable(db, 'read.gateway_changes')
   const rows = await listGatewayChanges(db, { all, limit, offset: 0 })
   const empty = all ? 'no changes were reported' : 'no open changes; --all includes closed ones'
   return { json: { changes: rows.map(changeRecord) }, rows, empty }
@@ -105,7 +104,6 @@ export const refund = async (
   context: CliContext,
   { deposit: depositId, cents, reason: reference }: InputOf<typeof refundInput>,
 ): Promise<CliOutput> => {
-  await requireReadTable(context.db, 'read.deposits')
   const input = { depositId, amountCents: cents ?? null, reference }
   const answer = await requestDepositRefund(context, input, context)
   if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
@@ -118,7 +116,6 @@ export const refund = async (
 }
 
 export const listReversals = async ({ db }: CliContext, { kind, limit }: InputOf<typeof reversalsInput>) => {
-  await requireReadTable(db, 'read.reversals')
   const found = await reversalsAfter(db, { after: null, limit, search: '', reason: kind })
   const rows = found.map(({ rowId: _, ...row }) => ({
     ...row,
@@ -133,7 +130,6 @@ export const listUnmatched = async (
   { db }: CliContext,
   { all = false, limit }: { readonly all?: boolean; readonly limit: number },
 ) => {
-  await requireReadTable(db, 'read.unmatched_movements')
   const items = await listUnmatchedMovements(db, { all, limit, offset: 0 })
   const rows = items.map((item) => ({ ...item, amount: itemAmount(item) }))
   return {

@@ -20,7 +20,6 @@ import {
   termsStream,
   webhooksStream,
 } from '../../kernel/streams.ts'
-import { requireReadTable } from '../../platform/cli/cli-context.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { type Db, sql } from '../../platform/postgres/kysely.ts'
@@ -276,20 +275,17 @@ const entriesBy = async (db: Db, condition: RawBuilder<boolean>): Promise<readon
 }
 
 const ofProxy: Find = async (db, id) => {
-  await requireReadTable(db, 'read.proxies')
   const proxies = db.selectFrom('read.proxies').select(['productId', 'country']).where('proxyId', '=', id)
   return { shared: (await proxies.execute()).map((row) => stockStream(row.productId, row.country)) }
 }
 
 const ofKey: Find = async (db, id) => {
-  await requireReadTable(db, 'read.keys')
   const keys = db.selectFrom('read.keys').select('accountId').where('keyId', '=', id)
   return { shared: (await keys.execute()).map((row) => accountStream(row.accountId as AccountId)) }
 }
 
 /** A removed endpoint has no row. Its account follows from its deliveries; without any, all accounts are searched. */
 const ofEndpoint: Find = async (db, id) => {
-  await requireReadTable(db, 'read.webhook_endpoints')
   const { rows: found } = await sql<{ accountId: string }>`
     select account_id from read.webhook_endpoints where endpoint_id = ${id}
      union select account_id from work.webhook_deliveries where endpoint_id = ${id}`.execute(db)

@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId, newId } from '../../kernel/ids.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, notFound } from '../../platform/cli/output.ts'
 import type { publishInput } from './commands.ts'
@@ -69,7 +69,6 @@ export const publish = async (context: CliContext, input: PublishInput): Promise
 }
 
 export const list = async ({ db, clock }: CliContext, { all = false }: { readonly all?: boolean }) => {
-  await requireReadTable(db, 'read.notices')
   const every = db
     .selectFrom('read.notices')
     .selectAll()

@@ -2,7 +2,7 @@ import { type FoundPlan, findPlan, isPlan, listPlans, type PlanStatus } from '..
 import { isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliRefusal, fields, notFound, table } from '../../platform/cli/output.ts'
 import { customerRefs, type ListedResource, type Owned } from '../accounts/index.ts'
@@ -81,7 +81,6 @@ export const meter = async (context: CliContext, { plan, bytes, report }: InputO
 }
 
 const requirePlan = async ({ db }: CliContext, plan: PlanId): Promise<void> => {
-  await requireReadTable(db, 'read.plans')
   if (!(await isPlan(db, plan))) throw notFound(`no plan has the id ${plan}; "plans list" shows them`)
 }
 

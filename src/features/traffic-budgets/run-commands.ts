@@ -2,7 +2,7 @@ import { findPlan } from '../../../projections/plans.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import { allAccounts, wholeAccount } from '../../kernel/scopes.ts'
-import { type CliContext, requireReadTable } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import {
   CliMisuse,
@@ -22,7 +22,6 @@ const budgetsOf = (context: CliContext) =>
   createTrafficBudgets({
     ...context,
     planOf: async (scope, planId) => {
-      await requireReadTable(context.db, 'read.plans')
       const plan = await findPlan(context.db, scope, planId)
       if (!plan) throw notFound(`the account has no plan with the id ${planId}; "plans list" shows them`)
       return { planId: plan.planId as PlanId, customerId: plan.customerId }
@@ -53,7 +52,6 @@ const columns: Columns<TrafficBudgetRecord> = {
 export const list = async (context: CliContext, input: InputOf<typeof listInput>): Promise<CliOutput> => {
   const { account, plan, limit, offset } = input
   await accountOf(context, account)
-  await requireReadTable(context.db, 'read.traffic_budgets')
   const filter = { limit, offset, planId: plan }
   const { budgets, total } = await budgetsOf(context).list(wholeAccount(account), filter)
   const text = table(budgets, columns, total === 0 ? 'no traffic budgets' : 'none on this page')
@@ -72,7 +70,6 @@ export const set = async (context: CliContext, input: InputOf<typeof setInput>):
   const account = await accountOf(context, accountId)
   if (customer !== undefined && !account.reseller)
     throw new CliMisuse(`${accountId} is not a reseller, so it has no customers`)
-  await requireReadTable(context.db, 'read.traffic_budgets')
   const customers = createCustomers({ pool: context.pool, master: context.keys.master })
   const customerId = customer === undefined ? null : customers.idOf(accountId, customer)
   const { id, isNew } = await budgetsOf(context).set(

@@ -7,7 +7,9 @@ import type { CommandRunner } from '../commands/command.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { StoreSettings } from '../outgoing/open-object-store.ts'
+import { isWithoutRight, unreadableTable } from '../postgres/errors.ts'
 import type { Db } from '../postgres/kysely.ts'
+import { readStoppedModels, stoppedRemedy, stoppedText } from '../projections/checkpoint.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
 import { CliRefusal } from './output.ts'
@@ -101,7 +103,23 @@ export type BareContext<Settings extends CliSettings = CliSettings> = {
   readonly open: OpenContext
 }
 
-/** Opens the context, does the work and closes the context. */
+/**
+ * The refusal of a command that reads a table of a stopped read model, or a table that no server has created yet. Other
+ * errors are returned unchanged.
+ */
+const readProblem = async (error: unknown, pool: pg.Pool): Promise<unknown> => {
+  const table = unreadableTable(error)
+  if (table === null) return error
+  const stopped = (await readStoppedModels(pool)).find(({ tables }) => tables.includes(table))
+  if (stopped) return new CliRefusal('overloaded', `${stoppedText(stopped)}; ${stoppedRemedy}`)
+  if (isWithoutRight(error)) return error
+  return new CliRefusal(
+    'overloaded',
+    'the read tables do not exist yet; start the server, which creates them, and run the command again',
+  )
+}
+
+/** Opens the context, does the work and closes the context. Events of the last moments may be missing in read tables. */
 export const withContext = async <Value>(
   { open }: Pick<BareContext, 'open'>,
   work: (context: CliContext) => Promise<Value>,
@@ -109,23 +127,10 @@ export const withContext = async <Value>(
 ): Promise<Value> => {
   const { context, close } = await open(options)
   try {
-    return await work(context)
+    return await work(context).catch(async (error) => {
+      throw await readProblem(error, context.pool)
+    })
   } finally {
     await close()
   }
-}
-
-/**
- * For commands that show read models. Events of the last moments may be missing.
- * @throws CliRefusal overloaded if no server has created the tables yet
- */
-export const requireReadTable = async (db: Db, table: `read.${string}`): Promise<void> => {
-  const { found } = await db
-    .selectNoFrom(({ fn, val }) => fn<string | null>('to_regclass', [val(table)]).as('found'))
-    .executeTakeFirstOrThrow()
-  if (found === null)
-    throw new CliRefusal(
-      'overloaded',
-      'the read tables do not exist yet; start the server, which creates them, and run the command again',
-    )
 }

@@ -1,6 +1,12 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Clock } from '../../kernel/clock.ts'
-import type { BareContext, CliContext, CliSettings, OpenOptions } from './cli-context.ts'
+import {
+  type BareContext,
+  type CliContext,
+  type CliSettings,
+  type OpenOptions,
+  withContext,
+} from './cli-context.ts'
 import type { InputForm, InputForms, InputOf } from './input.ts'
 import { type CliOutput, type Columns, type ListOutput, table } from './output.ts'
 
@@ -188,13 +194,14 @@ export function command<const Forms extends InputForms>(
 export function command(declaration: AnyCommand, open: OpenOptions = { makes: false }): Register {
   return declare(declaration, ({ bare }) => async (input, print) => {
     // Opened first: without a Farebox the work is not loaded.
-    const { context, close } = await bare.open(open)
-    try {
-      const work = (await declaration.run()) as Work<CliContext>
-      print(await work(context, input, bare.clock))
-    } finally {
-      await close()
-    }
+    await withContext(
+      bare,
+      async (context) => {
+        const work = (await declaration.run()) as Work<CliContext>
+        print(await work(context, input, bare.clock))
+      },
+      open,
+    )
   })
 }
 

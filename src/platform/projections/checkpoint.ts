@@ -22,6 +22,8 @@ export type Checkpoint = {
 export type StoppedModel = {
   /** The position of the event. */
   readonly position: number
+  /** The names of its tables, without the schema. */
+  readonly tables: readonly string[]
   /** Names the model, the event and the cause. */
   readonly error: string
   readonly at: string
@@ -67,8 +69,8 @@ export const readStoppedModels = async (
   db: Queries,
 ): Promise<readonly (StoppedModel & { readonly group: string; readonly model: string })[]> => {
   const { rows } = await db.query<StoppedModel & { group: string; model: string }>(
-    `select name as group, key as model, (value ->> 'position')::bigint as position, value ->> 'error' as error,
-       value ->> 'at' as at
+    `select name as group, key as model, (value ->> 'position')::bigint as position, value -> 'tables' as tables,
+       value ->> 'error' as error, value ->> 'at' as at
      from engine.checkpoints, jsonb_each(stopped) order by name, key`,
   )
   return rows
@@ -81,6 +83,10 @@ export const stoppedText = ({
   error,
 }: Awaited<ReturnType<typeof readStoppedModels>>[number]): string =>
   `the read model ${model} is stopped at position ${position}: ${error}`
+
+/** What an operator does about a stopped model. */
+export const stoppedRemedy =
+  'upgrade to a version that can apply the event: its server fills the tables again'
 
 /** Only the group's epoch, for frequent checks. Null before its first start. */
 export const readEpoch = async (db: Queries, group: string): Promise<number | null> => {

@@ -1,6 +1,19 @@
+import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import { accountStream } from '../../../src/kernel/streams.ts'
 import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
-import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
+import {
+  type Cases,
+  changed,
+  type Deed,
+  dataOf,
+  type Facts,
+  invariantsFindEach,
+  type Log,
+  violationsOf,
+} from '../deeds.ts'
+import { everyKind } from '../world.ts'
 
 const debit = (log: Log, orderId: string): StoredEvent =>
   log.first('WalletDebited', ({ order }) => order.orderId === orderId)
@@ -203,4 +216,36 @@ const cases: Cases = {
 
 describe('an act of a key or person needs its permission', () => {
   test('acts without permission are reported', (t) => invariantsFindEach(t, cases))
+})
+
+/** What is found when the cap of a key changes twice before its order, which names the first cap. */
+const violationsAfterChanges = async (secondsBefore: readonly [number, number]) => {
+  const events = await everyKind()
+  const index = events.findIndex(
+    ({ type, data }) => type === 'WalletDebited' && data.includes('"ord_golden_capped"'),
+  )
+  const order = events[index]!
+  const metadata = JSON.parse(order.metadata)
+  const changes = secondsBefore.map((seconds, number): StoredEvent => {
+    const recordedAt = new Date(Date.parse(metadata.recordedAt) - seconds * 1000).toISOString()
+    return {
+      ...order,
+      stream: accountStream('acc_golden_buyer' as AccountId),
+      type: 'KeyCapped',
+      data: JSON.stringify({
+        keyId: 'key_capped',
+        dailyCapCents: number + 1,
+        capCovers: 'orders',
+        capKeyId: 'key_capped',
+      }),
+      metadata: JSON.stringify({ ...metadata, recordedAt }),
+    }
+  })
+  const found = violationsOf([...events.slice(0, index), ...changes, order])
+  return found.filter((text) => text.startsWith('WalletDebited'))
+}
+
+test('an order may use each cap that its key had in the last minute', async () => {
+  assert.deepEqual(await violationsAfterChanges([50, 20]), [])
+  assert.match((await violationsAfterChanges([70, 20])).join(), /more than its cap of \$0\.02/)
 })

@@ -10,6 +10,7 @@ import {
 } from '../../../src/domain/deposits/decide-refund.ts'
 import type { DepositEvent } from '../../../src/domain/deposits/events.ts'
 import { depositFold } from '../../../src/domain/deposits/fold.ts'
+import { decideRelease } from '../../../src/domain/ledger/decide.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import { type Appends, applyDecided } from '../../../src/kernel/decider.ts'
@@ -100,4 +101,20 @@ test('a refund that the provider made and then canceled is refused, a change, an
 
 test('a cancellation of a refund that was not requested here changes nothing', () => {
   assert.deepEqual(canceling(paid).appends, [])
+})
+
+test('a refund counts as requested until it is booked, also while the provider returns the money', () => {
+  const made = after(requested, making(requested))
+  const next = { ...wanted, refundId: 'ref_2', reference: 'next' }
+  const refusal = { outcome: 'refused', refusal: { code: 'above_refundable', leftCents: 300 } }
+  for (const states of [requested, made]) {
+    assert.deepEqual(decideRefundRequest(states, { ...next, amountCents: 301 }).answer, refusal)
+    const rest = decideRefundRequest(states, { ...next, amountCents: null }).answer
+    assert.ok(rest.outcome === 'requested' && rest.amountCents === 300)
+  }
+  const released = decideRelease(made.ledger, { holdId: refundId })
+  assert.ok(released.outcome === 'decided')
+  const booked = { ...made, ledger: applyDecided(ledgerFold, made.ledger, released.events, nowMs) }
+  const afterwards = decideRefundRequest(booked, { ...next, amountCents: null, reversedMicros: 7_000_000 })
+  assert.ok(afterwards.answer.outcome === 'requested' && afterwards.answer.amountCents === 300)
 })
