@@ -326,6 +326,7 @@ export const operationRoutes = (generic: Route): readonly Route[] =>
         ...(row.note === null ? [] : [sentence(row.note)]),
         ...(row.isSearch ? ['A call without a hit costs nothing.'] : []),
       ].join(' '),
+      query: row.source.isCacheable ? query : query.omit({ cacheMaxAge: true }),
       body: bodySchema(row),
       examples: { body: exampleBody(row) },
       errorsAs: 'Scrape',
