@@ -40,6 +40,7 @@ export const runWorker = async (
     readonly starting: AbortSignal
   }) => Promise<Worker>,
 ): Promise<void> => {
+  answerPings()
   const run = async (): Promise<void> => {
     const config = readConfig(process.env)
     const log = standardErrorLog()
@@ -81,7 +82,6 @@ export const runWorker = async (
       process.exitCode = 1
       void stop()
     })
-    answerPings()
     process.send?.({ worker } satisfies WorkerMessage)
   }
   await run().catch((error: Error) => {

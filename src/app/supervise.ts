@@ -34,21 +34,24 @@ const steadyMs = 60_000
 const manyFailures = 3
 
 /**
- * A ready worker gets a ping every second. It hangs after so many without an answer, and is then killed and restarted.
- * Pings are counted instead of seconds, so that a machine that was suspended finds no hanging worker.
+ * A worker gets a ping every second. A ready one hangs after so many without an answer, and is then killed and
+ * restarted. A starting one has more of them, because it answers none while it loads its modules; one that answers may
+ * start for any time, such as during an outage of Postgres, and is only reported. Pings are counted instead of seconds,
+ * so that a machine that was suspended finds no hanging worker.
  */
 const pings = { everyMs: 1_000, hangsAfter: 10, killedAfter: 20 }
+const startPings = { lateAfter: 30, killedAfter: 120 }
 const ping = 'ping'
 
-/** Answers the pings of the supervisor. Call it in a worker. */
+/** Answers the pings of the supervisor. Call it at the begin of a worker. */
 export const answerPings = (): void => {
   process.on('message', (message) => {
     if (message === ping) process.send?.({ answers: true } satisfies WorkerMessage)
   })
 }
 
-const isSteady = ({ startedMs }: { readonly startedMs: number }): boolean =>
-  performance.now() - startedMs > steadyMs
+const isSteady = ({ readyMs }: { readonly readyMs: number | null }): boolean =>
+  readyMs !== null && performance.now() - readyMs > steadyMs
 
 /** The exit code of a worker that cannot start until its settings or its environment change. */
 export const refusedCode = 3
@@ -79,18 +82,25 @@ export const supervise = (parts: {
   const states = Array.from({ length: count }, () => ({
     begun: false,
     failures: 0,
-    startedMs: 0,
+    /** The running process; null: it ended and is not started again yet. */
+    child: null as ChildProcess | null,
+    /** When it was ready; null: it is not. */
+    readyMs: null as number | null,
+    /** Pings since it was last ready, over all its restarts. */
+    missingPings: 0,
     unanswered: 0,
-    ready: null as ChildProcess | null,
   }))
   let isClosing = false
   const pinging = setInterval(() => {
     for (const state of states) {
-      if (state.ready === null) continue
-      if (state.unanswered === pings.killedAfter) {
-        logger.error({ pid: state.ready.pid }, `${name} does not answer and is killed`)
-        state.ready.kill('SIGKILL')
-      } else state.ready.send(ping, () => undefined) // the exit of the worker is handled elsewhere
+      const { child, readyMs } = state
+      if (readyMs === null) state.missingPings += 1
+      if (child === null) continue
+      const { killedAfter } = readyMs === null ? startPings : pings
+      if (state.unanswered === killedAfter) {
+        logger.error({ pid: child.pid }, `${name} does not answer and is killed`)
+        child.kill('SIGKILL')
+      } else child.send(ping, () => undefined) // the exit of the worker is handled elsewhere
       state.unanswered += 1
     }
   }, pings.everyMs)
@@ -98,13 +108,13 @@ export const supervise = (parts: {
 
   const start = (index: number, onStarted: (error: Error | null) => void): void => {
     const state = states[index]!
-    state.startedMs = performance.now()
     const child = fork(entry, [String(index)], {
       env,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       ...(flags && { execArgv: [...flags] }),
     })
     workers.add(child)
+    Object.assign(state, { child, readyMs: null, unanswered: 0 })
     let worker: string | null = null
     child.on('message', (message: Partial<{ worker: string; answers: true }>) => {
       if (message.answers) state.unanswered = 0
@@ -112,19 +122,19 @@ export const supervise = (parts: {
       if (message.worker === undefined) return
       worker = message.worker
       state.begun = true
-      state.unanswered = 0
-      state.ready = child
+      Object.assign(state, { readyMs: performance.now(), missingPings: 0, unanswered: 0 })
       logger.info({ worker, pid: child.pid }, `${name} is ready`)
       onStarted(null)
     })
     child.once('exit', (code, signal) => {
       workers.delete(child)
-      state.ready = null
+      const hasStarted = isSteady(state)
+      Object.assign(state, { child: null, readyMs: null })
       if (worker !== null) onExit?.(worker)
       if (isClosing) return
       const isRefused = code === refusedCode
       if (isRefused) onStarted(new StartRefused(`${name} refused to start; its message says why`))
-      state.failures = isSteady(state) ? 0 : state.failures + 1
+      state.failures = hasStarted ? 0 : state.failures + 1
       const delayMs = isRefused
         ? restart.longestMs
         : Math.min(restart.longestMs, restart.firstMs * 2 ** state.failures)
@@ -164,7 +174,8 @@ export const supervise = (parts: {
     problem: () => {
       for (const state of states) {
         if (!state.begun) return `${name} has not begun yet`
-        if (state.ready !== null && state.unanswered > pings.hangsAfter) return `${name} does not answer`
+        if (state.readyMs !== null && state.unanswered > pings.hangsAfter) return `${name} does not answer`
+        if (state.missingPings > startPings.lateAfter) return `${name} ended and does not become ready again`
         if (state.failures >= manyFailures && !isSteady(state))
           return `${name} ended ${state.failures} times in a row`
       }

@@ -57,6 +57,11 @@ export const defaultLimits = {
   tunnelIdleMs: 3_600_000,
   /** Idle timeout of any other connection, and of a tunnel with one ended side. */
   idleMs: 120_000,
+  /**
+   * Idle timeout of an answer whose client has ended its side. A client that gave up looks like one that reads on until
+   * bytes are sent to it. nginx and squid wait for neither, HAProxy waits for both.
+   */
+  endedClientMs: 10_000,
   /** From the choice of an exit to the target's answer, for all attempts together. */
   dialMs: 15_000,
   /** Exits tried for one connection. */

@@ -170,6 +170,13 @@ export const databaseUnavailable = refuse(
 /** The client ended its connection. Its record has this reason, because neither exit nor target failed. */
 export const clientGone = refuse(400, 'client_reset', 'The request was broken off.')
 
+/** A client ended its side and waited for an answer that did not come. */
+export const clientEnded = (ms: number): OwnAnswer => ({
+  status: 408,
+  error: 'client_reset',
+  detail: `Your side of the connection has ended, and the target sent nothing for ${Math.ceil(ms / 1_000)} s. Leave it open until the answer has arrived.`,
+})
+
 export const targetRefused = refuse(502, 'target_refused', 'The target refused the connection.')
 export const targetUnreachable = refuse(502, 'target_unreachable', 'The target cannot be reached.')
 export const targetClosed = refuse(

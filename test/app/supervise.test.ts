@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -101,4 +101,74 @@ test('a worker that hangs is a problem after ten pings, and after twenty it is k
   assert.equal(supervised.problem(), null)
   ping(1)
   assert.notEqual(pids()[0], pids()[1])
+})
+
+test('a restarted worker that freezes before it is ready is a problem, then killed; a slow one is not killed', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
+  atEnd(t, () => rmSync(folder, { recursive: true }))
+  const entry = join(folder, 'worker.mjs')
+  const supervisor = join(import.meta.dirname, '../../src/app/supervise.ts')
+  const path = (name: string) => join(folder, name)
+  writeFileSync(
+    entry,
+    `import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
+    import { answerPings } from ${JSON.stringify(supervisor)}
+    if (existsSync(${JSON.stringify(path('freeze'))})) {
+      writeFileSync(${JSON.stringify(path('frozen'))}, '')
+      process.kill(process.pid, 'SIGSTOP')
+    }
+    answerPings()
+    process.on('message', () => appendFileSync(${JSON.stringify(path('pings'))}, '.'))
+    const timer = setInterval(() => {
+      if (existsSync(${JSON.stringify(path('slow'))})) return
+      ${say}
+      clearInterval(timer)
+    }, 10)
+    writeFileSync(${JSON.stringify(path('runs'))}, String(process.pid))`,
+  )
+  const lines: Record<string, unknown>[] = []
+  const logger = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const isLogged = (text: string) => lines.some(({ msg }) => msg === text)
+  const parts = { entry, count: 1, env: process.env, name: 'the worker', graceMs: 1_000, logger }
+  const supervised = supervise(parts)
+  atEnd(t, () => supervised.close())
+  await supervised.ready
+  const ping = (count: number) => t.mock.timers.tick(count * 1_000)
+  const running = () => Number(readFileSync(path('runs'), 'utf8'))
+  const ended = (count: number) =>
+    until(() => lines.filter(({ msg }) => msg === 'the worker ended and is started again').length === count, {
+      timeoutMs: 20_000,
+    })
+  const late = 'the worker ended and does not become ready again'
+
+  writeFileSync(path('slow'), '')
+  process.kill(running(), 'SIGKILL')
+  await ended(1)
+  const first = running()
+  await until(() => running() !== first, { timeoutMs: 20_000 })
+  writeFileSync(path('pings'), '')
+  for (let sent = 60; sent <= 240; sent += 60) {
+    ping(60)
+    await until(() => readFileSync(path('pings')).length === sent, { what: `the answers of ${sent} pings` })
+    assert.equal(supervised.problem(), late)
+  }
+  assert.equal(isLogged('the worker does not answer and is killed'), false)
+  rmSync(path('slow'))
+  await until(() => supervised.problem() === null, { what: 'the ready worker' })
+
+  writeFileSync(path('freeze'), '')
+  process.kill(running(), 'SIGKILL')
+  await ended(2)
+  ping(30)
+  assert.equal(supervised.problem(), null)
+  ping(1)
+  assert.equal(supervised.problem(), late)
+  await until(() => existsSync(path('frozen')), { timeoutMs: 20_000 })
+  rmSync(path('freeze'))
+  ping(121)
+  await ended(3)
+  assert.ok(isLogged('the worker does not answer and is killed'))
+  // It is ready again: only the number of its ends is reported.
+  await until(() => supervised.problem() === 'the worker ended 3 times in a row')
 })

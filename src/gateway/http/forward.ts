@@ -3,7 +3,13 @@ import { type BufferedSocket, noopHandler } from '../buffered-socket.ts'
 import type { Client, GatewayContext } from '../client.ts'
 import { formatRequestId, formatRouteHeaders, openRoute } from '../dial/dial.ts'
 import type { Admission, Denied, Exit, Outcome } from '../gateway-ports.ts'
-import { gatewayUnavailable, type OwnAnswer, responseTimeout, targetClosed } from '../refusals.ts'
+import {
+  clientEnded,
+  gatewayUnavailable,
+  type OwnAnswer,
+  responseTimeout,
+  targetClosed,
+} from '../refusals.ts'
 import { chargeBytes, Pump, reserveBytes, runTunnel } from '../relay/tunnel.ts'
 import type { Target } from '../targets.ts'
 import { type Exchange, type ExchangeEnd, runExchange } from './http-exchange.ts'
@@ -98,11 +104,12 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     })
   }
 
+  const limitIdle = (): void => deadline.within(limits.idleMs, () => running?.fail(responseTimeout))
   const send = (request: ForwardRequest, upstreamConnection: UpstreamConnection, next: () => void): void => {
     upstreamConnection.wire.socket.write(request.head, 'latin1')
     const canRetry = upstreamConnection.used && request.repeatable
     upstreamConnection.used = true
-    deadline.within(limits.idleMs, () => running?.fail(responseTimeout))
+    limitIdle()
     let exchange: Exchange | null = null
     let hasEnded = false
     const ended = (ending: ExchangeEnd): void => {
@@ -120,6 +127,9 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
       routeHeaders: formatRequestId(client.requestId) + upstreamConnection.routeHeaders,
       persists: () => !isDraining,
       touch: deadline.touch,
+      clientEnded: () =>
+        deadline.within(limits.endedClientMs, () => running?.fail(clientEnded(limits.endedClientMs))),
+      sentAfterEnd: limitIdle,
       ended,
     })
     if (!hasEnded) running = exchange

@@ -91,6 +91,10 @@ type ExchangeOptions = {
   /** Whether the client's connection may be reused. */
   persists(): boolean
   touch(): void
+  /** The client has ended its side. It may have given up. */
+  clientEnded(): void
+  /** Bytes were sent to a client that had ended its side. A client that gave up answers them with a reset. */
+  sentAfterEnd(): void
   ended(ending: ExchangeEnd): void
 }
 
@@ -114,6 +118,7 @@ const maxJoinedBytes = 16_384
 export const runExchange = (options: ExchangeOptions): Exchange => {
   const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } =
     options
+  const { clientEnded, sentAfterEnd } = options
   const body = readerOf(request.framing, 'request')
   const heads = createHeadCollector(responseHeadBytes, lenientHeads)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null
@@ -122,6 +127,8 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
   let clientPersists = false
   let hasExtraBytes = false
   let isTargetSilent = true
+  /** The client has ended its side, and nothing was sent to it since. */
+  let mayClientBeGone = false
   /** The target ended its connection after the whole answer. */
   let hasTargetEnded = false
   let isFinished = false
@@ -248,7 +255,9 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
         return canContinue && rest.length === 0
       }, badBody),
     end: () => {
-      if (!body.done) fail(clientGone)
+      if (!body.done) return fail(clientGone)
+      mayClientBeGone = true
+      clientEnded()
     },
     drain: () => down.drained(),
     closed: () => fail(clientGone),
@@ -273,7 +282,13 @@ export const runExchange = (options: ExchangeOptions): Exchange => {
       failOnBadMessage(() => {
         touch()
         isTargetSilent = false
-        return handleResponseBytes(chunk)
+        const writtenBytes = client.socket.bytesWritten
+        const canContinue = handleResponseBytes(chunk)
+        if (mayClientBeGone && client.socket.bytesWritten > writtenBytes) {
+          mayClientBeGone = false
+          if (!isFinished) sentAfterEnd()
+        }
+        return canContinue
       }, badAnswer),
     end: () => handleTargetEnd(null),
     drain: () => up.drained(),

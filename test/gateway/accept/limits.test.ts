@@ -15,14 +15,24 @@ import { startWorkerProcess } from '../support/worker-process.ts'
 
 test('the limits equal those of the gateway page', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/proxy-lines.md'), 'utf8')
-  const { headBytes, headMs, responseHeadBytes, tunnelIdleMs, idleMs, dialMs, udpPeers, connections } =
-    defaultLimits
+  const {
+    headBytes,
+    headMs,
+    responseHeadBytes,
+    tunnelIdleMs,
+    idleMs,
+    endedClientMs,
+    dialMs,
+    udpPeers,
+    connections,
+  } = defaultLimits
   for (const row of [
     `| A request's head | ${headBytes / 1_024} KiB, ${headMs / 1_000} seconds |`,
     `| A SOCKS client's log-in, and then its request | ${headMs / 1_000} seconds each |`,
     `| An answer's head | ${responseHeadBytes / 1_024} KiB |`,
     `| Time of a tunnel without a byte in either direction | ${tunnelIdleMs / 60_000} minutes, `,
     `and of a tunnel whose one side has ended | ${idleMs / 1_000} seconds |`,
+    `until the next bytes of the answer | ${endedClientMs / 1_000} seconds |`,
     `| Time until the target answers, all tries together | ${dialMs / 1_000} seconds |`,
     `| Hosts of a UDP association | ${udpPeers} |`,
     `| Connections of a worker | ${connections.toLocaleString('en')} |`,

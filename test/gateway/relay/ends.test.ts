@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import fc, { runs } from '../../support/fast-check.ts'
+import { machineMs } from '../../support/machine-time.ts'
 import { until } from '../../support/until.ts'
 import { authorization, talkTo } from '../support/clients.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -78,7 +79,7 @@ const play = async (
 }
 
 test('connections that end at any step and in any way leave no connection, admission or route', async (t) => {
-  const limits = { lingerMs: 100, headMs: 200, idleMs: 200, tunnelIdleMs: 200 }
+  const limits = { lingerMs: 100, headMs: 200, idleMs: 200, tunnelIdleMs: 200, endedClientMs: 200 }
   const gateway = await startGateway(t, { limits })
   await fc.assert(
     fc.asyncProperty(fc.array(scenario, { minLength: 20, maxLength: 20 }), async (scenarios) => {
@@ -105,6 +106,48 @@ for (const client of ['close', 'reset'] as const)
     await until(() => isEmpty(gateway))
     assert.deepEqual(gateway.access.closed, [{ error: 'client_reset', host: '127.0.0.1' }])
   })
+
+for (const [step, sent] of [
+  ['before', ''],
+  ['during', heads.length + 'b'.repeat(100)],
+] as const)
+  test(`a client that ends its side ${step} a plain answer frees its connection of the plan before the idle limit`, async (t) => {
+    const gateway = await startGateway(t, { limits: { idleMs: 600_000, endedClientMs: 100 } })
+    const target = await tcpTarget(t, (socket) => {
+      socket.once('data', () => socket.write(sent))
+    })
+    const talk = await talkTo(gateway.port)
+    talk.write(requests.get(`127.0.0.1:${target}`))
+    if (sent === '') await until(() => gateway.exits.open === 1)
+    else await talk.until('bbbb')
+    talk.socket.end()
+    await until(() => gateway.access.open === 0)
+    assert.deepEqual(gateway.access.closed, [{ error: 'client_reset', host: '127.0.0.1' }])
+    if (sent === '') assert.match((await talk.rest()).toString(), /^HTTP\/1\.1 408 .*Leave it open/s)
+    talk.socket.destroy()
+    await until(() => isEmpty(gateway))
+  })
+
+test('a client that ends its side and reads an answer with pauses gets all of it', async (t) => {
+  const gateway = await startGateway(t, { limits: { idleMs: 600_000, endedClientMs: 100 } })
+  let answer = (): void => undefined
+  const target = await tcpTarget(t, (socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      socket.write(heads.length)
+      answer = () => void socket.write(body)
+    })
+  })
+  const talk = await talkTo(gateway.port)
+  talk.socket.end(requests.get(`127.0.0.1:${target}`))
+  await talk.until('\r\n\r\n')
+  const fromMs = machineMs()
+  await until(() => machineMs() - fromMs > 400)
+  answer()
+  assert.equal((await talk.rest()).length, bodyBytes)
+  await until(() => isEmpty(gateway))
+  assert.deepEqual(gateway.access.closed, [{ error: null, host: '127.0.0.1' }])
+})
 
 for (const [what, head] of Object.entries(heads))
   test(`an answer delimited by its ${what} ends when the traffic ends in its last bytes`, async (t) => {
