@@ -195,4 +195,14 @@ test("the service's role cannot read or change what a verification computes with
     { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null },
   )
   assert.deepEqual([...codes], ['42501'])
+
+  // A verification of the service, such as one in the console, leaves the remains of one of the auditor.
+  await auditorPool.query('create schema verify_killed')
+  const scratches = [await openScratch(insider, newId('vrf')), await openScratch(auditorPool, newId('vrf'))]
+  for (const scratch of scratches) await scratch.close()
+  assert.deepEqual(
+    scratches.map(({ problems }) => problems),
+    [[], []],
+  )
+  assert.deepEqual(await leftSchemas(pool), [])
 })
