@@ -142,6 +142,8 @@ export const runCli = async (
       columns: dependencies.columns,
       readSettings: async () => (await import('./config.ts')).readConfig(environment),
       open: (options = { makes: false }) => dependencies.open(options),
+      explain: async (error, context) =>
+        (await import('./unreadable-tables.ts')).explainUnreadable(error, context),
     },
     perform: async (json, work) => {
       try {

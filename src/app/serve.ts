@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
-import { groups, hot } from '../../projections/groups.ts'
+import { hot } from '../../projections/groups.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import { localOperatorAccess, operatorTokenAccess } from '../platform/http/auth.ts'
@@ -16,6 +16,7 @@ import type { Config } from './config.ts'
 import type { OpenedFeatures } from './features.ts'
 import { logWaiting } from './open-pool.ts'
 import { serverRoutes } from './routes.ts'
+import { modelOfTable } from './unreadable-tables.ts'
 
 export type Api = {
   readonly server: FastifyInstance
@@ -30,12 +31,6 @@ export type Api = {
 }
 
 const catchUpMs = 10_000
-
-const modelByTable: ReadonlyMap<string, string> = new Map(
-  groups.flatMap(({ models }) =>
-    models.flatMap(({ name, tables }) => tables.map((table) => [table.name, name])),
-  ),
-)
 
 const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
   rates === null
@@ -75,7 +70,7 @@ export const createApi = (
     metrics: createHttpMetrics(registry),
     limits: limitsOf(config, monotonicMs),
     connections: config.connections,
-    modelOf: (table) => modelByTable.get(table),
+    modelOf: modelOfTable,
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
     pages: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
   })

@@ -1,7 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { momentForms, momentText } from '../features/finance/for-commands.ts'
-import { withContext } from '../platform/cli/cli-context.ts'
-import { bareCommand, command, commandGroup, type Register } from '../platform/cli/command.ts'
+import { bareCommand, command, commandGroup, type Register, withContext } from '../platform/cli/command.ts'
 import { argument, defaulted, flag, option, required, wholeNumber } from '../platform/cli/input.ts'
 import {
   locationExpected,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { readStoppedModels } from '../../src/platform/projections/checkpoint.ts'
+import { readStoppedModels, tablesExist } from '../../src/platform/projections/checkpoint.ts'
 import type { ReadModel } from '../../src/platform/projections/read-model.ts'
 import type { OwnApp } from './test-app.ts'
 import { until } from './until.ts'
@@ -33,7 +33,18 @@ export const withStoppedModel = async (
   const restore = breakModel(model)
   t.after(restore)
   await app.credit(app.demo.buyer.accountId, 100_00)
-  await until(async () => (await stoppedNames(app)).includes(model.name), { what: `${model.name} to stop` })
+  // The tests' role is a superuser, who can read the tables until they are dropped.
+  await until(
+    async () =>
+      (await stoppedNames(app)).includes(model.name) &&
+      !(
+        await tablesExist(
+          app.core.pool,
+          model.tables.map(({ name }) => name),
+        )
+      ).includes(true),
+    { what: `${model.name} to stop` },
+  )
   await whileStopped()
   restore()
   await app.run('projections', 'rebuild', model.name)

@@ -1,4 +1,5 @@
-import { type BareContext, withContext } from '../../platform/cli/cli-context.ts'
+import type { BareContext } from '../../platform/cli/cli-context.ts'
+import { withContext } from '../../platform/cli/command.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import { type Finding, guarded } from './finding.ts'

@@ -23,8 +23,8 @@ import type {
   GatewayPayment,
   InvoiceReport,
   InvoiceStatus,
+  UncreditedPayment,
   UndonePayment,
-  UnknownStatus,
 } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent, DepositFailed, PendingOrder } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
@@ -54,7 +54,8 @@ export type ReportedInvoice = {
   readonly status: InvoiceStatus
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
-  readonly unknownStatuses?: readonly UnknownStatus[]
+  readonly unknownStatuses?: readonly UncreditedPayment[]
+  readonly endedWithMoney?: readonly UncreditedPayment[]
   /** It is another invoice of the deposit, so it ends no change of the deposit's own invoice. */
   readonly isOther?: boolean
   /** The changes of an invoice in another currency than dollars. Its payments are left out. */
@@ -358,15 +359,31 @@ const maxChanges = 50
 
 const usdText = (micros: number): string => amountIn(micros, 'usd')
 
+/** The change of a payment that is not credited because of its status. */
+const statusChange =
+  (change: GatewayChange['change']) =>
+  ({ id, status, amount }: UncreditedPayment): GatewayChange => ({
+    change,
+    reference: `${id} ${status}`,
+    amount,
+  })
+
 /**
  * What the provider reports about the invoice and no other event books: a payment that was refunded, undone, has another
- * amount than before or an unknown status, an invoice with the status paid but without all of the money, or an invalid
- * invoice for which money arrived.
+ * amount than before, has an unknown status or ended although money arrived, an invoice with the status paid but without
+ * all of the money, or an invalid invoice for which money arrived.
  * @param deposit the deposit after the reported payments were credited
  */
 export const changesIn = (
   deposit: Deposit,
-  { status, payments, undone = [], unknownStatuses = [], inOtherCurrency }: ReportedInvoice,
+  {
+    status,
+    payments,
+    undone = [],
+    unknownStatuses = [],
+    endedWithMoney = [],
+    inOtherCurrency,
+  }: ReportedInvoice,
 ): readonly GatewayChange[] => {
   const recorded = deposit.payments
   const invoiceId = deposit.invoice?.invoiceId ?? deposit.details.depositId
@@ -395,13 +412,8 @@ export const changesIn = (
           amount: usdText(amountMicros),
         }),
       ),
-    ...unknownStatuses.map(
-      ({ id, status, amount }): GatewayChange => ({
-        change: 'unknown_status',
-        reference: `${id} ${status}`,
-        amount,
-      }),
-    ),
+    ...unknownStatuses.map(statusChange('unknown_status')),
+    ...endedWithMoney.map(statusChange('ended_with_money')),
     ...(inOtherCurrency ??
       (status === 'paid' && missingMicros > 0
         ? [{ change: 'paid_without_money', reference: invoiceId, amount: usdText(missingMicros) } as const]
@@ -460,6 +472,7 @@ const isShownBy = (
     case 'paid_without_money':
     case 'marked_invalid':
     case 'unknown_status':
+    case 'ended_with_money':
       return true
     // A report may lack a payment. One that it has counts again, with the credited amount.
     case 'payment_changed':

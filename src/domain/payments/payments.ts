@@ -84,6 +84,7 @@ export const gatewayChanges = [
   'payment_changed',
   'payment_undone',
   'unknown_status',
+  'ended_with_money',
   'dispute_adjusted',
   'chargeback_not_moved',
   'above_credit',
@@ -104,8 +105,8 @@ export type UndonePayment = {
   readonly amount: string | null
 }
 
-/** A payment whose status this version does not know. */
-export type UnknownStatus = {
+/** A payment that is not credited because of its status. */
+export type UncreditedPayment = {
   /** The provider's id of the payment or the invoice. */
   readonly id: string
   readonly status: string
@@ -131,7 +132,10 @@ export type InvoiceReport = {
   /** The final payments. One that was reported before may be missing. */
   readonly payments: readonly GatewayPayment[]
   readonly undone?: readonly UndonePayment[]
-  readonly unknownStatuses?: readonly UnknownStatus[]
+  /** Payments whose status this version does not know. */
+  readonly unknownStatuses?: readonly UncreditedPayment[]
+  /** Payments for which money arrived, and which the provider ended without it, as failed or expired. */
+  readonly endedWithMoney?: readonly UncreditedPayment[]
   /** The ids of payments that cannot be read. */
   readonly unreadable?: readonly string[]
 }

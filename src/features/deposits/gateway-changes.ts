@@ -17,6 +17,8 @@ export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
   payment_undone: 'A credited payment turned out to be none.',
   unknown_status:
     'A payment has a status that this version does not know; it follows the id of the payment. Nothing was credited for it. Look it up at the provider.',
+  ended_with_money:
+    'Money arrived in a payment that the provider ended as failed or expired; this status follows the id of the payment. Nothing was credited for it. Ask the provider where the money is; then return it to the payer, or credit the wallet by hand.',
   dispute_adjusted: 'A dispute moved another amount in all than the one that was disputed.',
   above_credit: 'A refund or a dispute moved more than was credited for the deposit. The rest is not booked.',
   refund_refused:

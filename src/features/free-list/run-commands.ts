@@ -1,11 +1,7 @@
 import type { FeedFormat } from '../../domain/free-list/endpoint.ts'
 import { pluralize } from '../../kernel/formats.ts'
-import {
-  type BareContext,
-  type CliContext,
-  type CliSettings,
-  withContext,
-} from '../../platform/cli/cli-context.ts'
+import type { BareContext, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import { withContext } from '../../platform/cli/command.ts'
 import { type InputOf, readText } from '../../platform/cli/input.ts'
 import { CliMisuse, fields } from '../../platform/cli/output.ts'
 import type { importInput } from './commands.ts'

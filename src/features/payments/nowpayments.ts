@@ -4,8 +4,8 @@ import type {
   GatewayPayment,
   InvoiceReport,
   InvoiceStatus,
+  UncreditedPayment,
   UndonePayment,
-  UnknownStatus,
 } from '../../domain/payments/payments.ts'
 import { hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
@@ -62,14 +62,20 @@ type StatusOfPayment = Pick<Payment, 'payment_status' | 'actually_paid' | 'paren
 
 const arrivedStatuses = new Set(['finished', 'partially_paid'])
 const processingStatuses = new Set(['confirming', 'confirmed', 'sending'])
-const otherStatuses = new Set(['waiting', 'failed', 'refunded', 'expired'])
+const endedStatuses = new Set(['failed', 'expired'])
+const otherStatuses = new Set(['waiting', 'refunded'])
+
+const hasMoney = ({ actually_paid }: StatusOfPayment): boolean => /[1-9]/.test(actually_paid ?? '')
 
 /** Whether money arrived, with a status that this version does not know. */
-const isUnknown = ({ payment_status, actually_paid }: StatusOfPayment): boolean =>
-  !arrivedStatuses.has(payment_status) &&
-  !processingStatuses.has(payment_status) &&
-  !otherStatuses.has(payment_status) &&
-  /[1-9]/.test(actually_paid ?? '')
+const isUnknown = (payment: StatusOfPayment): boolean =>
+  ![arrivedStatuses, processingStatuses, endedStatuses, otherStatuses].some((statuses) =>
+    statuses.has(payment.payment_status),
+  ) && hasMoney(payment)
+
+/** Whether money arrived in a payment that ended without it. */
+const isEndedWithMoney = (payment: StatusOfPayment): boolean =>
+  endedStatuses.has(payment.payment_status) && hasMoney(payment)
 
 /** The ids of a payment whose other fields may be unreadable. */
 const Named = z.object({
@@ -96,7 +102,7 @@ const refundedOf = ({ payment_id, actually_paid }: Payment): UndonePayment => ({
   amount: coinsText(actually_paid ?? ''),
 })
 
-const unknownOf = ({ payment_id, payment_status, actually_paid }: Payment): UnknownStatus => ({
+const uncreditedOf = ({ payment_id, payment_status, actually_paid }: Payment): UncreditedPayment => ({
   id: payment_id,
   status: statusText(payment_status),
   amount: coinsText(actually_paid ?? ''),
@@ -230,6 +236,7 @@ export const createNowpaymentsGateway = (
   ): InvoiceReport => {
     const arrived = readEach(payments, ({ payment_id }) => `${invoiceId} ${payment_id}`, arrivedOf)
     const allUnreadable = [...unreadable, ...(arrived.unreadable ?? [])]
+    const endedWithMoney = payments.filter(isEndedWithMoney).map(uncreditedOf)
     const undone = payments.filter(({ payment_status }) => payment_status === 'refunded').map(refundedOf)
     return {
       kind: 'invoice',
@@ -241,7 +248,8 @@ export const createNowpaymentsGateway = (
       status: statusOf(payments),
       payments: arrived.values.filter((payment) => payment !== null),
       ...(undone.length > 0 && { undone }),
-      ...unknownOnly(payments.filter(isUnknown).map(unknownOf)),
+      ...unknownOnly(payments.filter(isUnknown).map(uncreditedOf)),
+      ...(endedWithMoney.length > 0 && { endedWithMoney }),
       ...(allUnreadable.length > 0 && { unreadable: allUnreadable }),
     }
   }

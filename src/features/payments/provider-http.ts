@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { z } from 'zod'
-import type { InvoiceReport, UnknownStatus } from '../../domain/payments/payments.ts'
+import type { InvoiceReport, UncreditedPayment } from '../../domain/payments/payments.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import { GatewayUnavailable, UnreadableAnswer } from './payment-port.ts'
@@ -42,7 +42,7 @@ export const statusText = (status: string): string => (/^\w{1,40}$/.test(status)
 
 /** The field of a report, if there is an unknown status. */
 export const unknownOnly = (
-  unknownStatuses: readonly UnknownStatus[],
+  unknownStatuses: readonly UncreditedPayment[],
 ): Pick<InvoiceReport, 'unknownStatuses'> => (unknownStatuses.length > 0 ? { unknownStatuses } : {})
 
 const safeNumber = (value: bigint): number => {

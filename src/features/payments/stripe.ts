@@ -9,7 +9,7 @@ import {
   type Reversal,
   type ReversalReport,
   routeOf,
-  type UnknownStatus,
+  type UncreditedPayment,
 } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { centsToMicros, micros } from '../../kernel/money.ts'
@@ -102,7 +102,7 @@ const unknownStatuses = (
     status: string | null | undefined,
     known: ReadonlySet<string>,
   ])[]
-): readonly UnknownStatus[] =>
+): readonly UncreditedPayment[] =>
   statuses.flatMap(([id, status, known]) =>
     status == null || known.has(status) ? [] : [{ id, status: statusText(status), amount: null }],
   )
@@ -110,7 +110,7 @@ const unknownStatuses = (
 const intentIn = ({ payment_intent }: Stripe.Checkout.Session): Stripe.PaymentIntent | null =>
   typeof payment_intent === 'object' ? payment_intent : null
 
-const unknownInSession = (session: Stripe.Checkout.Session): readonly UnknownStatus[] => {
+const unknownInSession = (session: Stripe.Checkout.Session): readonly UncreditedPayment[] => {
   const intent = intentIn(session)
   return unknownStatuses(
     [session.id, session.status, sessionStatuses],

@@ -1,10 +1,5 @@
-import {
-  type BareContext,
-  type CliContext,
-  type CliSettings,
-  withContext,
-} from '../../platform/cli/cli-context.ts'
-import { bareCommand, type Register } from '../../platform/cli/command.ts'
+import type { BareContext, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import { bareCommand, type Register, withContext } from '../../platform/cli/command.ts'
 import { argument, option } from '../../platform/cli/input.ts'
 import type { ScraperAccess } from './run-scraper.ts'
 

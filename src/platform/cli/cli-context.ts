@@ -7,12 +7,9 @@ import type { CommandRunner } from '../commands/command.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { StoreSettings } from '../outgoing/open-object-store.ts'
-import { isWithoutRight, unreadableTable } from '../postgres/errors.ts'
 import type { Db } from '../postgres/kysely.ts'
-import { readStoppedModels, stoppedRemedy, stoppedText } from '../projections/checkpoint.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { Scheduler } from '../work/scheduler.ts'
-import { CliRefusal } from './output.ts'
 
 /** The settings that the commands of features need. */
 export type CliSettings = KeySettings & {
@@ -101,36 +98,6 @@ export type BareContext<Settings extends CliSettings = CliSettings> = {
   /** @throws SettingsRefused */
   readSettings(): Promise<Settings>
   readonly open: OpenContext
-}
-
-/**
- * The refusal of a command that reads a table of a stopped read model, or a table that no server has created yet. Other
- * errors are returned unchanged.
- */
-const readProblem = async (error: unknown, pool: pg.Pool): Promise<unknown> => {
-  const table = unreadableTable(error)
-  if (table === null) return error
-  const stopped = (await readStoppedModels(pool)).find(({ tables }) => tables.includes(table))
-  if (stopped) return new CliRefusal('overloaded', `${stoppedText(stopped)}; ${stoppedRemedy}`)
-  if (isWithoutRight(error)) return error
-  return new CliRefusal(
-    'overloaded',
-    'the read tables do not exist yet; start the server, which creates them, and run the command again',
-  )
-}
-
-/** Opens the context, does the work and closes the context. Events of the last moments may be missing in read tables. */
-export const withContext = async <Value>(
-  { open }: Pick<BareContext, 'open'>,
-  work: (context: CliContext) => Promise<Value>,
-  options?: OpenOptions,
-): Promise<Value> => {
-  const { context, close } = await open(options)
-  try {
-    return await work(context).catch(async (error) => {
-      throw await readProblem(error, context.pool)
-    })
-  } finally {
-    await close()
-  }
+  /** The error of a work with this context as a refusal if its cause is a read table; else the error itself. */
+  explain(error: unknown, context: CliContext): Promise<unknown>
 }

@@ -1,12 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Clock } from '../../kernel/clock.ts'
-import {
-  type BareContext,
-  type CliContext,
-  type CliSettings,
-  type OpenOptions,
-  withContext,
-} from './cli-context.ts'
+import type { BareContext, CliContext, CliSettings, OpenOptions } from './cli-context.ts'
 import type { InputForm, InputForms, InputOf } from './input.ts'
 import { type CliOutput, type Columns, type ListOutput, table } from './output.ts'
 
@@ -65,6 +59,22 @@ type AnyCommand = Texts<InputForms> & {
   readonly run: () => Promise<unknown>
   readonly columns?: Columns<never>
   readonly empty?: string
+}
+
+/** Opens the context, does the work and closes the context. Events of the last moments may be missing in read tables. */
+export const withContext = async <Value>(
+  { open, explain }: Pick<BareContext, 'open' | 'explain'>,
+  work: (context: CliContext) => Promise<Value>,
+  options?: OpenOptions,
+): Promise<Value> => {
+  const { context, close } = await open(options)
+  try {
+    return await work(context).catch(async (error) => {
+      throw await explain(error, context)
+    })
+  } finally {
+    await close()
+  }
 }
 
 /** The command of this name below `parent`. It is created if it does not exist. */

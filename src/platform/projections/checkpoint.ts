@@ -22,8 +22,6 @@ export type Checkpoint = {
 export type StoppedModel = {
   /** The position of the event. */
   readonly position: number
-  /** The names of its tables, without the schema. */
-  readonly tables: readonly string[]
   /** Names the model, the event and the cause. */
   readonly error: string
   readonly at: string
@@ -69,8 +67,8 @@ export const readStoppedModels = async (
   db: Queries,
 ): Promise<readonly (StoppedModel & { readonly group: string; readonly model: string })[]> => {
   const { rows } = await db.query<StoppedModel & { group: string; model: string }>(
-    `select name as group, key as model, (value ->> 'position')::bigint as position, value -> 'tables' as tables,
-       value ->> 'error' as error, value ->> 'at' as at
+    `select name as group, key as model, (value ->> 'position')::bigint as position, value ->> 'error' as error,
+       value ->> 'at' as at
      from engine.checkpoints, jsonb_each(stopped) order by name, key`,
   )
   return rows

@@ -144,12 +144,11 @@ export const stopModel = (
   { message, event }: PoisonEvent,
 ): Promise<void> =>
   transact(client, async () => {
-    const tables = model.tables.map(({ name }) => name)
     const { rowCount } = await client.query(
       `update engine.checkpoints set epoch = epoch + 1, stopped = stopped || jsonb_build_object($3::text,
-         jsonb_build_object('position', $4::bigint, 'tables', $6::text[], 'error', $5::text, 'at', now()))
+         jsonb_build_object('position', $4::bigint, 'error', $5::text, 'at', now()))
        where name = $1::text and epoch = $2::bigint`,
-      [group, epoch, model.name, event.position, message, tables],
+      [group, epoch, model.name, event.position, message],
     )
     if (rowCount !== 1) return
     const { rows } = await client.query<{ statement: string }>(
@@ -158,7 +157,7 @@ export const stopModel = (
        from pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner)))
        where relnamespace = 'read'::regnamespace and relname = any ($1::text[]) and privilege_type = 'SELECT'
        group by relname`,
-      [tables],
+      [model.tables.map(({ name }) => name)],
     )
     for (const { statement } of rows) await client.query(statement)
   })

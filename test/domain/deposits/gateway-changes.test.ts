@@ -174,6 +174,18 @@ test('an unknown status is reported with its name until the provider reports a k
   assert.deepEqual(open(take(deposit, { status: 'processing', payments: [] })), [])
 })
 
+test('money in a payment that failed or expired is a change until the provider reports it otherwise', () => {
+  const reported = {
+    status: 'expired',
+    payments: [],
+    endedWithMoney: [{ id: 'p9', status: 'expired', amount: '1 coins' }],
+  } as const
+  assert.deepEqual(kinds(whole, reported), ['ended_with_money p9 expired 1 coins'])
+  const deposit = take(whole, reported)
+  assert.deepEqual(open(take(deposit, reported)), ['ended_with_money 1 coins'])
+  assert.deepEqual(open(take(deposit, { status: 'paid', payments: [] })), [])
+})
+
 test('a change is recorded once and closed once, and a provider can report at most fifty', () => {
   const change = { change: 'refunded', reference: 'ch_1', amount: '1.00 usd' } as const
   let deposit = after(whole, decideChanges(whole, [change]))

@@ -323,6 +323,33 @@ test('a payment with an unknown status is named if money arrived, and the invoic
   )
 })
 
+test('a payment that failed or expired is named if money arrived', async () => {
+  const over = (payment_id: number, more: object) => ({ ...overpaid, invoice_id: 9, payment_id, ...more })
+  const { gateway: live } = server({
+    'POST /auth': { token: 'jwt' },
+    'GET /payment/': {
+      data: [
+        over(1, { payment_status: 'failed', actually_paid: 0.5 }),
+        over(2, { payment_status: 'expired', actually_paid: 0 }),
+        over(3, { payment_status: 'expired', actually_paid: 0.25 }),
+        over(4, { payment_status: 'failed', actually_paid: null }),
+      ],
+    },
+  })
+  const report = await live.readInvoice({ invoiceId: '9', depositId: overpaid.order_id as DepositId })
+  assert.deepEqual(
+    [report?.payments, report?.unknownStatuses, report?.endedWithMoney],
+    [
+      [],
+      undefined,
+      [
+        { id: '1', status: 'failed', amount: '0.5 coins' },
+        { id: '3', status: 'expired', amount: '0.25 coins' },
+      ],
+    ],
+  )
+})
+
 test('a repeated deposit, which names neither order nor invoice, belongs to the order of its parent', async () => {
   const { gateway: live } = server({
     'GET /payment/7': {
