@@ -52,7 +52,15 @@ const Generated = z
       .string()
       .nullable()
       .meta({ description: 'The id of the set, as `-set-` in the usernames. Null: no set.' }),
-    lines: z.array(z.union([z.string(), Line])),
+    lines: z.array(
+      z.union([z.string(), Line]).meta({
+        description: `A text. With the format \`json\` it is an object with ${Object.keys(Line.shape)
+          .map((name) => `\`${name}\``)
+          .join(', ')}.`,
+        // Generators of C# clients cannot read a choice between a text and an object.
+        override: {},
+      }),
+    ),
   })
   .meta({ id: 'GeneratedLines' })
 

@@ -31,40 +31,30 @@ const open = (node: Record<string, unknown>): Json => {
   return additionalProperties === false ? rest : node
 }
 
-const nothing: Json = { type: 'null' }
-
 /**
- * A named schema or null. The default is a part of the description: generators would apply it to the choice, which has
+ * A named schema or null: `oneOf`, because many generators know no `anyOf`. The default is a part of the description: generators would apply it to the choice, which has
  * no values.
  */
 const namedOrNull = ({ $ref, description, default: value, ...rest }: Json): Json => {
   const about = [description, value === undefined ? undefined : `Left out: \`${value}\`.`]
   const text = about.filter((part) => part !== undefined).join(' ')
-  return { oneOf: [{ $ref }, nothing], ...(text !== '' && { description: text }), ...rest }
+  return { oneOf: [{ $ref }, { type: 'null' }], ...(text !== '' && { description: text }), ...rest }
 }
 
 /** The one form of a nullable value: `type: [X, "null"]`, and for a named schema a choice. */
 export const nullable = (node: Json): Json => {
-  const { type, $ref, oneOf } = node
+  const { type, $ref } = node
   if ($ref !== undefined) return namedOrNull(node)
-  if (Array.isArray(oneOf)) {
-    const isNullable = oneOf.some((choice) => isObject(choice) && choice.type === 'null')
-    return isNullable ? node : { ...node, oneOf: [...oneOf, nothing] }
-  }
   if (type === undefined) return node
   const types = [type].flat()
   return { ...node, type: types.includes('null') ? types : [...types, 'null'] }
 }
 
-/** zod writes `anyOf`. Many generators know a choice only as `oneOf`; those of this interface exclude each other. */
-const choice = (node: Json): Json => {
+/** zod writes a nullable value as a choice. */
+const nullableChoice = (node: Json): Json => {
   const { anyOf, ...rest } = node
-  const isOfTypes = (each: Json): boolean => each.type !== undefined || each.$ref !== undefined
-  if (!Array.isArray(anyOf) || !anyOf.every(isOfTypes)) return node
-  const values = anyOf.filter((each) => each.type !== 'null')
-  const [only] = values
-  const one = values.length === 1 ? { ...only, ...rest } : { oneOf: values, ...rest }
-  return values.length === anyOf.length ? one : nullable(one)
+  if (!Array.isArray(anyOf) || anyOf.length !== 2 || anyOf[1]?.type !== 'null') return node
+  return nullable({ ...anyOf[0], ...rest })
 }
 
 /** An optional field of a request may also be null (src/platform/http/request-shape.ts). */
@@ -119,7 +109,7 @@ export const finished = (
   },
 ): Json =>
   rewrite(json, (node) => {
-    const rest = formatted(typed(choice(reference(node, names))))
+    const rest = formatted(typed(nullableChoice(reference(node, names))))
     if (io === 'input') return takingNull(rest)
     return closedAnswers ? rest : open(rest)
   }) as Json
@@ -150,10 +140,8 @@ const withoutId = (node: Json): Json => {
 const hasFields = ({ properties }: Json): boolean =>
   isObject(properties) && Object.keys(properties).length > 0
 
-const isNullType = (node: unknown): boolean => isObject(node) && node.type === 'null'
-
 /**
- * Defines each object, enumeration and choice inside a schema, under a name of its own: its id, else a name that follows
+ * Defines each object and enumeration inside a schema, under a name of its own: its id, else a name that follows
  * from the way to it.
  */
 export const named = (
@@ -164,18 +152,12 @@ export const named = (
   const field = (node: unknown, way: string): unknown => {
     if (!isObject(node)) return node
     const name = idOf(node) ?? way
-    const all = Array.isArray(node.oneOf) ? node.oneOf : []
-    const choices = all.filter((choice) => !isNullType(choice))
-    const isWhole = hasFields(node) || Array.isArray(node.enum) || choices.length > 1
-    if (!isWhole) return inner(node, name)
+    if (!hasFields(node) && !Array.isArray(node.enum)) return inner(node, name)
     const types = [node.type].flat()
-    const { place, schema: nullableSchema } = parted(node)
-    const own =
-      choices.length > 1
-        ? { ...nullableSchema, oneOf: choices }
-        : { ...nullableSchema, type: types.find((type) => type !== 'null') }
-    const reference = { ...define(name, inner(own, name)), ...place }
-    return types.includes('null') || choices.length < all.length ? nullable(reference) : reference
+    const { place, schema: own } = parted(node)
+    const type = types.find((each) => each !== 'null')
+    const reference = { ...define(name, inner({ ...own, type }, name)), ...place }
+    return types.includes('null') ? nullable(reference) : reference
   }
   const inner = (node: Json, name: string): Json => ({
     ...withoutId(node),
@@ -187,11 +169,6 @@ export const named = (
     ...(node.items !== undefined && { items: field(node.items, entryName(name)) }),
     ...(node.additionalProperties !== undefined && {
       additionalProperties: field(node.additionalProperties, `${name}Value`),
-    }),
-    ...(Array.isArray(node.oneOf) && {
-      oneOf: node.oneOf.map((each, at) =>
-        isObject(each) && each.$ref ? each : field(each, `${name}${at + 1}`),
-      ),
     }),
   })
   return inner(schema, schemaName)
