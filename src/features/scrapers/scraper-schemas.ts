@@ -16,7 +16,13 @@ type Keywords = Readonly<Record<string, unknown>>
 
 /** The JSON Schema of one input, as far as a schema can express the check. */
 const keywordsOf = (input: Input): Keywords => {
-  if (input.values) return { enum: [...input.values] }
+  if (input.values) {
+    const numbers = input.values.filter((each) => typeof each === 'number')
+    // Generators make no type of a list of numbers. The description names them.
+    return numbers.length === 0
+      ? { enum: [...input.values] }
+      : { type: 'integer', minimum: Math.min(...numbers), maximum: Math.max(...numbers) }
+  }
   switch (input.kind) {
     case 'boolean':
       return { type: 'boolean' }
@@ -24,12 +30,7 @@ const keywordsOf = (input: Input): Keywords => {
       return { type: 'integer' }
     case 'page': {
       const max = input.max === undefined ? {} : { maximum: input.max }
-      return {
-        anyOf: [
-          { type: 'integer', minimum: 1, ...max },
-          { type: 'string', pattern: '^[0-9]{1,6}$' },
-        ],
-      }
+      return { type: 'integer', minimum: 1, ...max }
     }
     case 'date':
       return { type: 'string', format: 'date' }
@@ -101,7 +102,8 @@ export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
   return z.json().meta({ description: `${answer.description}.`, override: whole })
 }
 
-const value = z.union([z.string(), z.number(), z.boolean()])
+/** Generators make no type of a list of types: for them it is any value. */
+const value = z.union([z.string(), z.number(), z.boolean()]).meta({ override: {} })
 
 const InputSchema = z
   .strictObject({

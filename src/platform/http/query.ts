@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isCountry } from '../../kernel/countries.ts'
+import { namedEnum } from './named-enum.ts'
 import type { FieldCodes } from './route.ts'
 
 /** The default and the maximum size of a page (docs/reference/api.md, "Pagination"). */
@@ -71,9 +72,12 @@ export const integerQuery = (bounds: { min?: number; max?: number; description: 
       },
     })
 
-/** One of the given words in a query string. */
-export const wordQuery = <const Word extends string>(words: readonly Word[], description: string) =>
-  z.enum(words).meta({ description })
+/** One of the given words in a query string. `name`: that of the enumeration, if it is used elsewhere. */
+export const wordQuery = <const Word extends string>(
+  words: readonly Word[],
+  description: string,
+  name?: string,
+) => (name === undefined ? z.enum(words) : namedEnum(name, words)).meta({ description })
 
 const instantForms =
   'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
@@ -99,12 +103,7 @@ export const instantQuery = (description: string) =>
     .meta({
       description: `${description} It is ${instantForms}.`,
       words: instantForms,
-      override: {
-        anyOf: [
-          { type: 'string', format: 'date' },
-          { type: 'string', format: 'date-time' },
-        ],
-      },
+      override: { type: 'string' },
     })
 
 /** A day in a query string, as text: `2026-11-21`. */
