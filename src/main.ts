@@ -14,6 +14,7 @@ const { canCheck, superviseAuditor, superviseFreelist } = await import('./app/su
 const { checkPorts, portCollision } = await import('./app/ports.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
+const { checkOpenFiles, readOpenFilesLimit } = await import('./app/open-files.ts')
 const { openThroughOutages } = await import('./app/open-through-outages.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 const { endWithin } = await import('./app/shutdown.ts')
@@ -116,6 +117,7 @@ const run = async (): Promise<void> => {
   const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
   if (wanted.roles.length === 0 && !audit && !gateway && !freelist)
     throw new StartRefused(nothingToRun(wanted, settings))
+  checkOpenFiles(await readOpenFilesLimit())
   const runs = { server: wanted.roles.includes('http'), gateway, freelist }
   const collision = portCollision(settings, runs)
   if (collision !== null) throw new StartRefused(collision)

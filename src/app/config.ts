@@ -336,10 +336,12 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   return configOf(parsed.data)
 }
 
+const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
+
 /** A demo behind a proxy or with a public URL has clients elsewhere, although it listens on loopback. */
 const isDemoOfThisMachine = (values: Values): boolean =>
   values.FAREBOX_DEMO === true &&
-  ['127.0.0.1', '::1', 'localhost'].includes(values.HOST) &&
+  [values.HOST, ...values.FAREBOX_GATEWAY_LISTEN].every((host) => loopbackHosts.includes(host)) &&
   values.FAREBOX_TRUSTED_PROXY === undefined &&
   values.FAREBOX_PUBLIC_URL === undefined
 

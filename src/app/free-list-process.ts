@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
@@ -32,6 +31,7 @@ import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
 import { freeListClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { readOpenFilesLimit } from './open-files.ts'
 import { openWorkerDatabase } from './open-pool.ts'
 import type { Worker } from './run-worker.ts'
 
@@ -59,16 +59,9 @@ const retryMs = 1_000
 const feedTimeoutMs = 60_000
 const feedConnectMs = 5_000
 
-/** The limit of open files of this process, from Linux; null: unknown. */
-const openFilesLimit = async (): Promise<number | null> => {
-  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
-  const limitMatch = /^Max open files\s+(\d+)/m.exec(limits)
-  return limitMatch === null ? null : Number(limitMatch[1])
-}
-
 /** Sockets for checks. The rest is reserved for the database, the judge's side of each check, and files. */
 const socketsWithin = async (requestedSockets: number, logger: Logger): Promise<number> => {
-  const limit = await openFilesLimit()
+  const limit = await readOpenFilesLimit()
   const maxSockets = limit === null ? requestedSockets : Math.max(50, Math.floor(limit * 0.7) - 200)
   if (maxSockets < requestedSockets)
     logger.warn(

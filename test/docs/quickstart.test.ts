@@ -93,6 +93,24 @@ describe('the quickstart', () => {
     assert.equal(orders.body.total, installed.length)
   })
 
+  test('the Python program ends if no webhook arrives', {
+    skip: spawnSync('python3', ['--version']).error !== undefined && 'python3 is not on this machine',
+  }, () => {
+    const program = programIn('Python', 'python')
+    const receive = program.split(/^# 7.*\n/m)[1] ?? assert.fail('step 7')
+    assert.match(receive, /^receiver\.timeout = 30$/m)
+    const { status, stderr } = spawnSync(
+      'python3',
+      [
+        '-c',
+        `${program.slice(0, program.indexOf('API, KEY'))}call = lambda path, body: {"id": "x", "secret": "s"}
+${receive.replace('4000', '0').replace('timeout = 30', 'timeout = 0.1')}`,
+      ],
+      { encoding: 'utf8', timeout: 60_000 },
+    )
+    assert.deepEqual([status, stderr], [1, 'no webhook in 30 seconds\n'])
+  })
+
   test('the check of the shell fails without body, secret or signature', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'farebox-quickstart-'))
     t.after(() => rm(folder, { recursive: true }))

@@ -294,8 +294,12 @@ const setProblem = (values: Values): TokenProblem | null => {
  */
 export const parseUsername = (rawUsername: string): Parsed => {
   const username = decoded(rawUsername)
-  if (Buffer.byteLength(username) > maxUsernameBytes)
-    return refuse('username', `a username has at most ${maxUsernameBytes} bytes`)
+  const usernameBytes = Buffer.byteLength(username)
+  if (usernameBytes > maxUsernameBytes)
+    return refuse(
+      'username',
+      `it has ${usernameBytes} bytes, and at most ${maxUsernameBytes} are accepted, as in SOCKS5: generate the line, which then refers to a stored targeting`,
+    )
   const [base = '', ...tokens] = username.split('-')
   if (!basePattern.test(base))
     return refuse(

@@ -11,6 +11,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { createBtcpayGateway } from './btcpay.ts'
 import { createNowpaymentsGateway } from './nowpayments.ts'
@@ -284,12 +285,14 @@ const registered = (
   sandbox: NonNullable<AdapterContext['sandbox']>,
 ): PaymentGateway => {
   const register = async (): Promise<void> => {
-    const { status } = await sandbox.send(`${sandbox.baseUrl}/_sandbox/accounts`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(account),
-    })
-    if (status !== 200) throw new GatewayUnavailable(`the sandbox answered ${status}`)
+    const answer = await sandbox
+      .send(`${sandbox.baseUrl}/_sandbox/accounts`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(account),
+      })
+      .then(({ status }) => status, faultKind)
+    if (answer !== 200) throw new GatewayUnavailable(`the sandbox: ${answer}`)
   }
   const { cards } = gateway
   return {

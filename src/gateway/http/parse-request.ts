@@ -148,7 +148,7 @@ const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | nul
   return length === '0' ? { kind: 'none' } : { kind: 'length', length: Number(length) }
 }
 
-const basic = /^basic +([A-Za-z0-9+/=_-]{1,1024})$/i
+const basic = /^basic +([A-Za-z0-9+/=_-]+)$/i
 
 /** Decodes `Proxy-Authorization: Basic …`; null if there is none or it is invalid. */
 export const credentialsOf = (

@@ -23,6 +23,14 @@ const changeOwner = async (launcher: Launcher, path: string): Promise<void> => {
   if (launcher.owner) await chown(path, launcher.owner.uid, launcher.owner.gid)
 }
 
+/** Why initdb failed, from its output. */
+export const initdbProblem = (output: string): string => {
+  const uid = /could not look up effective user ID (\d+)/.exec(output)?.[1]
+  return uid === undefined
+    ? `initdb failed:\n${output}`
+    : `the user ${uid} has no name on this machine, and the embedded Postgres is created only by a user with one: add it to /etc/passwd, or set DATABASE_URL`
+}
+
 /** Creates the cluster under another name first, so that a killed start leaves no incomplete cluster. */
 export const createCluster = async (
   launcher: Launcher,
@@ -52,7 +60,7 @@ export const createCluster = async (
   )
   const [code] = await once(child, 'exit')
   await rm(passwordCopy, { force: true })
-  if (code !== 0) throw new StartRefused(`initdb failed:\n${await tailOf(paths.logFile)}`)
+  if (code !== 0) throw new StartRefused(initdbProblem(await tailOf(paths.logFile)))
   await rename(half, paths.cluster)
 }
 

@@ -188,6 +188,12 @@ describe('the username of a line', () => {
       assert.equal(parsed.problem.token, token)
     })
 
+  test('is refused with its length when it is too long', () => {
+    const parsed = parseUsername(`${base}-not.city-${'b,'.repeat(145)}`)
+    assert.ok(!parsed.ok, 'it was accepted')
+    assert.match(parsed.problem.detail, /^it has 30\d bytes, and at most 255 are accepted, as in SOCKS5: /)
+  })
+
   test('is refused when it is too long or does not start with a plan', () => {
     for (const name of [
       `${base}-session-${'a'.repeat(32)}-not.city-${'b,'.repeat(120)}b`,

@@ -5,7 +5,8 @@ import { releaseDeposit } from '../../../src/features/deposits/deposit-urls.ts'
 import { type DepositId, newId } from '../../../src/kernel/ids.ts'
 import { asCustomer } from '../../support/app-actions.ts'
 import { machineMs } from '../../support/machine-time.ts'
-import { type TestApp, testApp } from '../../support/test-app.ts'
+import { ownPort } from '../../support/own-port.ts'
+import { secondClient, type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 type Invoice = { readonly id: string; readonly deposit_id: string; readonly provider: string }
@@ -109,6 +110,22 @@ describe('a gateway that is down causes 502 gateway_unavailable, and the same ke
     }
     await Promise.all(shops.map((one) => outlives(app, one, 'slow', mend)))
   })
+})
+
+test('a sandbox elsewhere that does not run causes 502 gateway_unavailable in every route that calls it', async (t) => {
+  const app = await testApp(t)
+  const port = await ownPort()
+  const client = await secondClient(t, app, { FAREBOX_SANDBOX_URL: `http://127.0.0.1:${port}` })
+  const requests = [
+    [deposits, body('card')],
+    [deposits, body('crypto')],
+    ['/api/v1/orders', { product_id: 'residential-premium', quantity: 5, method: 'card' }],
+    ['/api/v1/wallet/auto-topup/card', {}],
+  ] as const
+  for (const [path, json] of requests) {
+    const { status, body: answer } = await client.post(path, json, { key: app.demo.buyer.key })
+    assert.deepEqual([path, status, answer.code], [path, 502, 'gateway_unavailable'])
+  }
 })
 
 test('a provider that disconnects while its callbacks are verified is called again, and each payment is credited once', async (t) => {

@@ -148,3 +148,11 @@ test('a head that is too slow is answered with 408, and a silent connection is c
   assert.equal((await silent.rest()).length, 0)
   assert.equal((await sendRaw(port, Buffer.of(5))).length, 0)
 })
+
+test('a username of any length reaches the check that names its length', async (t) => {
+  const { port, access } = await startGateway(t)
+  const username = 'u'.repeat(20_000)
+  const basic = Buffer.from(`${username}:p`).toString('base64')
+  await sendRaw(port, `CONNECT a.example:80 HTTP/1.1\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`)
+  assert.deepEqual(access.attempts[0]?.credentials, { username, password: 'p' })
+})

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { DataInUse, readDataUser } from '../../../src/platform/postgres/data-lock.ts'
-import { roleUrlsOf, startEmbeddedPostgres } from '../../../src/platform/postgres/embedded.ts'
+import { initdbProblem, roleUrlsOf, startEmbeddedPostgres } from '../../../src/platform/postgres/embedded.ts'
 import { postmasterPid } from '../../../src/platform/postgres/postmaster.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { until } from '../../support/until.ts'
@@ -199,4 +199,12 @@ test('a Postgres that cannot start is reported with the reason', async (t) => {
     startEmbeddedPostgres({ dataDir: await temporaryDir(t), settings: { shared_buffers: 'plenty' } }),
     /invalid value for parameter "shared_buffers": "plenty"/,
   )
+})
+
+test('a user without a name is named as the reason that no cluster can be created', () => {
+  assert.match(
+    initdbProblem('initdb: could not look up effective user ID 12345: user does not exist\n'),
+    /^the user 12345 has no name on this machine, .*: add it to \/etc\/passwd, or set DATABASE_URL$/,
+  )
+  assert.equal(initdbProblem('initdb: error: x'), 'initdb failed:\ninitdb: error: x')
 })
