@@ -2,13 +2,14 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { noTrustedProxies, type TrustedProxies } from '../platform/http/connections.ts'
+import { unmapped } from '../kernel/ip-address.ts'
+import type { TrustedProxies } from '../platform/http/connections.ts'
 import { createDeadlines } from '../platform/work/deadlines.ts'
 import { createAbortHandlers } from './admit/open-tunnels.ts'
 import { defaultLimits, type GatewayLimits } from './client.ts'
 import { createConnections, hardShare } from './connection.ts'
 import { type Access, type Exits, type GatewayLogger, noMetrics, type ProxyMetrics } from './gateway-ports.ts'
-import { type Peer, peerOf, withProxyHeader } from './proxy-header.ts'
+import { type Peer, withProxyHeader } from './proxy-header.ts'
 import { createOnFault } from './refusals.ts'
 import {
   cachedResolve,
@@ -32,7 +33,7 @@ export type GatewayOptions = {
   /** Development only: every exit may connect to this machine's loopback. */
   readonly allowLoopback?: () => boolean
   /** The balancers. Each of their connections begins with a PROXY header, which has the address of the client. */
-  readonly balancers?: TrustedProxies
+  readonly balancers?: TrustedProxies | null
   /** Certificate authorities (PEM) for `https` exits, in place of the system's. */
   readonly exitAuthorities?: string
 }
@@ -58,9 +59,14 @@ export type Gateway = {
   close(): Promise<void>
 }
 
+const peerOf = ({ remoteAddress, localAddress }: Socket): Peer => ({
+  source: unmapped(remoteAddress ?? ''),
+  dialled: unmapped(localAddress ?? ''),
+})
+
 /** The data plane: accepts connections and relays bytes. The ports make all decisions. */
 export const createGateway = (options: GatewayOptions): Gateway => {
-  const { access, exits, clock, logger, allowLoopback = () => false, balancers = noTrustedProxies } = options
+  const { access, exits, clock, logger, allowLoopback = () => false, balancers = null } = options
   const limits: GatewayLimits = { ...defaultLimits, ...options.limits }
   const metrics = options.metrics ?? noMetrics
   const onFault = createOnFault({ logger, metrics })
@@ -91,11 +97,11 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     const serverOf = (serve: (socket: Socket, peer: Peer) => void): Server =>
       createServer(common, (socket) => {
         const peer = peerOf(socket)
-        if (!balancers(peer.source)) return serve(socket, peer)
+        if (!balancers?.(peer.source)) return serve(socket, peer)
         withProxyHeader(
           socket,
           limits.headMs,
-          (client) => serve(socket, client),
+          (client) => serve(socket, client ?? peer),
           (reason) =>
             logger.debug({ balancer: peer.source, reason }, 'a connection of a balancer was closed'),
         )

@@ -1,14 +1,8 @@
 import { isIP, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { unmapped } from '../kernel/ip-address.ts'
 
 /** The addresses of a client connection: of the client, and the one that the client dialled. */
 export type Peer = { readonly source: string; readonly dialled: string }
-
-export const peerOf = ({ remoteAddress, localAddress }: Socket): Peer => ({
-  source: unmapped(remoteAddress ?? ''),
-  dialled: unmapped(localAddress ?? ''),
-})
 
 /** The bytes of a header, and the addresses that it names; null: none, e.g. a health check of the balancer. */
 type ProxyHeader = { readonly length: number; readonly peer: Peer | null }
@@ -84,13 +78,13 @@ export const parseProxyHeader = (bytes: Buffer): ProxyHeader | null => {
 }
 
 /**
- * Takes the PROXY header from a connection of a balancer, and calls `serve` with the addresses of the client. The bytes
- * after the header are still to be read. A connection without a valid header within `limitMs` is closed.
+ * Takes the PROXY header from a connection of a balancer, and calls `serve` with the addresses of the client; null: the
+ * header names none. The bytes after the header are still to be read. A connection without a valid header within `limitMs` is closed.
  */
 export const withProxyHeader = (
   socket: Socket,
   limitMs: number,
-  serve: (peer: Peer) => void,
+  serve: (peer: Peer | null) => void,
   refused: (reason: string) => void,
 ): void => {
   let bytes = Buffer.alloc(0)
@@ -108,7 +102,7 @@ export const withProxyHeader = (
       stop()
       socket.off('data', read).off('end', end).off('close', stop).pause()
       if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length))
-      serve(header.peer ?? peerOf(socket))
+      serve(header.peer)
     } catch (error) {
       close((error as Error).message)
     }

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { addresses, oneOf, proxies, text, url, whole } from '../platform/cli/setting-forms.ts'
-import { noTrustedProxies } from '../platform/http/connections.ts'
 
 const hostRecordings = ['full', 'domain', 'none'] as const
 
@@ -105,7 +104,7 @@ export const gatewayConfigOf = (values: Values) => ({
           cert: values.FAREBOX_GATEWAY_TLS_CERT ?? '',
           key: values.FAREBOX_GATEWAY_TLS_KEY ?? '',
         },
-  balancers: values.FAREBOX_GATEWAY_TRUSTED_PROXY ?? noTrustedProxies,
+  balancers: values.FAREBOX_GATEWAY_TRUSTED_PROXY ?? null,
   policy: values.FAREBOX_GATEWAY_POLICY ?? null,
   checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
   planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,

@@ -84,8 +84,8 @@ const extraFields = (codes: readonly ErrorCode[], name: string, components: Comp
   }
   return Object.fromEntries(
     [...fields].map(([field, { schema, codes: having }]) => {
-      const having_ = `With ${having.map((code) => `\`${code}\``).join(', ')}.`
-      return [field, { ...schema, description: [schema.description, having_].filter(Boolean).join(' ') }]
+      const haveIt = `With ${having.map((code) => `\`${code}\``).join(', ')}.`
+      return [field, { ...schema, description: [schema.description, haveIt].filter(Boolean).join(' ') }]
     }),
   )
 }
