@@ -113,7 +113,7 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
       }
     }
     case 'TopupTurnedOff':
-      return { thresholdMicros: null }
+      return { thresholdMicros: null, pause: row.pause === 'due' ? null : row.pause }
     case 'TopupPaused':
       return event.data.reason === 'monthly_maximum'
         ? { limitMonth: recordedAt.slice(0, 7) }
@@ -150,7 +150,7 @@ const changeOf = (row: TopupRow, event: RecordedEvent<TopupEvent>): Partial<Topu
 /** Read by `src/features/deposits/auto-topup.ts` and `topup-mails.ts`. */
 export const topups = readModel({
   name: 'topups',
-  version: 3,
+  version: 4,
   tables: [topupsTable, noticesTable],
   reads: (event) => {
     if (isTopup(event)) return [{ table: topupsTable.name, key: [event.data.accountId] }]

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { DomainEvent, RecordedEvent } from '../../src/kernel/event.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 
 type Row = Readonly<Record<string, unknown>>
@@ -35,3 +36,19 @@ export const foldInMemory = (
   for (const event of events) model.apply(event, rows)
   return <R extends object>(table: Table<R>): readonly R[] => [...rowsOf(table).values()] as readonly R[]
 }
+
+/** Events of an account in the order of a log, one second apart. */
+export const logOf = (accountId: string, ...events: readonly DomainEvent[]): readonly RecordedEvent[] =>
+  events.map((event, at) => ({
+    ...event,
+    id: `00000000-0000-7000-8000-${String(at).padStart(12, '0')}`,
+    stream: `ledger-${accountId}` as StreamName,
+    revision: at,
+    position: at + 1,
+    metadata: {
+      correlationId: 'test',
+      causationId: null,
+      actor: { kind: 'system', name: 'test' },
+      recordedAt: new Date(Date.UTC(2026, 10, 21, 12, 0, at)).toISOString(),
+    },
+  }))

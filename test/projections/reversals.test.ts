@@ -3,28 +3,11 @@ import { test } from 'node:test'
 import { deposits } from '../../projections/deposits.ts'
 import { reversals } from '../../projections/reversals.ts'
 import { reversalIdOf } from '../../src/domain/payments/payments.ts'
-import type { DomainEvent, RecordedEvent } from '../../src/kernel/event.ts'
-import type { StreamName } from '../../src/kernel/streams.ts'
-import { foldInMemory } from './memory-rows.ts'
+import type { DomainEvent } from '../../src/kernel/event.ts'
+import { foldInMemory, logOf } from './memory-rows.ts'
 
 const accountId = 'acc_1'
 const depositId = 'dep_1'
-
-/** Events in the order of a log, one second apart. */
-const logOf = (...events: readonly DomainEvent[]): readonly RecordedEvent[] =>
-  events.map((event, at) => ({
-    ...event,
-    id: `00000000-0000-7000-8000-${String(at).padStart(12, '0')}`,
-    stream: `ledger-${accountId}` as StreamName,
-    revision: at,
-    position: at + 1,
-    metadata: {
-      correlationId: 'test',
-      causationId: null,
-      actor: { kind: 'system', name: 'test' },
-      recordedAt: new Date(Date.UTC(2026, 10, 21, 12, 0, at)).toISOString(),
-    },
-  }))
 
 const moved = (
   reference: string,
@@ -48,7 +31,7 @@ const made: DomainEvent = {
 const [reversalsTable, noticesTable] = reversals.tables
 
 const rowsOf = (...events: readonly DomainEvent[]) => {
-  const read = foldInMemory(reversals, logOf(...events))
+  const read = foldInMemory(reversals, logOf(accountId, ...events))
   return {
     rows: read(reversalsTable).map(({ reversalId, status, amountMicros, takenMicros }) => [
       reversalId,
@@ -153,7 +136,7 @@ test('the counts of deposits follow a dispute and its end', () => {
   }
   const [depositsTable, countsTable] = deposits.tables
   const countsOf = (...events: readonly DomainEvent[]) => {
-    const read = foldInMemory(deposits, logOf(...events))
+    const read = foldInMemory(deposits, logOf(accountId, ...events))
     const counts = read(countsTable).filter(({ total }) => total > 0)
     return [
       counts.map(({ status, total }) => [status, total]),

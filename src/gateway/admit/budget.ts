@@ -181,6 +181,8 @@ export class Budget {
   #unleasedBytes = Number.POSITIVE_INFINITY
   #lease = 0
   #isPaused = false
+  /** The limit was lowered after the last snapshot, so the lease that it requests is under the former limit. */
+  #isLowered = false
   #denied: Denied | null = null
   #deniedAtMs = 0
   #tunnels = 0
@@ -218,6 +220,7 @@ export class Budget {
     const isLower = !isPlan(this.#terms) && terms.limitBytes < this.#terms.limitBytes
     this.#terms = terms
     if (!isLower) return
+    this.#isLowered = true
     this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
     this.#requestLease()
   }
@@ -367,6 +370,7 @@ export class Budget {
    * longer needed are removed from the slab here, before other processes may lease them.
    */
   snapshot(): { readonly consumedBytes: number; readonly request: LeaseRequest; readonly isUnused: boolean } {
+    this.#isLowered = false
     const isIdle = this.#tunnels === 0
     const idleForMs = this.#monotonicMs() - this.#idleSinceMs
     const isUnused =
@@ -409,7 +413,7 @@ export class Budget {
     if (this.#bucket && this.#bytesPerSecond !== null)
       // The processes that pass traffic of the plan share its speed equally. Idle processes get no share.
       this.#bucket.setSpeed(this.#bytesPerSecond / (answer.elsewhere + 1))
-    else {
+    else if (!this.#isLowered) {
       this.#slab += answer.granted
       this.#unleasedBytes = (answer.free ?? 0) - answer.granted
       const isExhausted = answer.free === 0 && answer.elsewhere === 0 && !answer.paused

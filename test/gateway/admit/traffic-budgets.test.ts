@@ -10,10 +10,12 @@ import {
   trafficBudgetIdOf,
   trafficBudgetRef,
 } from '../../../src/domain/plans/traffic-budgets.ts'
+import { Budget } from '../../../src/gateway/admit/budget.ts'
 import { createAbortHandlers } from '../../../src/gateway/admit/open-tunnels.ts'
 import { type BudgetedLine, createTrafficBudgets } from '../../../src/gateway/admit/traffic-budgets.ts'
 import type { KnownPlan, KnownTrafficBudget } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { Denied } from '../../../src/gateway/gateway-ports.ts'
+import { trafficBudgetReached } from '../../../src/gateway/refusals.ts'
 import type { Decided } from '../../../src/kernel/decider.ts'
 import type { AccountId, PlanId } from '../../../src/kernel/ids.ts'
 import { handle } from '../../../src/platform/commands/command.ts'
@@ -229,6 +231,23 @@ describe('traffic budgets of a plan', () => {
     const remainingS = (untilMs - app.core.clock()) / 1_000
     assert.ok(Math.abs((denied?.retryAfterSeconds ?? 0) - remainingS) < 5, 'it says when to try again')
     tunnel.close()
+  })
+
+  test('below the present one count for a renewal that is under way', () => {
+    const terms = {
+      ...{ budgetId: 'bud_1', countedFromMs: 0, limitBytes: 100_000 },
+      reached: () => trafficBudgetReached(1, 0),
+    }
+    const budget = new Budget(terms, { monotonicMs: () => 0, requestLease: () => undefined })
+    budget.openTunnel()
+    const grant = { granted: 50_000, free: 100_000, elsewhere: 0, paused: false }
+    budget.snapshot()
+    budget.setLimit({ ...terms, limitBytes: 6_000 })
+    budget.applyLease(grant, 0)
+    assert.equal(budget.take(50_000), 0)
+    assert.equal(budget.snapshot().request.reserved, 0)
+    budget.applyLease({ ...grant, granted: 6_000, free: 6_000 }, 0)
+    assert.equal(budget.take(50_000), 6_000)
   })
 
   test('apply to open tunnels when they are created, raised, reset or removed', async (t) => {
