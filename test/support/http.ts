@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { trimEnd } from '../../src/kernel/formats.ts'
+import { type ErrorCode, errorEntry } from '../../src/platform/http/errors.ts'
 
 type Json = Readonly<Record<string, unknown>>
+type Content = Readonly<Record<string, { readonly schema: unknown; readonly examples?: Json }>>
 type Operation = Json & { readonly operationId: string; readonly responses: Readonly<Record<string, Json>> }
 
 /** An OpenAPI 3.1 document, as the server gives it or as `openApiDocument(routes, { forTests: true })` makes it. */
@@ -110,7 +112,8 @@ const createChecker = (document: Document) => {
       `${where}: ${operation.operationId} does not declare it: ${called.text}`,
     )
     if (method === 'HEAD') return null
-    const content = resolve(declared).content as Readonly<Record<string, { schema: unknown }>> | undefined
+    const response = resolve(declared) as Readonly<Record<'content' | 'x-other-content', Content | undefined>>
+    const content = response.content && { ...response.content, ...response['x-other-content'] }
     const mediaType = called.headers.get('content-type')?.split(';', 1)[0] ?? ''
     if (content === undefined) assert.equal(called.text, '', `${where}: declared without a body`)
     else {
@@ -120,6 +123,11 @@ const createChecker = (document: Document) => {
         const validate = validatorOf(`${operation.operationId} ${called.status}`, media.schema)
         const valid = validate(called.body)
         assert.ok(valid, `${where}: ${ajv.errorsText(validate.errors)}\n${called.text}`)
+        if (called.status >= 400) {
+          const { code } = called.body as { code: ErrorCode }
+          assert.ok(media.examples?.[code], `${where}: undeclared code ${code}`)
+          errorEntry(code).extra?.parse(called.body)
+        }
       }
     }
     const code = called.status >= 400 ? ` ${called.body.code}` : ''

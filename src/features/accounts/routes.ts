@@ -7,6 +7,7 @@ import { microsToCentsCeil } from '../../kernel/money.ts'
 import { capCoverages } from '../../kernel/scopes.ts'
 import { type CommandRunner, readState } from '../../platform/commands/command.ts'
 import { causeOf } from '../../platform/http/auth.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -25,7 +26,7 @@ const Me = z
       description:
         'The maximum that the key may spend in any 24 hours, in whole cents. Null: the key has no cap.',
     }),
-    capCovers: z.enum(capCoverages).nullable().meta({
+    capCovers: namedEnum('CapCoverage', capCoverages).nullable().meta({
       description:
         'What the cap limits: the cost of `orders`, or `everything` that the key can cost: orders and scraper calls. A key with `everything` cannot change automatic top-up. Null: the key has no cap.',
     }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { families } from '../../domain/shared/order-terms.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 
 /** The schemas of the catalogue's answers, for the interface description and for response checks. */
 
@@ -7,7 +8,7 @@ const cents = z.int().meta({ description: 'An amount in whole cents, USD.' })
 const currency = z.literal('USD')
 const states = ['active', 'parked', 'retired'] as const
 const country = z.object({ alpha3: z.string(), name: z.string() })
-const service = z.enum(['dedicated', 'shared'])
+const service = namedEnum('ProxyService', ['dedicated', 'shared'])
 
 const howToStep = z.object({
   step: z.int(),
@@ -25,20 +26,20 @@ export const ProductSchema = z
   .object({
     id: z.string(),
     name: z.string(),
-    family: z.enum(families),
-    state: z.enum(states),
+    family: namedEnum('ProductFamily', families),
+    state: namedEnum('ProductState', states),
     successorId: z.string().nullable(),
     available: z.boolean().meta({ description: 'True: an order of the minimum quantity is possible now.' }),
-    shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
+    shape: namedEnum('ProductShape', ['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
     unit: z.string(),
-    delivery: z.enum(['lines', 'addresses']),
+    delivery: namedEnum('ProductDelivery', ['lines', 'addresses']),
     renewal: z.enum(['topup', 'repurchase', 'extend']),
     minQuantity: z.int(),
     maxQuantity: z.int(),
     billing: z.object({
       payg: z.boolean(),
       subscription: z.boolean(),
-      intervals: z.array(z.enum(['month', 'year'])),
+      intervals: z.array(namedEnum('BillingInterval', ['month', 'year'])),
     }),
     description: z.string(),
     features: z.array(z.string()),
@@ -61,7 +62,7 @@ export const ProductSchema = z
           'Gateway products: the price of every unit of an order, in whole cents, by the minimum quantity of the tier (`fromQuantity`).',
       }),
     lifecycle: z.object({
-      state: z.enum(states),
+      state: namedEnum('ProductState', states),
       since: z.iso.datetime(),
       parkedUntil: z.iso.datetime().nullable(),
       retiredAt: z.iso.datetime().nullable(),
@@ -130,7 +131,7 @@ const priceLine = z.object({
   carrierId: z.string().optional(),
   carrier: z.string().optional(),
   service: service.optional(),
-  rotation: z.enum(['by_link', 'interval']).optional(),
+  rotation: namedEnum('ProxyRotation', ['by_link', 'interval']).optional(),
   rotationMinutes: z.int().optional(),
   yourCostCents: cents.optional(),
   customerCents: cents.optional(),

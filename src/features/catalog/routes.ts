@@ -74,7 +74,11 @@ export const catalogRoutes = (dependencies: {
       writes: false,
       customer: 'unaffected',
       query: z.object({
-        state: wordQuery(['active', 'parked', 'retired'], 'Only products in this state.').optional(),
+        state: wordQuery(
+          ['active', 'parked', 'retired'],
+          'Only products in this state.',
+          'ProductState',
+        ).optional(),
       }),
       responses: {
         200: {

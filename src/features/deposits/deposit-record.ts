@@ -8,6 +8,7 @@ import {
 } from '../../domain/deposits/fold.ts'
 import type { Rail } from '../../domain/payments/payments.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import type { Html } from '../../platform/ui/html.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
@@ -43,7 +44,7 @@ const time = z.string().meta({ format: 'date-time' })
 export const DepositRecord = z
   .object({
     deposit_id: z.string(),
-    status: z.enum(shownDepositStatuses).meta({
+    status: namedEnum('DepositStatus', shownDepositStatuses).meta({
       description:
         "The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too. `charged_back`: the payer's bank took money back in a dispute. A won dispute restores the status from before.",
     }),

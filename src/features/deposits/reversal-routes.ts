@@ -4,6 +4,7 @@ import { listReversals, reversalStatuses } from '../../../projections/reversals.
 import { reversalReasons } from '../../domain/payments/payments.ts'
 import { microsToCentsCeil } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -23,7 +24,9 @@ const Reversals = z
             description:
               "The provider's id of the dispute or refund, or the reference of an operator. For a requested refund: its id here.",
           }),
-          reason: z.enum(reversalReasons).meta({ description: '`chargeback`: a dispute.' }),
+          reason: namedEnum('ReversalReason', reversalReasons).meta({
+            description: '`chargeback`: a dispute.',
+          }),
           status: z.enum(reversalStatuses).meta({
             description:
               '`requested`: a refund that has not moved money yet. `refused`: a refund that the provider did not make. `taken`: the money was taken from the wallet. `returned`: the money came back, such as after a won dispute.',
@@ -77,7 +80,7 @@ export const reversalRoutes = ({
     access: 'finance',
     writes: false,
     query: z.object({
-      reason: wordQuery(reversalReasons, 'Only disputes, or only refunds.').optional(),
+      reason: wordQuery(reversalReasons, 'Only disputes, or only refunds.', 'ReversalReason').optional(),
       ...pagingQuery,
     }),
     codes: { query: pagingCodes },

@@ -232,7 +232,7 @@ export const depositRoutes = (dependencies: {
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        status: wordQuery(shownDepositStatuses, 'Only deposits in this status.').optional(),
+        status: wordQuery(shownDepositStatuses, 'Only deposits in this status.', 'DepositStatus').optional(),
       }),
       codes: { query: pagingCodes },
       responses: {

@@ -15,6 +15,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type Caller, causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { either, given, withRule } from '../../platform/http/field-rules.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { AutoTopups } from './auto-topup.ts'
 
@@ -41,7 +42,7 @@ const maxField = cents(
   'The maximum sum of the automatic top-ups of a calendar month (UTC) in whole cents, at most $100,000. Deposits by hand do not count.',
 )
 
-const methodField = z.enum(topupMethods).meta({
+const methodField = namedEnum('AutoTopupMethod', topupMethods).meta({
   description:
     'How a top-up is paid. `card`: the saved card is charged. `crypto`: an e-mail has the link of an invoice, which is also one of the deposits. No card is needed.',
 })
@@ -86,7 +87,7 @@ const AutoTopup = z
     pending: z.boolean().meta({ description: 'Whether a top-up is being paid.' }),
     paused: z
       .object({
-        reason: z.enum(pauseReasons).meta({
+        reason: namedEnum('AutoTopupPauseReason', pauseReasons).meta({
           description:
             'Why no top-up is made: after a `deposit_refund`, a `chargeback` or a block (`account_blocked`) until you send `resume`; at the `monthly_maximum` until the next month or until you change the settings.',
         }),
@@ -99,7 +100,9 @@ const AutoTopup = z
       .meta({ description: 'The pause. Null: there is none.' }),
     failure: z
       .object({
-        reason: z.enum(failureReasons).meta({ description: 'Why the last top-up was not paid.' }),
+        reason: namedEnum('AutoTopupFailureReason', failureReasons).meta({
+          description: 'Why the last top-up was not paid.',
+        }),
         failures: z.int().meta({ description: 'The number of failures in a row.' }),
         retryAt: z.string().nullable().meta({
           format: 'date-time',

@@ -147,7 +147,11 @@ const Asn = z.object({ asn: z.int(), name: z.string() }).meta({ id: 'GeoAsn' })
 const common = {
   ...pagingQuery,
   q: z.string().max(100).optional().meta({ description: 'Only entries with this text in the name or code.' }),
-  family: wordQuery(families, 'Only locations with exits of this product family.').optional(),
+  family: wordQuery(
+    families,
+    'Only locations with exits of this product family.',
+    'ProductFamily',
+  ).optional(),
 }
 const country = countryCode('An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case.')
 

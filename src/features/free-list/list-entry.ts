@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { anonymities, type Endpoint, protocols } from '../../domain/free-list/endpoint.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { countryCode, integerQuery, wordQuery } from '../../platform/http/query.ts'
 import type { FieldCodes } from '../../platform/http/route.ts'
 import type { IpFacts } from './ip-data.ts'
@@ -14,9 +15,9 @@ export const ListEntry = z
     ip: z.string(),
     port: z.int(),
     protocols: z
-      .array(z.enum(protocols))
+      .array(namedEnum('FreeProxyProtocol', protocols))
       .meta({ description: 'The protocols that worked in the last check.' }),
-    anonymity: z.enum(anonymities).nullable(),
+    anonymity: namedEnum('FreeProxyAnonymity', anonymities).nullable(),
     country_code: z
       .string()
       .nullable()
@@ -83,10 +84,11 @@ export const maxLimit = 1_000
 /** Filters that the MCP tools and the API share. */
 export const filterFields = {
   country: countryCode('Only proxies in this country.').transform((code) => alpha2Of(code) as string),
-  protocol: wordQuery(protocols, 'Only proxies with this protocol.'),
+  protocol: wordQuery(protocols, 'Only proxies with this protocol.', 'FreeProxyProtocol'),
   anonymity: wordQuery(
     anonymities,
     'Only proxies with this anonymity. `elite`: hides your address and the use of a proxy. `anonymous`: hides your address. `transparent`: shows your address.',
+    'FreeProxyAnonymity',
   ),
 } as const
 

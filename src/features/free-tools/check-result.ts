@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { anonymities, checkErrors, protocols } from '../../domain/free-list/endpoint.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import type { CheckResult, IpFacts } from '../free-list/index.ts'
 
 /** Error codes of a check result: the errors of checks, and an unresolvable proxy name. */
@@ -10,9 +11,9 @@ export const ProxyCheckResult = z
     proxy: z.string().meta({ description: 'The proxy as `host:port`, without a password.' }),
     alive: z.boolean(),
     protocols: z
-      .array(z.enum(protocols))
+      .array(namedEnum('FreeProxyProtocol', protocols))
       .meta({ description: 'The protocols that worked through the proxy.' }),
-    anonymity: z.enum(anonymities).nullable(),
+    anonymity: namedEnum('FreeProxyAnonymity', anonymities).nullable(),
     exit_ip: z
       .string()
       .nullable()

@@ -4,6 +4,7 @@ import { protocols } from '../../domain/free-list/endpoint.ts'
 import { addressSubject } from '../../kernel/ip-address.ts'
 import { errorBody } from '../../platform/http/answer.ts'
 import { ApiError } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import {
@@ -28,13 +29,17 @@ const timeoutText = `The time limit in milliseconds for the complete check of a 
 
 const checkQuery = z.object({
   proxy: proxyField,
-  protocol: wordQuery(protocols, 'The only protocol to check. Left out: all four protocols.').optional(),
+  protocol: wordQuery(
+    protocols,
+    'The only protocol to check. Left out: all four protocols.',
+    'FreeProxyProtocol',
+  ).optional(),
   timeout_ms: integerQuery({ ...timeoutBounds, description: timeoutText }).optional(),
 })
 
 const checkBody = z.strictObject({
   proxies: z.array(proxyField).min(1).max(maxProxies),
-  protocols: z.array(z.enum(protocols)).min(1).max(protocols.length).optional().meta({
+  protocols: z.array(namedEnum('FreeProxyProtocol', protocols)).min(1).max(protocols.length).optional().meta({
     description:
       "The protocols to check. Left out: the protocol of the proxy's scheme, or all four protocols without a scheme.",
   }),

@@ -25,7 +25,7 @@ export const IpLookup = z
     ip: z.string().meta({
       description: 'The address in its shortest form. An IPv4 address in IPv6 form is shown as IPv4.',
     }),
-    version: z.union([z.literal(4), z.literal(6)]),
+    version: z.int().min(4).max(6).meta({ description: '4 or 6.' }),
     reserved: z.boolean().meta({
       description: 'True: the address is private, loopback or reserved, so the internet does not route it.',
     }),

@@ -5,6 +5,7 @@ import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { equals, given, not, when, withRule } from '../../platform/http/field-rules.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxReleased, releaseSessions } from '../exits/index.ts'
@@ -33,11 +34,11 @@ const Line = z
   .object({
     host: z.string(),
     port: z.int(),
-    protocol: z.enum(lineProtocols),
+    protocol: namedEnum('LineProtocol', lineProtocols),
     username: z.string(),
     password: z.string(),
     sessionId: z.string().nullable(),
-    expiresAt: z.null(),
+    expiresAt: instant.nullable().meta({ description: 'Always null: a line ends with its plan.' }),
   })
   .meta({ id: 'Line' })
 
@@ -45,14 +46,22 @@ const Generated = z
   .object({
     planId: z.string(),
     count: z.int(),
-    protocol: z.enum(lineProtocols),
-    format: z.enum(lineFormats),
+    protocol: namedEnum('LineProtocol', lineProtocols),
+    format: namedEnum('LineFormat', lineFormats),
     stickyMinutes: z.int().meta({ description: 'The targeting from the request.' }),
     lineSet: z
       .string()
       .nullable()
       .meta({ description: 'The id of the set, as `-set-` in the usernames. Null: no set.' }),
-    lines: z.array(z.union([z.string(), Line])),
+    lines: z.array(
+      z.union([z.string(), Line]).meta({
+        description: `A text. With the format \`json\` it is an object with ${Object.keys(Line.shape)
+          .map((name) => `\`${name}\``)
+          .join(', ')}.`,
+        // Generators of C# clients cannot read a choice between a text and an object.
+        override: {},
+      }),
+    ),
   })
   .meta({ id: 'GeneratedLines' })
 
@@ -101,11 +110,11 @@ export const lineRoutes = (
               'The session length in minutes, at most 1,440. Each line uses the same exit for this time from its first use. Default: 0, a new exit for each connection.',
           }),
           ...targetingFields,
-          protocol: z.enum(lineProtocols).optional().meta({
+          protocol: namedEnum('LineProtocol', lineProtocols).optional().meta({
             description:
               'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
           }),
-          format: z.enum(lineFormats).optional().meta({
+          format: namedEnum('LineFormat', lineFormats).optional().meta({
             description:
               'The format of each line. Default: `host:port:user:pass`. `url` begins with `socks5h://` for SOCKS5, so that the gateway resolves host names. `url-socks5` begins with `socks5://`, for programs that know no other form.',
           }),

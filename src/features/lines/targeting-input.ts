@@ -17,6 +17,7 @@ import type { Family } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { countryCode } from '../../platform/http/query.ts'
 import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 
@@ -44,7 +45,9 @@ export const targetingFields = {
   city: locationField('city', 'cities'),
   isp: locationField('provider', 'isps'),
   asn: asnValue.optional().meta({ description: 'An AS number as an integer.' }),
-  os: z.enum(systems).optional().meta({ description: 'The operating system of the exit device.' }),
+  os: namedEnum('DeviceSystem', systems)
+    .optional()
+    .meta({ description: 'The operating system of the exit device.' }),
   strict: z.boolean().optional().meta({
     description:
       'Default true: without a matching exit, connections fail. False: without a matching exit, any exit of the country is used.',

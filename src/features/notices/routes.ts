@@ -3,6 +3,7 @@ import { listAnnouncements, maxAnnouncements, type NoticeRow } from '../../../pr
 import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { audiencesOf } from '../../domain/notices/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -16,11 +17,11 @@ export const Announcement = z
     id: z.string(),
     title: z.string(),
     body: z.string(),
-    kind: z.enum(noticeKinds).meta({
+    kind: namedEnum('AnnouncementKind', noticeKinds).meta({
       description:
         'The kind of the notice. `ACTION_REQUIRED`: the account must change its integration by the date in the body.',
     }),
-    audience: z.enum(audiences),
+    audience: namedEnum('AnnouncementAudience', audiences),
     publishedAt: instant,
     expiresAt: instant.nullable().meta({
       description:
@@ -85,10 +86,11 @@ export const noticeRoutes = ({
     writes: false,
     customer: 'unaffected',
     query: z.object({
-      kind: wordQuery(noticeKinds, 'Only notices of this kind.').optional(),
+      kind: wordQuery(noticeKinds, 'Only notices of this kind.', 'AnnouncementKind').optional(),
       audience: wordQuery(
         audiences,
         'Only notices for this audience. The list is empty if the account is not part of the audience.',
+        'AnnouncementAudience',
       ).optional(),
     }),
     responses: {

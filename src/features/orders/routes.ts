@@ -12,6 +12,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { idempotentAnswer } from '../../platform/http/answer.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { idempotentResponses, type Route, type RouteError, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -37,12 +38,12 @@ export const fulfillmentMeta = z
 export const OrderRecord = z
   .object({
     orderId: z.string(),
-    status: z.enum(orderStatuses),
-    kind: z.enum(['order', 'topup', 'extension']),
+    status: namedEnum('OrderStatus', orderStatuses),
+    kind: namedEnum('OrderKind', ['order', 'topup', 'extension']),
     productId: z.string(),
-    family: z.enum(families),
-    shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
-    delivery: z.enum(['lines', 'addresses']),
+    family: namedEnum('ProductFamily', families),
+    shape: namedEnum('ProductShape', ['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
+    delivery: namedEnum('ProductDelivery', ['lines', 'addresses']),
     quantity: z.int(),
     unit: z.string(),
     unitPriceCents: cents.meta({
@@ -90,7 +91,7 @@ export const OrderRecord = z
       description:
         "The reason of the failure. On a customer's order that awaits its payment, `insufficient_balance` means: the customer paid, but the balance of your wallet is too low. The order is tried again after each credit to your wallet for 24 hours.",
     }),
-    cancelReason: z.enum(cancelReasons).nullable().meta({
+    cancelReason: namedEnum('OrderCancelReason', cancelReasons).nullable().meta({
       description:
         'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet was still too low. All payments are in the wallet. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
     }),
@@ -206,7 +207,7 @@ export const orderExample: OrderRecord = {
 
 /** Body fields that have the checks of an order's fields (docs/reference/api.md, "Orders"). */
 export const quantityField = z.int().min(1).meta({ description: 'The number of units of the product.' })
-export const methodField = z.enum(orderMethods).optional().meta({
+export const methodField = namedEnum('OrderMethod', orderMethods).optional().meta({
   description:
     'The payment method. Left out: the wallet pays. For a rail with a live gateway, the answer has the URL of a pay page.',
 })
@@ -239,6 +240,7 @@ export const metaField = (description: string) =>
     .meta({
       description,
       override: {
+        id: 'FulfillmentMeta',
         type: 'object',
         properties: {
           country: { type: 'string', pattern: '^[A-Za-z]{3}$' },
@@ -382,7 +384,7 @@ export const orderRoutes = (dependencies: {
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        status: wordQuery(orderStatuses, 'Only orders in this status.').optional(),
+        status: wordQuery(orderStatuses, 'Only orders in this status.', 'OrderStatus').optional(),
         subscription_id: z
           .string()
           .optional()

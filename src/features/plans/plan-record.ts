@@ -16,6 +16,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
@@ -54,7 +55,7 @@ export const PlanRecord = z
     label: z.string().meta({ description: "The account's own label of the plan. An empty text: no label." }),
     customerId: customerIdField,
     customer: customerField,
-    status: z.enum(planStatuses),
+    status: namedEnum('PlanStatus', planStatuses),
     shape: z.enum(['gateway_gb', 'gateway_time']),
     renewal: z.enum(['topup', 'repurchase']),
     dataGbTotal: gigabytes.nullable().meta({

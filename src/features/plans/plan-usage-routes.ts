@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { remedyOf } from '../../domain/exits/connection-failures.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { FindPlanDependencies } from './plan-record.ts'
@@ -26,7 +27,7 @@ const PlanUsage = z
   .object({
     planId: z.string(),
     unit: z.literal('bytes'),
-    bucket: z.enum(buckets),
+    bucket: namedEnum('UsageBucket', buckets),
     from: instant,
     to: instant,
     buckets: z
@@ -131,7 +132,11 @@ export const planUsageRoutes = (
       params,
       examples,
       query: z.object({
-        bucket: wordQuery(buckets, 'The length of a period: an hour or a day. Default: an hour.').optional(),
+        bucket: wordQuery(
+          buckets,
+          'The length of a period: an hour or a day. Default: an hour.',
+          'UsageBucket',
+        ).optional(),
         from: instantQuery('Only usage at or after this instant or day (UTC).').optional(),
         to: instantQuery('Only usage before this instant or day (UTC). Default: until now.').optional(),
       }),

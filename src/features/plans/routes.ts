@@ -125,7 +125,7 @@ export const planRoutes = (
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        status: wordQuery(planStatuses, 'Only plans in this status.').optional(),
+        status: wordQuery(planStatuses, 'Only plans in this status.', 'PlanStatus').optional(),
         product: z.string().optional().meta({ description: 'Only plans of this product id.' }),
       }),
       codes: { query: pagingCodes },

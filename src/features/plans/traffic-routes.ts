@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Clock } from '../../kernel/clock.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { inRange, instantQuery, integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { createFindPlan, type FindPlanDependencies } from './plan-record.ts'
@@ -72,7 +73,7 @@ const PlanTraffic = z
   .object({
     planId: z.string(),
     unit: z.literal('bytes'),
-    groupBy: z.enum(trafficGroups),
+    groupBy: namedEnum('TrafficGrouping', trafficGroups),
     from: instant.meta({ description: 'The start of the first hour.' }),
     to: instant.meta({ description: 'The end of the last hour.' }),
     meteredBytes: z.int().meta({
@@ -241,7 +242,11 @@ export const trafficRoutes = (
       params,
       examples,
       query: z.object({
-        group_by: wordQuery(trafficGroups, 'What the traffic is grouped by. Default: host.').optional(),
+        group_by: wordQuery(
+          trafficGroups,
+          'What the traffic is grouped by. Default: host.',
+          'TrafficGrouping',
+        ).optional(),
         since,
         until,
       }),

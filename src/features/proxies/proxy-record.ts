@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { expiringMs, type FoundProxy, type ProxyStatus, proxyStatuses } from '../../../projections/proxies.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -12,7 +13,7 @@ export const ProxyRecord = z
     proxyId: z.string(),
     orderId: z.string(),
     productId: z.string(),
-    family: z.enum(families),
+    family: namedEnum('ProductFamily', families),
     ip: z.string().meta({ description: 'The exit address: the address that targets see.' }),
     host: z.string().meta({
       description:
@@ -32,20 +33,20 @@ export const ProxyRecord = z
     asn: z.int().nullable(),
     asnOrg: z.string().nullable(),
     carrier: z.string().nullable(),
-    service: z.enum(['dedicated', 'shared']).nullable(),
-    rotation: z.enum(['by_link', 'interval']).nullable(),
+    service: namedEnum('ProxyService', ['dedicated', 'shared']).nullable(),
+    rotation: namedEnum('ProxyRotation', ['by_link', 'interval']).nullable(),
     rotationMinutes: z.int().nullable(),
     rotateUrl: z.string().nullable().meta({
       description:
         'The rotation URL of a mobile line with rotation by link. A GET request to this URL gives the line another exit. The URL requires no key: keep it secret like a password. Null: any other rental.',
     }),
-    status: z.enum(proxyStatuses).meta({
+    status: namedEnum('ProxyStatus', proxyStatuses).meta({
       description:
         'The status of the rental. `expiring`: 72 hours or less before the end of the rental. `expired`: after the end or the refund of the rental.',
     }),
     periodDays: z.int(),
     autoExtend: z
-      .literal(false)
+      .boolean()
       .meta({ description: 'Always false: a rental ends unless `POST /api/v1/proxies/extend` extends it.' }),
     label: z.string(),
     customerId: customerIdField,

@@ -122,7 +122,7 @@ export const proxyRoutes = (dependencies: {
         product_id: z.string().optional().meta({ description: 'Only addresses of this product id.' }),
         order_id: z.string().optional().meta({ description: 'Only addresses of this order.' }),
         country: countryQuery('Only addresses in this country, alpha-3.').optional(),
-        status: wordQuery(proxyStatuses, 'Only addresses in this status.').optional(),
+        status: wordQuery(proxyStatuses, 'Only addresses in this status.', 'ProxyStatus').optional(),
         expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
         format: wordQuery(
           ['json', 'txt'],

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
 import type { CountedBatch } from './batch-items.ts'
@@ -24,7 +25,7 @@ const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as cons
 const summaryShape = {
   batchId: z.string(),
   requestId: z.string(),
-  status: z.enum(batchStatuses).meta({
+  status: namedEnum('ScrapeBatchStatus', batchStatuses).meta({
     description:
       'The status of the batch. `canceling`: the batch makes no more calls, and its open calls finish. `canceled`: the batch was canceled, and all of its calls are finished.',
   }),

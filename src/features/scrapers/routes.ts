@@ -133,22 +133,30 @@ export const ScrapeAnswer = z
   })
   .meta({ id: 'ScrapeAnswer' })
 
-/** Describes a call without making it. */
-export const ScrapeDryRun = z
-  .object({
-    platform: z.string(),
-    operation: z.string(),
-    requestId: z.string(),
-    dryRun: z.literal(true),
+const { data, nextCursor, fetchedAt, cached, ...common } = ScrapeAnswer.shape
+
+/**
+ * The answer of a call, or of a dry run, which describes a call without making it. It is one object, because generators
+ * make no usable type of a choice between objects.
+ */
+const callAnswer = (dataOfCall: z.ZodType) =>
+  z.object({
+    ...common,
+    data: dataOfCall.optional(),
+    nextCursor: nextCursor.optional(),
+    fetchedAt: fetchedAt.optional(),
+    cached: cached.optional(),
+    dryRun: z
+      .boolean()
+      .optional()
+      .meta({ description: 'True: no call was made, and there is no `data`. Else it is left out.' }),
     input: z
       .record(z.string(), z.json())
-      .meta({ description: 'The fields that a call sends to the platform.' }),
-    billing: z.object({
-      priceUsd: z.string().meta({ description: 'The price of the call, in dollars with four decimals.' }),
-      billed: z.literal(false),
-    }),
+      .optional()
+      .meta({ description: 'With `dryRun`: the fields that a call sends to the platform.' }),
   })
-  .meta({ id: 'DryRunAnswer' })
+
+const CallAnswer = callAnswer(data).meta({ id: 'ScrapeCallAnswer' })
 
 const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
 const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays
@@ -244,7 +252,7 @@ export const scrapeRoutes = (dependencies: {
         200: {
           description:
             'The data, or an answer without data if nothing was found. With `dryRun=true`: the fields and the price of the call.',
-          body: z.union([ScrapeAnswer, ScrapeDryRun]),
+          body: CallAnswer,
           example: scrapeExample,
           headers,
         },
@@ -293,7 +301,7 @@ export const scrapeRoutes = (dependencies: {
           })
           return {
             status: 200 as const,
-            body: JsonBytes.again<z.input<typeof ScrapeAnswer> | z.input<typeof ScrapeDryRun>>(bytes),
+            body: JsonBytes.again<z.input<typeof CallAnswer>>(bytes),
             headers,
             position,
           }
@@ -329,15 +337,12 @@ export const operationRoutes = (generic: Route): readonly Route[] =>
       query: row.source.isCacheable ? query : query.omit({ cacheMaxAge: true }),
       body: bodySchema(row),
       examples: { body: exampleBody(row) },
-      errorsAs: 'Scrape',
+      errorsAs: 'ScraperCall',
       responses: {
         200: {
           ...(generic.responses[200] as object),
           description: sentence(row.answer.description),
-          body: z.union([
-            z.intersection(ScrapeAnswer, z.looseObject({ data: dataSchema(row) })),
-            ScrapeDryRun,
-          ]),
+          body: callAnswer(dataSchema(row)),
           example: undefined,
         },
       },

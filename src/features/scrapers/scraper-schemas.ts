@@ -20,21 +20,20 @@ const codePattern = ({ kind, also = [] }: Input): string =>
 
 /** The JSON Schema of one input, as far as a schema can express the check. */
 const keywordsOf = (input: Input): Keywords => {
-  if (input.values) return { enum: [...input.values] }
+  if (input.values) {
+    const numbers = input.values.filter((each) => typeof each === 'number')
+    // Generators make no type of a list of numbers. The description names them.
+    return numbers.length === 0
+      ? { enum: [...input.values] }
+      : { type: 'integer', minimum: Math.min(...numbers), maximum: Math.max(...numbers) }
+  }
   switch (input.kind) {
     case 'boolean':
       return { type: 'boolean' }
     case 'integer':
       return { type: 'integer' }
-    case 'page': {
-      const maximum = input.max ?? maxPage
-      return {
-        anyOf: [
-          { type: 'integer', minimum: 1, maximum },
-          { type: 'string', pattern: '^[0-9]{1,6}$' },
-        ],
-      }
-    }
+    case 'page':
+      return { type: 'integer', minimum: 1, maximum: input.max ?? maxPage }
     case 'date':
       return { type: 'string', format: 'date' }
     case 'url':
@@ -118,7 +117,8 @@ export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
   return z.json().meta({ description: `${answer.description}.`, override: whole })
 }
 
-const value = z.union([z.string(), z.number(), z.boolean()])
+/** Generators make no type of a list of types: for them it is any value. */
+const value = z.union([z.string(), z.number(), z.boolean()]).meta({ override: {} })
 
 const InputSchema = z
   .strictObject({

@@ -16,6 +16,7 @@ import { subscriptionStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { idempotentAnswer } from '../../platform/http/answer.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -30,9 +31,9 @@ const examples = { params: { id: subscriptionExample.subscriptionId } }
 const Body = z.strictObject({
   product_id: z.string().meta({ description: 'The id of a product whose `billing.subscription` is true.' }),
   quantity: quantityField,
-  interval: z
-    .enum(intervals)
-    .meta({ description: 'The period of the subscription: one of the `billing.intervals` of the product.' }),
+  interval: namedEnum('BillingInterval', intervals).meta({
+    description: 'The period of the subscription: one of the `billing.intervals` of the product.',
+  }),
   fulfillment_meta: metaField(
     'The target of dedicated IPs, as in an order. `period_days` is 30 for a monthly subscription, 365 for a yearly subscription.',
   ),
@@ -141,7 +142,11 @@ export const subscriptionRoutes = (dependencies: {
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        status: wordQuery(subscriptionStatuses, 'Only subscriptions in this status.').optional(),
+        status: wordQuery(
+          subscriptionStatuses,
+          'Only subscriptions in this status.',
+          'SubscriptionStatus',
+        ).optional(),
       }),
       codes: { query: pagingCodes },
       responses: {

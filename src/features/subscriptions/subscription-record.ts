@@ -8,6 +8,7 @@ import { metaOf } from '../../domain/catalog/catalog.ts'
 import { graceMs, intervals } from '../../domain/shared/billing-interval.ts'
 import type { Subscription } from '../../domain/subscriptions/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { fulfillmentMeta } from '../orders/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -16,7 +17,7 @@ const instant = z.string().meta({ format: 'date-time' })
 export const SubscriptionRecord = z
   .object({
     subscriptionId: z.string(),
-    status: z.enum(subscriptionStatuses).meta({
+    status: namedEnum('SubscriptionStatus', subscriptionStatuses).meta({
       description:
         'The status of the subscription. `past_due`: the period has ended, and the payment of the next period was rejected. The payment is tried again after each credit to the wallet, until `graceEndsAt`. If the period has just ended and the payment was not tried yet, the status is `active`.',
     }),
@@ -25,7 +26,7 @@ export const SubscriptionRecord = z
       description:
         'The requested quantity. Later periods of addresses renew those in `proxyIds`: a returned address is not renewed.',
     }),
-    interval: z.enum(intervals),
+    interval: namedEnum('BillingInterval', intervals),
     fulfillmentMeta,
     orderId: z.string().meta({ description: 'The id of the order that paid the current period.' }),
     planId: z.string().nullable(),

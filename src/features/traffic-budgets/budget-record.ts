@@ -3,6 +3,7 @@ import type { TrafficBudgetRow } from '../../../projections/traffic-budgets.ts'
 import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { budgetScopes, countedSpan } from '../../domain/plans/traffic-budgets.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -12,7 +13,7 @@ const bytes = z.int().min(0)
 export const TrafficBudgetRecord = z
   .object({
     id: z.string(),
-    scope: z.enum(budgetScopes).meta({
+    scope: namedEnum('TrafficBudgetScope', budgetScopes).meta({
       description:
         'What the budget limits: all lines of a plan, the lines of one set, the connections of one entry of the whitelist, or all plans of a customer.',
     }),
@@ -27,7 +28,7 @@ export const TrafficBudgetRecord = z
       .meta({ description: 'The id of the entry of the whitelist. Null: no entry.' }),
     customerId: customerIdField,
     customer: customerField,
-    period: z.enum(budgetPeriods).meta({ description: 'A week begins on Monday.' }),
+    period: namedEnum('TrafficBudgetPeriod', budgetPeriods).meta({ description: 'A week begins on Monday.' }),
     timeZone: z.string().meta({ description: 'The time zone of the periods (IANA).' }),
     limitBytes: z
       .int()

@@ -3,6 +3,7 @@ import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { both, given, not, when, withRule } from '../../platform/http/field-rules.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -52,7 +53,9 @@ export const trafficBudgetRoutes = ({
         whitelistEntryId: z.string().min(1).optional().meta({
           description: "The id of an entry of the plan's whitelist.",
         }),
-        period: z.enum(budgetPeriods).meta({ description: 'A week begins on Monday.' }),
+        period: namedEnum('TrafficBudgetPeriod', budgetPeriods).meta({
+          description: 'A week begins on Monday.',
+        }),
         timeZone: z
           .string()
           .refine(isTimeZone, `must be ${zoneForm}`)

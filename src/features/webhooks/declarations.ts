@@ -9,6 +9,7 @@ import { budgetScopes } from '../../domain/plans/traffic-budgets.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
 import { capCoverages } from '../../kernel/scopes.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
 import { orderExample } from '../orders/index.ts'
 import { signedRequest } from './deliver.ts'
@@ -18,7 +19,7 @@ const instant = z.string().meta({ format: 'date-time' })
 
 const order = {
   orderId: z.string(),
-  status: z.enum(orderStatuses),
+  status: namedEnum('OrderStatus', orderStatuses),
   productId: z.string(),
   quantity: z.int(),
   amountCents: z.int(),
@@ -41,7 +42,7 @@ const subscription = {
   subscriptionId: z.string(),
   productId: z.string(),
   planId: z.string().nullable(),
-  status: z.enum(['canceled', 'expired']),
+  status: namedEnum('SubscriptionEnd', ['canceled', 'expired']),
   reason: z.string(),
   currentPeriodEnd: instant,
 }
@@ -57,14 +58,14 @@ const subscriptionData = (status: string, reason: string) => ({
 const { planId: budgetPlanId } = subscriptionData('canceled', 'requested')
 const budget = {
   budgetId: z.string(),
-  scope: z.enum(budgetScopes).meta({ description: 'What the budget limits.' }),
+  scope: namedEnum('TrafficBudgetScope', budgetScopes).meta({ description: 'What the budget limits.' }),
   planId: z.string().nullable().meta({ description: "Null: all plans of the reseller's customer." }),
   lineSet: z.string().nullable(),
   whitelistEntryId: z.string().nullable(),
 }
 const budgetUse = {
-  period: z.enum(budgetPeriods),
-  percent: z.union([z.literal(80), z.literal(100)]),
+  period: namedEnum('TrafficBudgetPeriod', budgetPeriods),
+  percent: z.int().min(80).max(100).meta({ description: '80 or 100.' }),
   usedBytes: z.int().meta({ description: 'The bytes since `countedFrom`, in both directions.' }),
   limitBytes: z.int(),
   countedFrom: instant.meta({ description: 'The start of the period, or the later reset.' }),
@@ -207,9 +208,9 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     data: {
       keyId: z.string().meta({ description: 'The id of the key that placed the order or made the call.' }),
       day: z.string().meta({ format: 'date' }),
-      levelPct: z.union([z.literal(80), z.literal(100)]),
+      levelPct: z.int().min(80).max(100).meta({ description: '80 or 100.' }),
       capCents: z.int(),
-      capCovers: z.enum(capCoverages).meta({
+      capCovers: namedEnum('CapCoverage', capCoverages).meta({
         description: 'What the cap limits: the cost of `orders`, or `everything`: also scraper calls.',
       }),
       spentCents: z.int().meta({ description: 'What counts against the cap in the last 24 hours.' }),
@@ -236,8 +237,8 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     data: {
       announcementId: z.string(),
       title: z.string(),
-      kind: z.enum(noticeKinds),
-      audience: z.enum(audiences),
+      kind: namedEnum('AnnouncementKind', noticeKinds),
+      audience: namedEnum('AnnouncementAudience', audiences),
     },
     example: {
       resource: 'ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
@@ -292,7 +293,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     data: {
       depositId: z.string(),
       customerId: customerIdField,
-      reason: z.enum(reversalReasons),
+      reason: namedEnum('ReversalReason', reversalReasons),
       reference: z.string().meta({
         description: "The name of the provider, and the provider's id of the refund or the dispute.",
       }),
@@ -330,7 +331,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       topupId: z.string(),
       amountCents: z.int(),
       currency: z.literal('USD'),
-      reason: z.enum(failureReasons),
+      reason: namedEnum('AutoTopupFailureReason', failureReasons),
       failures: z.int().meta({ description: 'The number of failures in a row.' }),
       turnedOff: z.boolean().meta({
         description: 'Whether automatic top-up is now off, because this was the third failure in a row.',
@@ -355,7 +356,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       'After a refund or a dispute of a payment, or a block of the account, no automatic top-up is made until the customer resumes it (`PUT /api/v1/wallet/auto-topup` with `resume`). At the monthly maximum none is made until the next month; this is sent once in a month. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
     data: {
       pauseId: z.string(),
-      reason: z.enum(pauseReasons),
+      reason: namedEnum('AutoTopupPauseReason', pauseReasons),
       until: z
         .string()
         .nullable()

@@ -9,6 +9,7 @@ import {
 } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Caller, causeOf } from '../../platform/http/auth.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import {
   inRange,
   instantQuery,
@@ -26,13 +27,13 @@ import {
   deliveryExample,
   deliveryRecord,
   deliveryStatuses,
-  NewWebhook,
   Queued,
   queuedExample,
   RedeliveredMany,
   RotatedSecret,
   secretExample,
   WebhookRecord,
+  WebhookWithSecret,
   webhookExample,
 } from './webhook-record.ts'
 import { allowances, type WebhookService } from './webhook-service.ts'
@@ -72,7 +73,7 @@ export const eventsField = z
       type: 'array',
       minItems: 1,
       uniqueItems: true,
-      items: { type: 'string', enum: [...webhookEvents] },
+      items: { id: 'WebhookEvent', type: 'string', enum: [...webhookEvents] },
     },
   })
 
@@ -108,7 +109,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     responses: {
       201: {
         description: 'The endpoint and its signing secret.',
-        body: NewWebhook,
+        body: WebhookWithSecret,
         example: { ...webhookExample, secret: secretExample },
       },
     },
@@ -188,7 +189,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
     body: z.strictObject({
       url: urlField.optional(),
       events: eventsField.optional(),
-      status: z.enum(['active', 'disabled']).optional(),
+      status: namedEnum('WebhookStatus', ['active', 'disabled']).optional(),
     }),
     codes: { body: { events: { value: 'invalid_events' } } },
     examples: { ...onEndpoint.examples, body: { events: ['order.fulfilled', 'order.refunded'] } },
@@ -298,7 +299,11 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
     writes: false,
     query: z.object({
       ...pagingQuery,
-      status: wordQuery(deliveryStatuses, 'Only deliveries in this status.').optional(),
+      status: wordQuery(
+        deliveryStatuses,
+        'Only deliveries in this status.',
+        'WebhookDeliveryStatus',
+      ).optional(),
     }),
     codes: { query: pagingCodes },
     responses: {

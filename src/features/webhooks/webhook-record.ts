@@ -1,15 +1,18 @@
 import { z } from 'zod'
 import type { DeliveryRow, WebhookEndpointRow } from '../../../projections/webhooks.ts'
 import { defaultEvents, webhookEvents } from '../../domain/webhooks/events.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
 const endpointShape = {
   id: z.string(),
   url: z.string(),
-  events: z.array(z.enum(webhookEvents)).meta({ description: 'The events of the endpoint.' }),
-  status: z.enum(['active', 'disabled']),
-  disabledReason: z.enum(['gone', 'failing']).nullable().meta({
+  events: z
+    .array(namedEnum('WebhookEvent', webhookEvents))
+    .meta({ description: 'The events of the endpoint.' }),
+  status: namedEnum('WebhookStatus', ['active', 'disabled']),
+  disabledReason: namedEnum('WebhookDisabledReason', ['gone', 'failing']).nullable().meta({
     description:
       'The reason why the endpoint is disabled. `gone`: the receiver answered with status 410. `failing`: every attempt failed for five days. Null: the endpoint is active, or you disabled it.',
   }),
@@ -28,7 +31,8 @@ const secret = z.string().meta({
   description: 'The signing secret: `whsec_` and the base64 text of 32 bytes. It is shown only once.',
 })
 
-export const NewWebhook = z.object({ ...endpointShape, secret }).meta({ id: 'NewWebhook' })
+/** The answer that creates an endpoint. In Go a `NewWebhook` would be the function that makes a `Webhook`. */
+export const WebhookWithSecret = z.object({ ...endpointShape, secret }).meta({ id: 'WebhookWithSecret' })
 
 export const RotatedSecret = z
   .object({
@@ -75,9 +79,9 @@ export const DeliveryRecord = z
     id: z
       .string()
       .meta({ description: 'The id of the delivery. Every attempt has it in the header `webhook-id`.' }),
-    event: z.enum(webhookEvents),
+    event: namedEnum('WebhookEvent', webhookEvents),
     resource: z.string(),
-    status: z.enum(deliveryStatuses),
+    status: namedEnum('WebhookDeliveryStatus', deliveryStatuses),
     attempts: z.array(Attempt),
     nextAttemptAt: instant.nullable(),
     createdAt: instant,

@@ -110,10 +110,12 @@ export const docsPage = (
 ): Page => {
   const entries = entriesOf(document)
   const resolveRef = createRefResolver(document)
-  const tags = document.tags as readonly Tag[]
+  const tags = (document.tags as readonly Tag[]).filter(({ name }) =>
+    entries.some(({ operation }) => operation.tags[0] === name),
+  )
   const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
   const body = html`<a class="skip" href="#main">Skip to the documentation</a>
-<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
+<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><a href="/openapi-core.json">openapi-core.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
 <div class="page">
 ${navigation(document, tags, entries)}
 <main id="main">

@@ -1,96 +1,26 @@
 import type { z } from 'zod'
 import { type JsonSchema, jsonSchemaOf } from '../http/json-schema.ts'
 import type { Route } from '../http/route.ts'
+import { finished, named, pascal } from './schema-rules.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
 /** The named schemas of a document, collected while its operations are written. */
 export type Components = {
-  /** The schema for an operation: a schema with an id, or with a given name, becomes a reference. */
-  add(schema: z.ZodType, io: 'input' | 'output', name?: string): Json
+  /** The reference to a schema. Its name is its id, else the given name. */
+  add(schema: z.ZodType, io: 'input' | 'output', name: string): Json
+  /** The fields of a schema that is not defined itself. Objects and enumerations in them are named after `name`. */
+  fields(
+    schema: z.ZodObject,
+    io: 'input' | 'output',
+    name: string,
+  ): { readonly properties: Readonly<Record<string, Json>>; readonly required: readonly string[] }
   /** Stores a JSON Schema under a name. Returns the reference to it. */
   define(name: string, schema: Json): Json
   readonly schemas: Readonly<Record<string, Json>>
   /** Stores a response that many operations share, under its name. Returns the reference to it. */
   share(name: string, response: Json): Json
   readonly responses: Readonly<Record<string, Json>>
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null
-
-/** Rewrites every object of a JSON value, innermost first. */
-const rewrite = (value: unknown, change: (node: Record<string, unknown>) => Json): unknown => {
-  if (Array.isArray(value)) return value.map((item) => rewrite(item, change))
-  if (!isObject(value)) return value
-  return change(Object.fromEntries(Object.entries(value).map(([key, item]) => [key, rewrite(item, change)])))
-}
-
-const definition = '#/$defs/'
-
-const reference = (node: Record<string, unknown>, names: ReadonlyMap<string, string>): Json => {
-  const { $ref } = node
-  if (typeof $ref !== 'string' || !$ref.startsWith(definition)) return node
-  const name = $ref.slice(definition.length)
-  return { ...node, $ref: `#/components/schemas/${names.get(name) ?? name}` }
-}
-
-/** Later versions may add fields to answers, so clients must not refuse unknown ones. Tests refuse them. */
-const open = (node: Record<string, unknown>): Json => {
-  const { additionalProperties, ...rest } = node
-  return additionalProperties === false ? rest : node
-}
-
-/** zod leaves the id of a named schema in the schema. A property with the name `id` is a schema and not a text. */
-const withoutId = (node: Json): Json => {
-  const { id, ...rest } = node
-  return typeof id === 'string' ? rest : node
-}
-
-/** `type: [X, "null"]`, the one form of a nullable value in this document. For a named schema it remains a choice. */
-const nullable = (node: Json): Json => {
-  const { anyOf, ...rest } = node
-  if (!Array.isArray(anyOf) || anyOf.length !== 2 || anyOf[1]?.type !== 'null') return node
-  const { type, ...value } = anyOf[0] as Json
-  if (type === undefined) return node
-  const types = [type].flat()
-  return {
-    ...value,
-    ...rest,
-    type: types.includes('null') ? types : [...types, 'null'],
-    ...(Array.isArray(value.enum) && { enum: [...value.enum, null] }),
-  }
-}
-
-/** An optional field of a request may also be null (src/platform/http/request-shape.ts). */
-const takingNull = (node: Json): Json => {
-  const { properties, required } = node
-  if (node.type !== 'object' || !isObject(properties)) return node
-  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name)
-  const fields = Object.entries(properties).map(([name, field]) => [
-    name,
-    isRequired(name) || !isObject(field) || field.type === undefined
-      ? field
-      : nullable({ anyOf: [field, { type: 'null' }] }),
-  ])
-  return { ...node, properties: Object.fromEntries(fields) }
-}
-
-const typeOfValue = (value: unknown): string => {
-  if (value === null) return 'null'
-  return Number.isInteger(value) ? 'integer' : typeof value
-}
-
-/** Adds the type to an enumeration or a constant, and the items to a list. */
-const typed = (node: Json): Json => {
-  const values = Array.isArray(node.enum) ? node.enum : 'const' in node ? [node.const] : []
-  const types = [...new Set(values.map(typeOfValue))]
-  const isList = (typeof node.type === 'string' || Array.isArray(node.type)) && node.type.includes('array')
-  return {
-    ...node,
-    ...(types.length > 0 && node.type === undefined && { type: types.length === 1 ? types[0] : types }),
-    ...(isList && node.items === undefined && { items: {} }),
-  }
 }
 
 /** @param closedAnswers answers have `additionalProperties: false`, for tests */
@@ -108,6 +38,20 @@ export const createComponents = (closedAnswers: boolean): Components => {
     schemas[name] = schema
     return name
   }
+  const definer =
+    (io: 'input' | 'output') =>
+    (name: string, schema: Json): Json => ({ $ref: `#/components/schemas/${keep(name, schema, io)}` })
+
+  /** The JSON Schema with its definitions stored, and the function that finishes a part of it. */
+  const read = (schema: z.ZodType, io: 'input' | 'output') => {
+    const { $defs = {}, ...root }: JsonSchema = jsonSchemaOf(schema, io)
+    const names = new Map<string, string>()
+    const define = definer(io)
+    const finish = (json: unknown): Json => finished(json, { names, io, closedAnswers })
+    for (const [name, json] of Object.entries($defs))
+      names.set(name, keep(name, named(finish(json), name, define), io))
+    return { root, define, finish }
+  }
 
   return {
     schemas,
@@ -119,20 +63,21 @@ export const createComponents = (closedAnswers: boolean): Components => {
       responses[name] = response
       return { $ref: `#/components/responses/${name}` }
     },
-    define: (name, schema) => ({ $ref: `#/components/schemas/${keep(name, schema, 'output')}` }),
+    define: definer('output'),
     add(schema, io, fallbackName) {
-      const { $defs = {}, id, ...root }: JsonSchema = jsonSchemaOf(schema, io)
-      const names = new Map<string, string>()
-      const finish = (json: unknown): Json =>
-        rewrite(json, (node) => {
-          const rest = typed(nullable(withoutId(reference(node, names))))
-          if (io === 'input') return takingNull(rest)
-          return closedAnswers ? rest : open(rest)
-        }) as Json
-      for (const [name, json] of Object.entries($defs)) names.set(name, keep(name, finish(json), io))
+      const { root, define, finish } = read(schema, io)
+      const { id, ...rest } = root
+      if (typeof rest.$ref === 'string') return finish(rest)
       const name = typeof id === 'string' ? id : fallbackName
-      if (name === undefined || typeof root.$ref === 'string') return finish(root)
-      return { $ref: `#/components/schemas/${keep(name, finish(root), io)}` }
+      return define(name, named(finish(rest), name, define))
+    },
+    fields(schema, io, name) {
+      const { root, define, finish } = read(schema, io)
+      const properties = Object.fromEntries(
+        Object.entries(root.properties ?? {}).map(([key, json]) => [key, finish(json)]),
+      )
+      const { properties: fields } = named({ properties }, name, define)
+      return { properties: fields as Readonly<Record<string, Json>>, required: root.required ?? [] }
     },
   }
 }
@@ -143,10 +88,14 @@ type ParameterJson = Readonly<Record<string, unknown>>
 const parametersOf = (
   schema: z.ZodObject | undefined,
   location: 'path' | 'query',
-  examples: Readonly<Record<string, unknown>> | undefined,
+  { operationId, examples }: Route,
+  components: Components,
 ): readonly ParameterJson[] => {
   if (schema === undefined) return []
-  const { properties = {}, required = [] } = jsonSchemaOf(schema, 'input')
+  const { properties, required } = components.fields(schema, 'input', pascal(operationId))
+  const values = (location === 'path' ? examples?.params : examples?.query) as
+    | Readonly<Record<string, unknown>>
+    | undefined
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = property
     return {
@@ -155,7 +104,7 @@ const parametersOf = (
       required: location === 'path' || required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema: rest,
-      ...(examples?.[name] === undefined ? {} : { example: examples[name] }),
+      ...(values?.[name] === undefined ? {} : { example: values[name] }),
     }
   })
 }
@@ -206,9 +155,9 @@ const sharedParameters: Readonly<Record<string, ParameterJson>> = {
 }
 
 /** Every parameter of an operation. */
-export const operationParameters = (route: Route): readonly ParameterJson[] => [
-  ...parametersOf(route.params, 'path', route.examples?.params),
-  ...parametersOf(route.query, 'query', route.examples?.query),
+export const operationParameters = (route: Route, components: Components): readonly ParameterJson[] => [
+  ...parametersOf(route.params, 'path', route, components),
+  ...parametersOf(route.query, 'query', route, components),
   ...sharedParametersOf(route),
 ]
 

@@ -7,8 +7,9 @@ import {
   operationParameters,
   usedParameters,
 } from './openapi-components.ts'
-import { capitalized, errorResponses, sharedResponses } from './openapi-errors.ts'
-import { type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
+import { errorResponses } from './openapi-errors.ts'
+import { eventsTag, type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
+import { pascal } from './schema-rules.ts'
 
 /** The text at the head of the interface description (Markdown). */
 export const description = `Farebox sells proxies from a prepaid wallet.
@@ -24,6 +25,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Positions** of the log are opaque texts, such as \`pos_0_1284\`: send one back as it came, and compare for equality only.
 - **Order** is promised within an account only: nothing says which of two accounts' events came first.
 - **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
+- **Two documents**: \`/openapi.json\` has an operation for each scraper. \`/openapi-core.json\` has one for all of them: a generated client is much smaller.
 - **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
 
 /** A description of each group of operations. */
@@ -34,8 +36,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Orders: 'Buying from the wallet, and what became of it.',
   Plans: 'Traffic and time that were bought: what is left, labels, top-ups.',
   Proxies: 'Rented addresses: credentials, labels, extensions.',
-  Webhooks:
-    'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
+  Webhooks: 'Where to send events, and what became of what was sent. Every event is listed under Events.',
   'Free tools':
     'Live public proxies, a check of any proxy, look-ups of addresses and the networks behind them. They need no key and ignore one.',
   Scrapers:
@@ -71,7 +72,7 @@ const headerSchemas: Readonly<Record<string, Json>> = {
   },
   'Retry-After': {
     description: 'The time to wait before the next request, in whole seconds, at least 1.',
-    schema: { type: 'integer', minimum: 1 },
+    schema: { type: 'integer', minimum: 1, format: 'int64' },
     example: 1,
   },
   RateLimit: {
@@ -94,20 +95,20 @@ const headerSchemas: Readonly<Record<string, Json>> = {
   },
 }
 
-const contentOf = (response: ResponseDeclaration, components: Components): Json | undefined => {
-  if (response.body === undefined && response.text === undefined) return undefined
+const textOf = ({ text }: ResponseDeclaration): Json | undefined =>
+  text && { [text.mediaType]: { schema: { type: 'string' }, example: text.example } }
+
+/**
+ * The one media type of an answer: of two, generators make a type that is neither. The plain answer beside JSON is
+ * `x-other-content`, in the form of `content`.
+ */
+const contentOf = (response: ResponseDeclaration, name: string, components: Components): Json | undefined => {
+  if (response.body === undefined) return textOf(response)
   return {
-    ...(response.body === undefined
-      ? {}
-      : {
-          'application/json': {
-            schema: components.add(response.body, 'output'),
-            ...(response.example === undefined ? {} : { example: response.example }),
-          },
-        }),
-    ...(response.text === undefined
-      ? {}
-      : { [response.text.mediaType]: { schema: { type: 'string' }, example: response.text.example } }),
+    'application/json': {
+      schema: components.add(response.body, 'output', name),
+      ...(response.example === undefined ? {} : { example: response.example }),
+    },
   }
 }
 
@@ -125,13 +126,14 @@ const ownHeaders = (route: Route, response: ResponseDeclaration): Json => ({
 const successResponses = (route: Route, components: Components): Json =>
   Object.fromEntries(
     Object.entries(route.responses as Responses).map(([status, response]) => {
-      const content = contentOf(response, components)
+      const content = contentOf(response, `${pascal(route.operationId)}Answer`, components)
       return [
         status,
         {
           description: response.description,
           headers: ownHeaders(route, response),
           ...(content === undefined ? {} : { content }),
+          ...(response.body && response.text && { 'x-other-content': textOf(response) }),
         },
       ]
     }),
@@ -145,7 +147,7 @@ const requestBody = (route: Route, components: Components): Json =>
           required: true,
           content: {
             'application/json': {
-              schema: components.add(route.body, 'input', `${capitalized(route.operationId)}Request`),
+              schema: components.add(route.body, 'input', `${pascal(route.operationId)}Request`),
               ...(route.examples?.body === undefined ? {} : { example: route.examples.body }),
             },
           },
@@ -174,7 +176,7 @@ const needs = ({ access }: Route): string => {
 }
 
 const operationOf = (route: Route, components: Components): Json => {
-  const parameters = operationParameters(route)
+  const parameters = operationParameters(route, components)
   return {
     operationId: route.operationId,
     summary: route.summary,
@@ -215,7 +217,6 @@ function* documentSteps(
   const routes = options.forTests ? all : all.filter(({ hidden }) => hidden !== true)
   const components = createComponents(options.forTests === true)
   const paths = yield* pathsOf(routes, components)
-  const shared = sharedResponses(components)
   const webhooks = webhooksPart(options.webhooks ?? [], components)
   return {
     openapi: '3.1.0',
@@ -224,15 +225,15 @@ function* documentSteps(
       version: '1.0.0',
       summary: 'Proxies from a prepaid wallet, for customers, resellers and programs.',
       description,
-      license: { name: 'Proprietary', url: '/docs' },
+      license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
     servers: [{ url: options.serverUrl ?? '/', description: 'This server.' }],
-    tags: tagsOf(routes),
+    tags: [...tagsOf(routes), ...(options.webhooks?.length ? [eventsTag] : [])],
     paths,
     ...webhooks,
     components: {
       schemas: components.schemas,
-      responses: { ...shared, ...components.responses },
+      responses: components.responses,
       parameters: usedParameters(routes),
       headers: headerSchemas,
       securitySchemes: {

@@ -1,6 +1,7 @@
 import { type ErrorCode, errorEntry, errorHelp } from '../http/errors.ts'
 import type { FieldCode, Route, RouteError } from '../http/route.ts'
 import type { Components } from './openapi-components.ts'
+import { pascal } from './schema-rules.ts'
 
 const codesOf = (field: FieldCode): readonly ErrorCode[] =>
   typeof field === 'string' ? [field] : Object.values(field).filter((code) => code !== undefined)
@@ -69,40 +70,44 @@ type Json = Readonly<Record<string, unknown>>
 
 const exampleRequestId = 'req_0190d0a2c1d27f0e8f6e5c4b3a291807'
 
-/** `createOrder` becomes `CreateOrder`. */
-export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+/** Each extra field of the codes, with the codes that have it. */
+const extraFields = (codes: readonly ErrorCode[], name: string, components: Components): Json => {
+  const fields = new Map<string, { readonly schema: Json; readonly codes: ErrorCode[] }>()
+  for (const code of codes) {
+    const { extra } = errorEntry(code)
+    if (extra === undefined) continue
+    for (const [field, schema] of Object.entries(components.fields(extra, 'output', name).properties)) {
+      const known = fields.get(field)
+      if (known === undefined) fields.set(field, { schema, codes: [code] })
+      else known.codes.push(code)
+    }
+  }
+  return Object.fromEntries(
+    [...fields].map(([field, { schema, codes: having }]) => {
+      const having_ = `With ${having.map((code) => `\`${code}\``).join(', ')}.`
+      return [field, { ...schema, description: [schema.description, having_].filter(Boolean).join(' ') }]
+    }),
+  )
+}
 
-/** `price_changed` becomes `PriceChanged`. */
-export const pascal = (code: string): string =>
-  code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
-
-/** The fields of every error (docs/reference/api.md, "Errors"). */
-const fields = {
-  error: { type: 'string', description: 'What is wrong, for people.' },
-  code: { type: 'string', description: 'What is wrong, for programs.' },
-  requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
-} as const
-
-/** Defines the schema of a code's body and returns the reference: `price_changed` is `PriceChangedError`. */
-const oneError = (code: ErrorCode, components: Components): Json => {
-  const { extra } = errorEntry(code)
-  const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'output')
-  return components.define(`${pascal(code)}Error`, {
+/**
+ * The body of every refusal of an operation, as one object: generators make no usable type of a choice between objects
+ * (docs/reference/api.md, "Errors").
+ */
+const errorSchema = (codes: readonly ErrorCode[], name: string, components: Components): Json =>
+  components.define(name, {
     type: 'object',
-    description: errorHelp(code),
-    properties: { ...fields, code: { ...fields.code, const: code }, ...(properties as Json) },
-    required: [...Object.keys(fields), ...(required as readonly string[])],
+    properties: {
+      error: { type: 'string', description: 'What is wrong, for people.' },
+      code: {
+        ...components.define(`${name}Code`, { type: 'string', enum: [...codes] }),
+        description: 'What is wrong, for programs.',
+      },
+      requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
+      ...extraFields(codes, name, components),
+    },
+    required: ['error', 'code', 'requestId'],
   })
-}
-
-/** The schema of a status: that of its only code, or a named choice between those of its codes. */
-const schemaOf = (codes: readonly ErrorCode[], name: string, components: Components): Json => {
-  const variants = codes.map((code) => oneError(code, components))
-  const [single] = variants
-  if (single !== undefined && variants.length === 1) return single
-  const mapping = Object.fromEntries(codes.map((code, at) => [code, variants[at]?.$ref]))
-  return components.define(name, { oneOf: variants, discriminator: { propertyName: 'code', mapping } })
-}
 
 /** The first sentence of the meaning, in the form of a message. */
 const defaultMessage = (code: ErrorCode): string => {
@@ -141,52 +146,34 @@ const headersOf = (status: number, codes: readonly ErrorCode[]): Json => ({
 })
 
 const responseOf = (
-  name: string,
+  schema: Json,
   status: number,
   codes: readonly ErrorCode[],
   errors: readonly RouteError[],
-  components: Components,
 ): Json => ({
   description: codes.map((code) => `\`${code}\`: ${errorHelp(code)}`).join('\n\n'),
   headers: headersOf(status, codes),
   content: {
     'application/json': {
-      schema: schemaOf(codes, name, components),
+      schema,
       examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, errors)])),
     },
   },
 })
 
-/** Answers that are the same for every operation, written once: `components.responses`. */
-const shared: readonly ErrorCode[] = [
-  'unauthorized',
-  'payload_too_large',
-  'unsupported_media_type',
-  'rate_limited',
-  'overloaded',
-]
-
-export const sharedResponses = (components: Components): Readonly<Record<string, Json>> =>
-  Object.fromEntries(
-    shared.map((code) => [pascal(code), responseOf('', errorEntry(code).status, [code], [], components)]),
-  )
-
 /** The error answers of an operation by status. */
 export const errorResponses = (route: Route, components: Components): Readonly<Record<string, Json>> => {
-  const byStatus = Map.groupBy(declaredCodes(route), (code) => errorEntry(code).status)
+  const codes = declaredCodes(route)
+  const { errorsAs } = route
+  const schema = errorSchema(codes, `${errorsAs ?? pascal(route.operationId)}Error`, components)
   return Object.fromEntries(
-    [...byStatus]
+    [...Map.groupBy(codes, (code) => errorEntry(code).status)]
       .sort(([a], [b]) => a - b)
-      .map(([status, codes]) => {
-        const [single] = codes
-        const common = codes.length === 1 && single !== undefined && shared.includes(single)
-        if (common) return [String(status), { $ref: `#/components/responses/${pascal(single)}` }]
-        const { errorsAs: name, operationId } = route
-        const choice = `${name ?? capitalized(operationId)}${status}Error`
-        const response = responseOf(choice, status, codes, route.errors, components)
+      .map(([status, some]) => {
+        const response = responseOf(schema, status, some, route.errors)
         return [
           String(status),
-          name === undefined ? response : components.share(`${name}${status}`, response),
+          errorsAs === undefined ? response : components.share(`${errorsAs}${status}`, response),
         ]
       }),
   )

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Components } from './openapi-components.ts'
+import { pascal } from './schema-rules.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -17,11 +18,14 @@ export type WebhookDeclaration = {
   readonly headers: Readonly<Record<string, { readonly description: string; readonly example: string }>>
 }
 
+/** Not the tag of an operation: generators make one file of each tag. */
+export const eventsTag = { name: 'Events', description: 'What is sent to webhook endpoints.' }
+
 const operationOf = (webhook: WebhookDeclaration, components: Components): Json => ({
   operationId: webhook.operationId,
   summary: webhook.summary,
   description: webhook.description,
-  tags: ['Webhooks'],
+  tags: [eventsTag.name],
   security: [],
   parameters: Object.entries(webhook.headers).map(([name, { description, example }]) => ({
     name,
@@ -35,7 +39,7 @@ const operationOf = (webhook: WebhookDeclaration, components: Components): Json 
     content: {
       'application/json': {
         // Described as an answer, because receivers must accept fields that are added later.
-        schema: components.add(webhook.body, 'output'),
+        schema: components.add(webhook.body, 'output', `${pascal(webhook.name)}Event`),
         example: webhook.example,
       },
     },

@@ -39,7 +39,12 @@ type Media = {
 }
 type Content = Readonly<Record<string, Media>>
 
-export type Response = { readonly $ref?: string; readonly description: string; readonly content?: Content }
+export type Response = {
+  readonly $ref?: string
+  readonly description: string
+  readonly content?: Content
+  readonly 'x-other-content'?: Content
+}
 
 export type Parameter = {
   readonly $ref?: string
@@ -94,7 +99,7 @@ const chip = (code: string): Html => html`<a class="chip" href="#error-${code}">
 
 const responseView = (status: string, response: Response): Html => {
   const ok = status.startsWith('2')
-  const media = Object.entries(response.content ?? {})
+  const media = Object.entries({ ...response.content, ...response['x-other-content'] })
   return html`<details class="response ${ok ? 'ok' : 'refused'}"${ok ? html` open` : null}>
 <summary><span class="status">${status}</span> ${ok ? response.description : (STATUS_CODES[status] ?? '')} ${codesOf(response).map(chip)}</summary>
 ${ok ? html`<p class="type">${media.map(([type, { schema }]) => html`<span>${type}: ${typeView(schema)}</span>`)}</p>` : null}

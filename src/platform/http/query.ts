@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { alpha2Of, isCountry } from '../../kernel/countries.ts'
+import { namedEnum } from './named-enum.ts'
 import type { FieldCodes } from './route.ts'
 
 /** The default and the maximum size of a page (docs/reference/api.md, "Pagination"). */
@@ -72,9 +73,12 @@ export const integerQuery = (bounds: { min?: number; max?: number; default?: num
       },
     })
 
-/** One of the given words in a query string. */
-export const wordQuery = <const Word extends string>(words: readonly Word[], description: string) =>
-  z.enum(words).meta({ description })
+/** One of the given words in a query string. `name`: that of the enumeration, if it is used elsewhere. */
+export const wordQuery = <const Word extends string>(
+  words: readonly Word[],
+  description: string,
+  name?: string,
+) => (name === undefined ? z.enum(words) : namedEnum(name, words)).meta({ description })
 
 const instantForms =
   'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
@@ -100,12 +104,7 @@ export const instantQuery = (description: string) =>
     .meta({
       description: `${description} It is ${instantForms}.`,
       words: instantForms,
-      override: {
-        anyOf: [
-          { type: 'string', format: 'date' },
-          { type: 'string', format: 'date-time' },
-        ],
-      },
+      override: { type: 'string', pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$' },
     })
 
 /** A day in a query string, as text: `2026-11-21`. */
