@@ -23,7 +23,7 @@ import {
 } from '../features/free-list/process.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
-import { registerRuntimeMetrics, serveMetrics } from '../platform/http/gauges.ts'
+import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
@@ -31,6 +31,7 @@ import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
 import { freeListClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { serveWorkerMetrics } from './listen.ts'
 import { readOpenFilesLimit } from './open-files.ts'
 import { openWorkerDatabase } from './open-pool.ts'
 import type { Worker } from './run-worker.ts'
@@ -206,6 +207,7 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     },
   )
   closing.add(leaderWorker.stop)
-  if (freelist.metricsPort !== null) await serveMetrics(closing, registry, freelist.metricsPort)
+  if (freelist.metricsPort !== null)
+    await serveWorkerMetrics(closing, registry, freelist.metricsPort, 'FAREBOX_FREELIST_METRICS_PORT')
   return { worker: `freelist ${hostname()} ${process.pid} ${randomUUID()}`, close: closing.close }
 }

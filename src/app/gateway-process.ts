@@ -33,7 +33,7 @@ import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { createStreamStates } from '../platform/commands/log-states.ts'
 import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { createAnnouncements } from '../platform/eventstore/postgres/announcements.ts'
-import { registerGauge, registerRuntimeMetrics, serveMetrics } from '../platform/http/gauges.ts'
+import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
@@ -41,6 +41,7 @@ import { createVault } from '../platform/vault/seal.ts'
 import { createScheduler, type Scheduler } from '../platform/work/scheduler.ts'
 import { gatewayClock, openPostgresClock, serviceClock, startClockGuard, warnOfClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { serveWorkerMetrics } from './listen.ts'
 import { type LogReads, openLogReads } from './open-log-reads.ts'
 import { openWorkerDatabase } from './open-pool.ts'
 import { drainMsOf } from './shutdown.ts'
@@ -269,9 +270,7 @@ const openInto = async (
   closing.add(rentals.stop)
   const { metricsPort } = config.gateway
   if (metricsPort !== null)
-    await listenOrRefuse('FAREBOX_GATEWAY_METRICS_PORT', '127.0.0.1', metricsPort + index, () =>
-      serveMetrics(closing, registry, metricsPort + index),
-    )
+    await serveWorkerMetrics(closing, registry, metricsPort + index, 'FAREBOX_GATEWAY_METRICS_PORT')
   return { worker, port, close: closing.close }
 }
 

@@ -1,5 +1,8 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Registry } from 'prom-client'
+import type { CloseStack } from '../kernel/resource-scope.ts'
+import { serveMetrics } from '../platform/http/gauges.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
@@ -50,4 +53,22 @@ export const listen = async (
     throw portRefusal({ host, port }, setting, error) ?? error
   }
   return urlOf({ host, port: (app.server.address() as AddressInfo).port })
+}
+
+/**
+ * Serves the metrics of a worker process.
+ * @param setting the name of the port's setting, for a refusal
+ * @throws StartRefused when the port is in use or not permitted
+ */
+export const serveWorkerMetrics = async (
+  closing: CloseStack,
+  registry: Registry,
+  port: number,
+  setting: string,
+): Promise<void> => {
+  try {
+    await serveMetrics(closing, registry, port)
+  } catch (error) {
+    throw portRefusal({ host: '127.0.0.1', port }, setting, error) ?? error
+  }
 }

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
+import { Registry } from 'prom-client'
 import { readConfig } from '../../src/app/config.ts'
+import { serveWorkerMetrics } from '../../src/app/listen.ts'
 import { portCollision } from '../../src/app/ports.ts'
+import { closeAfter } from '../../src/kernel/resource-scope.ts'
 
 const all = { server: true, gateway: true, freelist: true }
 const problemOf = (env: Record<string, string>, runs = all) => portCollision(readConfig(env), runs)
@@ -38,4 +43,17 @@ test('different ports, free ports, and ports of parts that this process does not
     assert.equal(problemOf(env as Record<string, string>), null, JSON.stringify(env))
   assert.equal(problemOf({ PORT: '8999' }, { ...all, gateway: false }), null)
   assert.equal(problemOf({ PORT: '8999' }, { ...all, server: false }), null)
+})
+
+test('a worker whose port of metrics is taken refuses to start and names the setting', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  t.after(() => holder.close())
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  await closeAfter((closing) =>
+    assert.rejects(serveWorkerMetrics(closing, new Registry(), port, 'FAREBOX_FREELIST_METRICS_PORT'), {
+      name: 'StartRefused',
+      message: `port ${port} of 127.0.0.1 is taken by another program; set FAREBOX_FREELIST_METRICS_PORT to another one`,
+    }),
+  )
 })
