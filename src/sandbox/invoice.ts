@@ -102,11 +102,15 @@ export const isInvoiceClosed = ({ status }: SandboxInvoice): boolean =>
  */
 export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): string | null => {
   const isClosed = isInvoiceClosed(invoice)
-  if (action.kind === 'dispute')
-    return invoice.provider === 'stripe' && invoice.payments.length > 0
-      ? null
-      : 'only a card payment can be charged back'
-  if (action.kind === 'close-dispute') return invoice.payments[0]?.disputeId ? null : 'there is no dispute'
+  const [payment] = invoice.payments
+  if (action.kind === 'dispute') {
+    if (invoice.provider !== 'stripe' || !payment) return 'only a card payment can be charged back'
+    return payment.disputeId === null ? null : 'the payment was disputed before'
+  }
+  if (action.kind === 'close-dispute') {
+    if (!payment?.disputeId) return 'there is no dispute'
+    return payment.returnedCents === undefined ? null : 'the dispute is closed'
+  }
   if (action.kind === 'refund') return invoice.payments.length > 0 ? null : 'only a payment can be given back'
   if (action.kind === 'fail-refund')
     return refundsOf(invoice).some(({ failedAtMs }) => failedAtMs === undefined) ? null : 'there is no refund'
