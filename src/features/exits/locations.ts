@@ -189,14 +189,14 @@ const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
     : ({ status: 200, body, headers: common } as const)
 }
 
-const notModifiedResponse = {
-  304: { description: 'The list is the same as the one that `If-None-Match` names.' },
-} as const
 const etagHeader = {
   headers: {
     ETag: 'The identifier of this list. Send it as `If-None-Match` to get the list only after a change.',
   },
 }
+const notModifiedResponse = {
+  304: { description: 'The list is the same as the one that `If-None-Match` names.', ...etagHeader },
+} as const
 
 /**
  * Locations that lines can currently use, from the live exits. A location disappears within ten seconds after its last

@@ -257,6 +257,7 @@ export const scrapeRoutes = (dependencies: {
           headers,
         },
       },
+      errorHeaders: headers,
       errors: [
         'unknown_scraper',
         'bad_input',
