@@ -50,6 +50,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/features/free-list/cycle': 'test/features/free-list/checker, test/features/free-list/judge',
   'test/features/free-list/million': 'test/features/free-list/checker, test/features/free-list/schedule',
   'test/features/scrapers/model': 'test/domain/scrapers, test/features/scrapers/service',
+  'test/contract/clients': 'test/contract/document',
   'test/contract/fuzz': 'test/platform/http/fuzz, test/contract/nulls',
   'test/contract/isolation': 'test/features/resellers/isolation',
   'test/audit/mutations': 'test/audit/verify, test/audit/checks',
