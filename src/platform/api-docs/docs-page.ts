@@ -4,8 +4,8 @@ import { type Page, pageOf } from '../ui/bare-page.ts'
 import { type Html, html, nothing } from '../ui/html.ts'
 import { script, style } from './docs-assets.ts'
 import type { OpenApiDocument } from './openapi-document.ts'
-import { badge, type Follow, type Operation, operationView, startView } from './operation-view.ts'
-import { fieldsView, jsonView, markdown } from './schema-view.ts'
+import { badge, type Operation, operationView, startView } from './operation-view.ts'
+import { type Follow, fieldsView, jsonView, markdown, typeView } from './schema-view.ts'
 
 type Item = { readonly post: Operation }
 
@@ -22,7 +22,7 @@ const eventView = (name: string, { post }: Item, resolveRef: Follow): Html => {
 <p class="path"><code>${name}</code></p>
 ${markdown(post.description)}
 <h4>Headers</h4><table class="fields"><tbody>${headers}</tbody></table>
-<h4>Body</h4>${fieldsView(resolveRef(media.schema as JsonSchema & { $ref?: string }))}
+<h4>Body</h4>${fieldsView(resolveRef(media.schema as JsonSchema & { $ref?: string }), resolveRef)}
 </div>
 <div class="shows">${jsonView(media.example)}</div>
 </article>`
@@ -82,11 +82,11 @@ ${markdown('Every error is `{ "error", "code", "requestId" }` with a status that
 <div class="scroll"><table class="errors"><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">What it means, what to do</th><th scope="col">Retry</th></tr></thead><tbody>${errorCodes.map(errorRow)}</tbody></table></div>
 </section>`
 
-const schemasView = (document: OpenApiDocument): Html => html`<section class="tag">
+const schemasView = (document: OpenApiDocument, resolveRef: Follow): Html => html`<section class="tag">
 <h2 id="schemas">Schemas</h2>
 ${Object.entries(document.components.schemas).map(
   ([name, schema]) =>
-    html`<article class="schema" id="schema-${name}" data-find="${name.toLowerCase()}"><h3>${name}</h3>${fieldsView(schema as JsonSchema)}</article>`,
+    html`<article class="schema" id="schema-${name}" data-find="${name.toLowerCase()}"><h3>${name}</h3>${schema.properties ? fieldsView(schema as JsonSchema, resolveRef) : typeView(schema as JsonSchema, resolveRef)}</article>`,
 )}
 </section>`
 
@@ -130,7 +130,7 @@ ${tags.map((tag) =>
 )}
 ${webhooksView(document, resolveRef)}
 ${errorsView()}
-${schemasView(document)}
+${schemasView(document, resolveRef)}
 <p class="empty" hidden>Nothing fits the search.</p>
 </main>
 </div>`

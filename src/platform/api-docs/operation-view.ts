@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { JsonSchema } from '../http/json-schema.ts'
 import { type Html, html, nothing } from '../ui/html.ts'
 import { type Guide, guideList } from './guides.ts'
-import { fieldsView, jsonView, markdown, typeView } from './schema-view.ts'
+import { type Follow, fieldsView, jsonView, markdown, typeView } from './schema-view.ts'
 
 /** A command with its copy button. */
 export const sample = (command: Html): Html =>
@@ -68,20 +68,17 @@ export type Operation = {
   readonly responses: Readonly<Record<string, Response>>
 }
 
-/** Resolves a reference into the document's components. */
-export type Follow = <Node extends { readonly $ref?: string }>(node: Node) => Node
-
 export const badge = (method: string): Html =>
   html`<span class="method ${method}">${method.toUpperCase()}</span>`
 
 const section = (title: string, content: Html): Html =>
   content.html === '' ? nothing : html`<h4>${title}</h4>${content}`
 
-const parametersView = (parameters: readonly Parameter[]): Html => {
+const parametersView = (parameters: readonly Parameter[], resolveRef: Follow): Html => {
   if (parameters.length === 0) return nothing
   const row = ({ name, in: location, required, description, schema }: Parameter): Html => html`<tr>
 <th scope="row"><code>${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
-<td><span class="place">${location}</span> ${typeView(schema)}${description === undefined ? null : markdown(description)}</td>
+<td><span class="place">${location}</span> ${typeView(schema, resolveRef)}${description === undefined ? null : markdown(description)}</td>
 </tr>`
   return html`<table class="fields"><tbody>${parameters.map(row)}</tbody></table>`
 }
@@ -97,12 +94,12 @@ const codesOf = (response: Response): readonly string[] =>
 
 const chip = (code: string): Html => html`<a class="chip" href="#error-${code}">${code}</a>`
 
-const responseView = (status: string, response: Response): Html => {
+const responseView = (status: string, response: Response, resolveRef: Follow): Html => {
   const ok = status.startsWith('2')
   const media = Object.entries({ ...response.content, ...response['x-other-content'] })
   return html`<details class="response ${ok ? 'ok' : 'refused'}"${ok ? html` open` : null}>
 <summary><span class="status">${status}</span> ${ok ? response.description : (STATUS_CODES[status] ?? '')} ${codesOf(response).map(chip)}</summary>
-${ok ? html`<p class="type">${media.map(([type, { schema }]) => html`<span>${type}: ${typeView(schema)}</span>`)}</p>` : null}
+${ok ? html`<p class="type">${media.map(([type, { schema }]) => html`<span>${type}: ${typeView(schema, resolveRef)}</span>`)}</p>` : null}
 ${media.map(([type, content]) => exampleView(type, content))}
 </details>`
 }
@@ -152,15 +149,15 @@ export const operationView = (
   const parameters = (operation.parameters ?? []).map(resolveRef)
   const body = operation.requestBody?.content['application/json']?.schema
   const responses = Object.entries(operation.responses).map(([status, one]) =>
-    responseView(status, resolveRef(one)),
+    responseView(status, resolveRef(one), resolveRef),
   )
   return html`<article class="operation" id="${operation.operationId}" data-find="${`${method} ${path} ${operation.summary}`.toLowerCase()}">
 <div class="says">
 <h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
 <p class="path">${badge(method)} <code>${path}</code></p>
 ${markdown(operation.description)}
-${section('Parameters', parametersView(parameters))}
-${section('Body', body === undefined ? nothing : fieldsView(resolveRef(body)))}
+${section('Parameters', parametersView(parameters, resolveRef))}
+${section('Body', body === undefined ? nothing : fieldsView(resolveRef(body), resolveRef))}
 </div>
 <div class="shows">
 ${curlView(method, path, operation, parameters)}

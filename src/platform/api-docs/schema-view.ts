@@ -67,9 +67,15 @@ const limitsOf = (schema: JsonSchema): string =>
     ...(schema.default === undefined ? [] : [`default ${JSON.stringify(schema.default)}`]),
   ].join(', ')
 
-/** The type of a value in a few words: `integer ≥ 1`, `"a" | "b"`, a link to a named schema, a list of these. */
-export const typeView = (schema: JsonSchema): Html => {
-  if (schema.$ref !== undefined) return link(schema.$ref)
+/** Resolves a reference into the document's components. */
+export type Follow = <Node extends { readonly $ref?: string }>(node: Node) => Node
+
+/** The type of a value in a few words: `integer ≥ 1`, `"a" | "b"`, a link to a named object, a list of these. */
+export const typeView = (schema: JsonSchema, resolveRef: Follow): Html => {
+  if (schema.$ref !== undefined) {
+    const target = resolveRef(schema)
+    return target.enum === undefined ? link(schema.$ref) : typeView(target, resolveRef)
+  }
   if (schema.enum !== undefined)
     return joined(
       schema.enum.map((value) => html`<code>${JSON.stringify(value)}</code>`),
@@ -78,8 +84,11 @@ export const typeView = (schema: JsonSchema): Html => {
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
   const choices = schema.anyOf ?? schema.oneOf ?? schema.allOf
   if (Array.isArray(choices))
-    return joined((choices as JsonSchema[]).map(typeView), schema.allOf ? ' + ' : ' | ')
-  if (schema.items !== undefined) return html`list of ${typeView(schema.items)}`
+    return joined(
+      (choices as JsonSchema[]).map((choice) => typeView(choice, resolveRef)),
+      schema.allOf ? ' + ' : ' | ',
+    )
+  if (schema.items !== undefined) return html`list of ${typeView(schema.items, resolveRef)}`
   const type = typeof schema.type === 'string' ? schema.type : (schema.type?.join(' | ') ?? 'any')
   const format = typeof schema.format === 'string' ? ` (${schema.format})` : ''
   const bounds = limitsOf(schema)
@@ -95,21 +104,21 @@ const inner = (schema: JsonSchema): JsonSchema => {
 /** Long paths break after a dot. */
 const breakable = (path: string): Html => ({ html: escapeHtml(path).replaceAll('.', '.<wbr>') })
 
-const row = (name: string, schema: JsonSchema, required: boolean, path: string): Html => {
+const row = (name: string, schema: JsonSchema, required: boolean, path: string, resolveRef: Follow): Html => {
   const { description } = schema
   return html`<tr>
 <th scope="row"><code>${breakable(path)}${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
-<td>${typeView(schema)}${typeof description === 'string' ? markdown(description) : null}</td>
-</tr>${rows(inner(schema), `${path}${name}.`)}`
+<td>${typeView(schema, resolveRef)}${typeof description === 'string' ? markdown(description) : null}</td>
+</tr>${rows(inner(schema), `${path}${name}.`, resolveRef)}`
 }
 
-const rows = (schema: JsonSchema, path: string): readonly Html[] =>
+const rows = (schema: JsonSchema, path: string, resolveRef: Follow): readonly Html[] =>
   Object.entries(schema.properties ?? {}).map(([name, property]) =>
-    row(name, property, schema.required?.includes(name) ?? false, path),
+    row(name, property, schema.required?.includes(name) ?? false, path, resolveRef),
   )
 
 /** The fields of an object as a table. Fields of inner objects are listed by their path. */
-export const fieldsView = (schema: JsonSchema): Html => {
+export const fieldsView = (schema: JsonSchema, resolveRef: Follow): Html => {
   if (schema.properties === undefined) return nothing
-  return html`<table class="fields"><tbody>${rows(schema, '')}</tbody></table>`
+  return html`<table class="fields"><tbody>${rows(schema, '', resolveRef)}</tbody></table>`
 }

@@ -5,11 +5,13 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { z } from 'zod'
 import { paidPageRoute, paidPath } from '../../../src/features/deposits/routes.ts'
 import { guideView } from '../../../src/platform/api-docs/guides.ts'
 import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
 import { jsonView, markdown } from '../../../src/platform/api-docs/schema-view.ts'
 import { errorCodes } from '../../../src/platform/http/errors.ts'
+import { route } from '../../../src/platform/http/route.ts'
 import { html } from '../../../src/platform/ui/html.ts'
 import { sampleRoutes, sampleServer } from '../http/sample.ts'
 
@@ -111,6 +113,21 @@ describe('The documentation page', () => {
     for (const code of errorCodes) assert.ok(page.includes(`id="error-${code}"`), code)
     const ids = new Set([...page.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id))
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) assert.ok(ids.has(target!), target)
+  })
+
+  test('shows the words of an enumeration where it is used, and links to the shorter document', async (t) => {
+    const words = route({
+      ...sampleRoutes[0]!,
+      path: '/words',
+      operationId: 'sendWords',
+      body: z.strictObject({ size: z.enum(['small', 'large']) }),
+      examples: {},
+    } as never)
+    const { baseUrl } = await sampleServer(t, { routes: documentationRoutes([words]) })
+    const page = await (await fetch(`${baseUrl}/docs`)).text()
+    const shown = '<code>&quot;small&quot;</code> | <code>&quot;large&quot;</code>'
+    assert.equal(page.split(shown).length, 4, 'in the body, in its schema and in the enumeration')
+    assert.match(page, /href="\/openapi-core\.json"/)
   })
 
   test('wraps names that are wider than a phone', async (t) => {
