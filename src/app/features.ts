@@ -147,7 +147,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     origin,
   })
   const exports = openExports(core, finance)
-  const approvals = openApprovals(core, plans)
+  const approvals = openApprovals(core, { ...plans, ...payments })
   const audit = openAudit(core, config)
   const probes = [...program.probes(prices), ...audit.probes]
   const console = openConsole(core, {

@@ -22,6 +22,12 @@ export type DepositRefundRefusal =
   | { readonly code: 'provider_cannot_refund'; readonly provider: Provider }
   /** The payment is at the gateway of a reseller, which refunds it there. */
   | { readonly code: 'gateway_of_reseller' }
+  /** `configured`: the ids of the service's gateways. */
+  | {
+      readonly code: 'gateway_not_configured'
+      readonly gatewayId: string
+      readonly configured: readonly string[]
+    }
   /** The deposit has several payments, so a refund must name one of them. */
   | { readonly code: 'several_payments' }
   | { readonly code: 'above_refundable'; readonly leftCents: number }
@@ -44,6 +50,8 @@ export type DepositRefundRequest = {
   readonly reference: string
   /** What refunds at the provider and disputes have taken of the deposit, from the read table. */
   readonly reversedMicros: number
+  /** The ids of the service's gateways. */
+  readonly ownGateways: readonly string[]
 }
 
 type PaidStates = { readonly deposit: Deposit; readonly ledger: LedgerState }
@@ -60,12 +68,18 @@ export const refundableCents = (states: PaidStates, reversedMicros: number): num
   Math.max(0, microsToCentsFloor(states.deposit.creditedMicros - reversedMicros) - unbookedCents(states))
 
 /** Why no part of the deposit can be refunded here, whatever the amount; null: it can be. */
-export const refundHindrance = (deposit: Deposit): DepositRefundRefusal | null => {
-  const { customerId, provider } = deposit.details
+export const refundHindrance = (
+  deposit: Deposit,
+  ownGateways: readonly string[],
+): DepositRefundRefusal | null => {
+  const { customerId, gatewayId, provider } = deposit.details
   if (provider !== 'stripe') return { code: 'provider_cannot_refund', provider }
   if (customerId !== null) return { code: 'gateway_of_reseller' }
   if (deposit.creditedMicros === 0) return { code: 'not_paid' }
-  return deposit.payments.size > 1 ? { code: 'several_payments' } : null
+  if (deposit.payments.size > 1) return { code: 'several_payments' }
+  return ownGateways.includes(gatewayId)
+    ? null
+    : { code: 'gateway_not_configured', gatewayId, configured: ownGateways }
 }
 
 export type RefundStates = { readonly deposit: DepositState; readonly ledger: LedgerState }
@@ -86,13 +100,13 @@ const decideRefundHold = (ledger: LedgerState, { depositId, refundId, amountCent
  */
 export const decideRefundRequest = (
   { deposit, ledger }: RefundStates,
-  { refundId, amountCents: wantedCents, reference, reversedMicros }: DepositRefundRequest,
+  { refundId, amountCents: wantedCents, reference, reversedMicros, ownGateways }: DepositRefundRequest,
 ): CommandDecision<DepositRefundAnswer> => {
   const refuse = (refusal: DepositRefundRefusal) => ({ appends: [], answer: refused(refusal) })
   if (!deposit) return refuse({ code: 'unknown_deposit' })
   const existing = deposit.refunds.get(refundId)
   if (existing) return refuse({ code: 'already_applied', ...existing })
-  const hindrance = refundHindrance(deposit)
+  const hindrance = refundHindrance(deposit, ownGateways)
   if (hindrance) return refuse(hindrance)
   const leftCents = refundableCents({ deposit, ledger }, reversedMicros)
   const amountCents = wantedCents ?? leftCents

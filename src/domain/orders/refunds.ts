@@ -17,7 +17,7 @@ import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, typ
 import { settleRefund } from './land-refund.ts'
 
 /**
- * The part to refund: all that is left, an amount, or the rentals of some addresses. `unasked`: the service refunds
+ * The part to refund: all that is left, an amount, or the share of some addresses in what is left. `unasked`: the service refunds
  * without a request. It does not refuse because of extended rentals, and these rentals do not end.
  */
 export type RefundRequest = (
@@ -75,12 +75,11 @@ const refundShareOf = (order: Order, request: RefundRequest): RefundShare | { re
       if (unknown) return { reason: `${unknown} is not a rental of this order, or it is refunded already` }
       if (request.proxyIds.length === unrefunded.length)
         return share(remainingCents, remainingCostCents, unrefunded)
-      const refundedCount = order.proxyIds.length - unrefunded.length
-      const shareOf = (cents: number) =>
-        shareOfCents(cents, refundedCount + request.proxyIds.length, order.proxyIds.length) -
-        shareOfCents(cents, refundedCount, order.proxyIds.length)
-      const costCents = Math.min(shareOf(details.costCents ?? 0), remainingCostCents)
-      return share(Math.min(shareOf(details.amountCents), remainingCents), costCents, request.proxyIds)
+      // The share of what is left: earlier refunds of an amount were for all rentals. At least a cent stays for the other
+      // rentals, because a refund of all that is left ends them, too.
+      const shareOf = (cents: number) => shareOfCents(cents, request.proxyIds.length, unrefunded.length)
+      const amountCents = Math.min(shareOf(remainingCents), remainingCents - 1)
+      return share(amountCents, shareOf(remainingCostCents), request.proxyIds)
     }
     default: {
       const unknown: never = request

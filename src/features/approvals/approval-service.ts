@@ -60,6 +60,8 @@ export const createProposals = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly db: Db
+  /** The ids of the service's payment gateways. */
+  readonly ownGateways: readonly string[]
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Proposals => {
   const { runner } = dependencies

@@ -4,8 +4,11 @@ import type { Meter } from '../plans/index.ts'
 import { proposalPages } from './approval-pages.ts'
 import { createProposals } from './approval-service.ts'
 
-export const open = (core: ServerCore, { meter }: { readonly meter: Meter }): Feature => {
+export const open = (
+  core: ServerCore,
+  { meter, ownGateways }: { readonly meter: Meter; readonly ownGateways: readonly string[] },
+): Feature => {
   const { db, pool, log, codec, runner, caughtUp } = core
-  const proposals = createProposals({ log, runner, db, settleTraffic: meter.settle })
+  const proposals = createProposals({ log, runner, db, ownGateways, settleTraffic: meter.settle })
   return { pages: proposalPages({ db, pool, log, codec, caughtUp, proposals }) }
 }

@@ -5,6 +5,7 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { depositRefundRefusal, resolutionRefusal } from '../deposits/index.ts'
+import { ownGatewayIds } from '../payments/index.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -30,7 +31,11 @@ const jsonOf = (row: ProposalRow, nowMs: number) => ({
 })
 
 const proposalsOf = (context: CliContext) =>
-  createProposals({ ...context, settleTraffic: createMeter(context).settle })
+  createProposals({
+    ...context,
+    ownGateways: ownGatewayIds(context.config.payments),
+    settleTraffic: createMeter(context).settle,
+  })
 
 export const list = async (
   context: CliContext,

@@ -62,6 +62,7 @@ export const open = (
     readonly name: string
     readonly customers: Customers
     readonly gateways: Gateways
+    readonly ownGateways: readonly string[]
     readonly inbox: Inbox
     readonly callbackUrl: (gatewayId: string) => string
     readonly wallets: Wallets
@@ -127,7 +128,7 @@ export const open = (
         catalog: dependencies.catalog,
         contact: dependencies.contact,
       }),
-      ...depositAdminPages({ pool, db, log, runner, caughtUp, journalHead: dependencies.journalHead }),
+      ...depositAdminPages({ ...core, ...dependencies }),
       ...reversalPages({ db, pool, caughtUp }),
       ...gatewayChangePages({ db, caughtUp, runner }),
       ...unmatchedPages({ db, caughtUp, runner }),

@@ -61,6 +61,8 @@ export const refundRefusalText = (refusal: DepositRefundRefusal): string => {
       return `a payment by ${refusal.provider} cannot be refunded from here: send the money to the payer yourself, and take it from the wallet with "wallet adjust --reason deposit_refund --gateway ${refusal.provider}"`
     case 'gateway_of_reseller':
       return "the customer paid at the reseller's own gateway: the reseller refunds it there, and Farebox books that refund automatically"
+    case 'gateway_not_configured':
+      return `the payment was made at the gateway ${refusal.gatewayId}, which is not configured; configured: ${refusal.configured.join(', ') || 'none'}. Configure it, or refund the payment at the provider and take it from the wallet with "wallet adjust --reason deposit_refund"`
     case 'several_payments':
       return `this deposit was paid more than once: ${toRefundAtStripe}`
     case 'above_refundable':
@@ -74,7 +76,12 @@ export const refundRefusalText = (refusal: DepositRefundRefusal): string => {
   }
 }
 
-type RefundDependencies = { readonly runner: CommandRunner; readonly db: Db }
+type RefundDependencies = {
+  readonly runner: CommandRunner
+  readonly db: Db
+  /** The ids of the service's gateways. */
+  readonly ownGateways: readonly string[]
+}
 
 export type DepositRefundInput = {
   readonly depositId: DepositId
@@ -86,7 +93,11 @@ export type DepositRefundInput = {
 const unknownDeposit = { outcome: 'refused', refusal: { code: 'unknown_deposit' } } as const
 
 /** The command of a refund, for its request and its approval. Null: there is no such deposit. */
-const commandOf = async ({ runner, db }: RefundDependencies, input: DepositRefundInput, cause: Cause) => {
+const commandOf = async (
+  { runner, db, ownGateways }: RefundDependencies,
+  input: DepositRefundInput,
+  cause: Cause,
+) => {
   const { depositId, amountCents, reference } = input
   // The table is read first, because a movement by hand has an id and a stream in the same form.
   const reversed = await reversedOf(db, depositId)
@@ -95,7 +106,7 @@ const commandOf = async ({ runner, db }: RefundDependencies, input: DepositRefun
   const { accountId } = deposit.details
   const refundId = depositRefundIdOf(depositId, reference)
   return {
-    request: { refundId, amountCents, reference, reversedMicros: reversedMicros(reversed) },
+    request: { refundId, amountCents, reference, reversedMicros: reversedMicros(reversed), ownGateways },
     command: {
       name: 'refund-deposit',
       streams: {

@@ -11,7 +11,7 @@ const runs = () => import('./run-commands.ts')
 export const refundInput = {
   order: required('<id>', 'the order', id<OrderId>),
   cents: option('<n>', 'refund this amount, whole cents; rentals and plans stay', wholeNumber(1)),
-  proxy: option('<id...>', 'refund the share of these addresses; their rentals end'),
+  proxy: option('<id...>', 'refund the share of these addresses in what is left; their rentals end'),
   reference: option(
     '<text>',
     'reason, stored with the refund; the same reference is refunded once',

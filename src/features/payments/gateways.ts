@@ -24,7 +24,7 @@ import {
   type PaymentGateway,
   type RealCredentials,
 } from './payment-port.ts'
-import type { PaymentConfig } from './settings.ts'
+import { type PaymentConfig, sandboxGatewayId, sandboxProviders, serviceGatewayId } from './settings.ts'
 
 /** The configuration of a gateway. A new provider account gets a new id, so that old invoices keep their gateway. */
 export type StoredGateway = {
@@ -57,21 +57,18 @@ const modeOf = (credentials: GatewayCredentials): OwnGateway['mode'] => {
   return credentials.provider === 'stripe' && /^[a-z]+_test_/.test(credentials.secretKey) ? 'test' : 'live'
 }
 
-/** Cards first, then the crypto gateways by preference. */
-const sandboxProviders: readonly Provider[] = ['stripe', 'btcpay']
-
 const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): readonly StoredGateway[] => {
   const { merchantName } = config
   if (config.gateways.length > 0)
     return config.gateways.map((credentials) => ({
-      gatewayId: `service-${credentials.provider}`,
+      gatewayId: serviceGatewayId(credentials.provider),
       owner: null,
       merchantName,
       credentials,
     }))
   if (sandboxUrl === null) return []
   return sandboxProviders.map((provider) => ({
-    gatewayId: `sandbox-${provider}`,
+    gatewayId: sandboxGatewayId(provider),
     owner: null,
     merchantName,
     credentials: { provider, sandbox: true },

@@ -10,4 +10,4 @@ export {
   UnreadableAnswer,
 } from './payment-port.ts'
 export { type Decimal, parseDecimalText, shareMicros } from './provider-http.ts'
-export type { PaymentConfig } from './settings.ts'
+export { ownGatewayIds, type PaymentConfig } from './settings.ts'

@@ -115,6 +115,24 @@ export type PaymentConfig = {
   readonly adaptivePricing: boolean
 }
 
+/** The providers of the sandbox: cards first, then the crypto gateways by preference. */
+export const sandboxProviders: readonly Provider[] = ['stripe', 'btcpay']
+
+export const serviceGatewayId = (provider: string): string => `service-${provider}`
+export const sandboxGatewayId = (provider: string): string => `sandbox-${provider}`
+
+/** The ids of the service's own gateways. */
+export const ownGatewayIds = ({
+  gateways,
+  sandbox,
+}: {
+  readonly gateways: readonly { readonly provider: string }[]
+  readonly sandbox: object | null
+}): readonly string[] => {
+  if (gateways.length > 0) return gateways.map(({ provider }) => serviceGatewayId(provider))
+  return sandbox === null ? [] : sandboxProviders.map(sandboxGatewayId)
+}
+
 /** The settings of each provider, by the field of its credentials. */
 const fields = {
   stripe: { secretKey: 'FAREBOX_STRIPE_SECRET_KEY', webhookSecret: 'FAREBOX_STRIPE_WEBHOOK_SECRET' },

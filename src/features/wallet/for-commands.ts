@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
+import { providers } from '../../domain/payments/payments.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { id, option, required, wholeNumber } from '../../platform/cli/input.ts'
+import { id, oneOf, option, required, wholeNumber } from '../../platform/cli/input.ts'
 import { isReference, maxCents } from './input-forms.ts'
 
 export { maxCents } from './input-forms.ts'
@@ -8,11 +9,6 @@ export { maxCents } from './input-forms.ts'
 export const referenceText = (text: string): string => {
   if (isReference(text)) return text
   throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
-}
-
-const gatewayName = (text: string): string => {
-  if (/^[a-z0-9-]{1,32}$/.test(text)) return text
-  throw new InvalidArgumentError('It must be 1 to 32 of a-z, 0-9 and "-", e.g. stripe.')
 }
 
 const signedCents = (text: string): number => {
@@ -30,9 +26,10 @@ export const reference = required(
 )
 export const creditCents = required('<n>', 'whole cents above 0', wholeNumber(1, maxCents))
 export const adjustmentCents = required('<n>', 'whole cents; below 0 to debit', signedCents)
+/** Payments that were received elsewhere are booked to `assets:gateway:manual`. */
 export const reversalGateway = option(
   '<name>',
-  'the gateway of the chargeback or the deposit_refund, e.g. stripe',
-  gatewayName,
+  'the gateway of the chargeback or the deposit_refund; manual: the payment was received elsewhere',
+  oneOf([...providers, 'manual']),
 )
 export const gatewayProblem = 'give --gateway with --reason chargeback or deposit_refund, and only then'

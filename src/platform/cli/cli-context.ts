@@ -26,6 +26,11 @@ export type CliSettings = KeySettings & {
   /** Whether events are checked against the invariants before they are sealed, and the action on a violation. */
   readonly checkInvariants: boolean
   readonly auditAction: string
+  /** The service's own payment gateways, and those of the sandbox; null: no sandbox. */
+  readonly payments: {
+    readonly gateways: readonly { readonly provider: string }[]
+    readonly sandbox: object | null
+  }
   /** The address of the console for people; null: the address that the server listens on. */
   readonly console: { readonly url: string | null }
   /** The port of the server. */

@@ -64,7 +64,7 @@ const after = (
 }
 
 const refundId = depositRefundIdOf(depositId, 'ticket')
-const wanted = { refundId, amountCents: 700, reference: 'ticket', reversedMicros: 0 }
+const wanted = { refundId, amountCents: 700, reference: 'ticket', reversedMicros: 0, ownGateways: ['stripe'] }
 const requested = after(paid, decideRefundRequest(paid, wanted))
 const providerRefund = { providerRefundId: 're_1', reference: 'charge:ch_1' }
 const making = (states: RefundStates) => decideRefundMade(states.deposit, refundId, providerRefund)
@@ -97,6 +97,12 @@ test('a refund that the provider made and then canceled is refused, a change, an
   for (const ended of [canceled, early])
     for (const decision of [making(ended), canceling(ended), decideRefundRefusal(ended, refundId, 'late')])
       assert.deepEqual(decision.appends, [])
+})
+
+test('a payment at a gateway that the service no longer has is not refunded', () => {
+  const { appends, answer } = decideRefundRequest(paid, { ...wanted, ownGateways: ['service-stripe'] })
+  const refusal = { code: 'gateway_not_configured', gatewayId: 'stripe', configured: ['service-stripe'] }
+  assert.deepEqual([appends, answer], [[], { outcome: 'refused', refusal }])
 })
 
 test('a cancellation of a refund that was not requested here changes nothing', () => {

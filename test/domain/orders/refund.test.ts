@@ -184,6 +184,41 @@ describe('refunds', () => {
     assert.deepEqual([...rentals.keys()].sort(), [...proxyIds.slice(1)].sort())
   })
 
+  test('of one address after an amount share what is left, and leave the other rentals', () => {
+    const order = addressOrder('ord_1', { quantity: 3, amountCents: 900 })
+    const part = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 600 })
+    const proxyIds = statesFor(part.world, order).order?.proxyIds ?? []
+    const one = refund(part.world, order, 'ref_2', { kind: 'proxies', proxyIds: proxyIds.slice(0, 1) })
+    assert.equal(one.answer.kind === 'refunded' && one.answer.amountCents, 100)
+    const { order: after, allocationOwner } = statesFor(one.world, order)
+    assert.equal(after?.status, 'completed')
+    assert.deepEqual(
+      [...(allocationOwner as StockState).rentals.keys()].sort(),
+      [...proxyIds.slice(1)].sort(),
+    )
+  })
+
+  test('of some addresses end no other rental, whatever was refunded before', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 8 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.integer({ min: 1, max: 7 }),
+        (quantity, amountCents, beforeCents, count) => {
+          fc.pre(count < quantity)
+          const order = addressOrder('ord_1', { quantity, amountCents })
+          const part = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: beforeCents })
+          fc.pre(statesFor(part.world, order).order?.status !== 'refunded')
+          const proxyIds = statesFor(part.world, order).order?.proxyIds.slice(0, count) ?? []
+          const some = refund(part.world, order, 'ref_2', { kind: 'proxies', proxyIds })
+          const { rentals } = statesFor(some.world, order).allocationOwner as StockState
+          assert.equal(rentals.size, some.answer.kind === 'refunded' ? quantity - count : quantity)
+        },
+      ),
+    )
+  })
+
   test('of a whole plan take its traffic back, and of a part do not', () => {
     const order = planOrder('ord_1')
     const withdrawn = (request: RefundRequest): boolean =>

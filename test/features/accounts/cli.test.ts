@@ -380,5 +380,9 @@ test('wrong use exits with 2 before anything is opened', async (t) => {
     ['wallet', 'adjust', '--account', 'a', '--cents', '-1', '--reference', 'r', '--gateway', 'stripe'],
   ])
     assert.equal((await run(...args)).code, 2, args.join(' '))
+  const chargeback = ['--account', 'a', '--cents', '-1', '--reference', 'r', '--reason', 'chargeback']
+  const unknown = await run('wallet', 'adjust', ...chargeback, '--gateway', 'strip')
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.err, /Allowed choices are stripe, btcpay, nowpayments, manual/)
   assert.equal(await log.head(), 0)
 })

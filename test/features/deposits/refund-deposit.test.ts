@@ -133,6 +133,17 @@ test('an operator refunds a card payment to the payer', async (t) => {
     assert.equal((await refund(deposit.deposit_id, '--reason', 'no')).json.code, 'gateway_of_reseller')
   })
 
+  await t.test('refused without its gateway, which holds nothing', async () => {
+    const { id, key } = await paid()
+    const without = await operate(['deposits', 'refund', '--deposit', id, '--reason', 'no', '--json'], {
+      ...app.env,
+      FAREBOX_SANDBOX: 'off',
+    })
+    assert.equal(JSON.parse(without.out).code, 'gateway_not_configured', without.err)
+    assert.match(without.err, /at the gateway sandbox-stripe, which is not configured; configured: none/)
+    assert.equal(await app.balance(key), 2_500)
+  })
+
   await t.test('while Stripe does not answer it waits, and what Stripe refuses is a change', async () => {
     const { id, key } = await paid()
     await app.switches({ down: true })

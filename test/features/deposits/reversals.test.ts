@@ -125,6 +125,7 @@ const createRefunds = (log: EventLog, runner: CommandRunner, stripe: StripeAccou
           amountCents,
           reference: refundId,
           reversedMicros: 0 - stripe.movedCents() * 10_000,
+          ownGateways: [gatewayId],
         }),
       ...cause,
     })
