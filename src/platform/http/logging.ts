@@ -148,12 +148,24 @@ const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['ho
   }
 }
 
-/** Outages, and refusals that say what to do, are logged without a stack. It would only suggest a bug. */
-const serializedError = (error: Error) => {
-  const written = pino.stdSerializers.err(error)
-  return isTemporary(error) || error instanceof StartRefused
-    ? { ...written, stack: undefined, aggregateErrors: undefined }
-    : written
+/**
+ * The texts and figures of an error. Libraries attach objects to it, such as a whole client with the key that cancels
+ * its statements; `input` of an invalid address may have a password. Outages, and refusals that say what to do, are
+ * logged without a stack. It would only suggest a bug.
+ */
+const serializedError = (error: Error): Record<string, unknown> => {
+  const hasStack = !(isTemporary(error) || error instanceof StartRefused)
+  const { stack, aggregateErrors: _, ...fields } = pino.stdSerializers.err(error)
+  const shown = Object.entries(fields).filter(
+    ([name, value]) =>
+      !['object', 'function'].includes(typeof value) && !secretNames.has(name) && name !== 'input',
+  )
+  return {
+    ...Object.fromEntries(shown),
+    ...(hasStack && { stack }),
+    ...(hasStack &&
+      error instanceof AggregateError && { aggregateErrors: error.errors.map(serializedError) }),
+  }
 }
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'

@@ -65,6 +65,28 @@ describe('The log', () => {
     assert.match(prettyLine(lines[1]!), /\n +at /)
   })
 
+  test('has the texts and figures of an error, and no object or secret that a library attached', () => {
+    const { lines, logger } = recorded()
+    const broken = () =>
+      Object.assign(new Error('Connection terminated unexpectedly'), {
+        code: 'ECONNRESET',
+        errno: -104,
+        client: { processID: 4711, secretKey: 195_948_557, connectionParameters: { user: 'farebox' } },
+        end: () => undefined,
+        token: 'fbx_secret',
+        input: 'postgres://farebox:farebox@db/farebox',
+      })
+    logger.warn({ err: broken() }, 'a connection broke')
+    logger.error({ err: new AggregateError([broken()], 'all failed') }, 'a bug')
+    const [{ err }, { err: all }] = lines.map((line) => JSON.parse(line)) as [never, never] as [
+      { err: Record<string, unknown> },
+      { err: Record<string, unknown> & { aggregateErrors: readonly object[] } },
+    ]
+    const fields = { type: 'Error', message: broken().message, code: 'ECONNRESET', errno: -104 }
+    assert.deepEqual(err, fields)
+    assert.deepEqual(all.aggregateErrors, [fields])
+  })
+
   test('redacts secrets that a module passes by mistake', () => {
     const { lines, logger } = recorded()
     logger.info(
