@@ -266,7 +266,11 @@ const run = async (): Promise<void> => {
   process.on('SIGHUP', () => stop('SIGHUP: the terminal was closed'))
   onNpmExit(process.env, () => stop('npm, which started this process, is gone'))
 
-  const farebox = await starting
+  const farebox = await starting.catch((error) => {
+    // A signal broke the start off: `stop` ends the process.
+    if (stoppingSinceMs !== null) return new Promise<never>(() => undefined)
+    throw error
+  })
   isStarting.abort()
   const fail = (error: Error): void => {
     logger.fatal({ err: error }, 'Farebox cannot go on')

@@ -1,7 +1,9 @@
+import { access, constants } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
 import {
@@ -19,10 +21,27 @@ export const logWaiting =
   (reason, waitedMs) =>
     logger.warn(`waiting for ${place} (${Math.round(waitedMs / 1000)} s so far): ${reason}`)
 
+/** The files that an address of Postgres may name. The driver reads them for each connection. */
+const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey']
+
+/** @throws StartRefused: the driver's own error names neither the setting nor the remedy */
+const requireTlsFiles = async (address: string, setting: string): Promise<void> => {
+  const { searchParams } = new URL(address)
+  for (const name of tlsFiles) {
+    const path = searchParams.get(name)
+    if (path === null) continue
+    await access(path, constants.R_OK).catch((error) => {
+      throw new StartRefused(`${setting}: ${name} is no file that can be read (${error.message})`, {
+        cause: error,
+      })
+    })
+  }
+}
+
 /**
  * Opens the connection pool of a process, which `closing` closes, and waits until the database accepts a connection.
  * @returns `connection`: options for connections outside of the pool
- * @throws DatabaseUnreachable after `withinMs` milliseconds
+ * @throws DatabaseUnreachable after `withinMs` milliseconds; StartRefused
  */
 export const openPool = async (
   closing: CloseStack,
@@ -41,6 +60,7 @@ export const openPool = async (
     readonly setting?: string
   },
 ): Promise<{ readonly pool: pg.Pool; readonly connection: PoolOptions }> => {
+  await requireTlsFiles(options.url, setting ?? 'DATABASE_URL')
   let isEnding = false
   const connection: PoolOptions = {
     ...options,

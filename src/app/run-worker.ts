@@ -53,10 +53,16 @@ export const runWorker = async (
     const starting = new AbortController()
     const parts = { config, index: Number(process.argv[2] ?? 0), logger, starting: starting.signal }
     const opening = openThroughOutages(() => open(parts), parts)
+    let isReady = false
     let isStopping = false
     const stop = async (): Promise<void> => {
       if (isStopping) return
       isStopping = true
+      // Before it is ready it has no work to finish.
+      if (!isReady) {
+        await log.flush()
+        process.exit()
+      }
       starting.abort()
       endWithin(config.shutdownTimeoutMs, () => {
         logger.error(`${name} did not end in time: it ends without waiting any longer`)
@@ -76,6 +82,7 @@ export const runWorker = async (
     // The supervisor has ended, so nothing would restart or stop this process.
     process.on('disconnect', () => void stop())
     const { worker, failed } = await opening
+    isReady = true
     starting.abort()
     void failed?.then((error) => {
       logger.fatal({ err: error }, `${name} cannot go on`)

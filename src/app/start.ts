@@ -114,6 +114,9 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     metrics: createRunnerMetrics(registry),
   })
   closing.add(openedCore.close)
+  /** Breaks the start off after a signal. */
+  const checkStopped = (): void => options.starting?.throwIfAborted()
+  checkStopped()
   options.onDatabase?.(openedCore)
   const announceRented = announceRentals(createAnnouncementSender(rentedChannel, openedCore))
   const projections = openProjections(openedCore, {
@@ -125,6 +128,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const { projecting } = projections
   await projections.start({ folds: hasRole('projections') })
   closing.add(projecting.stop)
+  checkStopped()
   const core = openServerCore(openedCore, { projecting, monotonicMs, registry, hooks, closing })
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
@@ -178,13 +182,18 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   })
   const runner: typeof logRunner = {
     ...logRunner,
-    run: (command) => waitForLog(() => logRunner.run(command)),
+    run: (command) => {
+      checkStopped()
+      return waitForLog(() => logRunner.run(command))
+    },
   }
   const seedCore = { ...core, runner }
   const addresses = { baseUrl: ownUrl(), sandbox: sandbox.url }
   const demo = await withStartFiles(config.dataDir, () => seedDemo(seedCore, config, addresses))
   const console = hasRole('http') ? await startConsole(core, origin(), demo?.demo ?? null) : null
+  checkStopped()
   if (hasRole('http')) await warmFolds(core)
+  checkStopped()
   await api?.caughtUp()
   const isEmpty = (await core.log.head()) === 0
   unready = null

@@ -26,7 +26,14 @@ const start = (t: TestContext, command: string, args: readonly string[], env: No
   const child: ChildProcess = spawn(command, args, {
     cwd: root,
     // A busy machine needs longer than the usual time of a shutdown, after which the exit code is 1.
-    env: { ...surroundings(), PORT: '0', FAREBOX_DEMO: 'off', FAREBOX_SHUTDOWN_TIMEOUT_MS: '120000', ...env },
+    env: {
+      ...surroundings(),
+      PORT: '0',
+      FAREBOX_GATEWAY_PORT: '0',
+      FAREBOX_DEMO: 'off',
+      FAREBOX_SHUTDOWN_TIMEOUT_MS: '120000',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   atEnd(t, () => child.kill('SIGKILL'))

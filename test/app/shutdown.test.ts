@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { startFarebox } from '../support/farebox.ts'
+import { dataDirectory, startFarebox, stopAtStart } from '../support/farebox.ts'
 import { machineMs } from '../support/machine-time.ts'
 import { ownPort } from '../support/own-port.ts'
 import { seededDatabase } from '../support/seeded.ts'
@@ -53,6 +54,24 @@ test('SIGTERM ends a server and its gateway within the configured time, even if 
   assert.equal(code, 1)
   await request
   await until(() => !isRunning(worker), { what: 'the end of the gateway' })
+})
+
+test('SIGTERM during a start breaks it off, and leaves no process', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const { code, err } = await stopAtStart(
+    t,
+    {
+      FAREBOX_DATA,
+      LOG_LEVEL: 'info',
+      FAREBOX_GATEWAY_WORKERS: '1',
+      FAREBOX_GATEWAY_PORT: String(await ownPort()),
+    },
+    /"migrated the database"/,
+  )
+  assert.equal(code, 0, err)
+  assert.doesNotMatch(err, /does not start|took too long/)
+  assert.ok(!existsSync(join(FAREBOX_DATA, 'demo.json')), 'the start went on')
+  assert.ok(!existsSync(join(FAREBOX_DATA, 'postgres/postmaster.pid')), 'Postgres runs')
 })
 
 test('after SIGTERM /readyz answers 503, and connections are accepted until the delay is over', {

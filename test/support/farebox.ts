@@ -77,6 +77,14 @@ export const runToEnd = (
   roles: readonly string[] = [],
 ): Promise<Ended> => launch(t, [join(root, 'src/main.ts'), ...roles], environment(env)).ended
 
+/** Starts a process and sends it SIGTERM when its log has a line, before it is ready. */
+export const stopAtStart = async (t: TestContext, env: NodeJS.ProcessEnv, line: RegExp): Promise<Ended> => {
+  const { child, err, ended } = launch(t, [join(root, 'src/main.ts')], environment(env))
+  await until(() => line.test(err()), { timeoutMs: 60_000, what: `the line ${line}` })
+  child.kill('SIGTERM')
+  return ended
+}
+
 export type FareboxProcess = {
   readonly pid: number
   /** E.g. `http://127.0.0.1:40123`; empty without the role `http`. */

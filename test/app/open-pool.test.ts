@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openPool } from '../../src/app/open-pool.ts'
+import { closeAfter } from '../../src/kernel/resource-scope.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+
+test('a certificate file of the database that cannot be read is named with its setting', async () => {
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey'])
+    await closeAfter((closing) =>
+      assert.rejects(
+        openPool(
+          closing,
+          {
+            url: `postgres://u:p@127.0.0.1:1/d?sslmode=verify-full&${name}=/nowhere/x.pem`,
+            applicationName: 'test',
+            max: 1,
+          },
+          { withinMs: 100, logger: createLogger('silent'), setting: 'DATABASE_OWNER_URL' },
+        ),
+        {
+          name: 'StartRefused',
+          message: new RegExp(`^DATABASE_OWNER_URL: ${name} is no file .*ENOENT.*/nowhere/x.pem`),
+        },
+      ),
+    )
+})
