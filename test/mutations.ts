@@ -2,22 +2,22 @@ import { cpSync, globSync, readFileSync, symlinkSync, writeFileSync } from 'node
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { parseSync } from '@swc/core'
 import fc from 'fast-check'
 import { affectedTests } from '../tools/dev/affected-tests.ts'
+import { readOptions } from '../tools/dev/options.ts'
 import { type FileRun, runPool, type TestEvent } from './pool.ts'
 import { slowness } from './slow.ts'
 import { startRun, startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
-/**
- * `npm run test:mutations -- --count 100 --seed 1 --files 20` changes rules of src/domain in a copy of the project, one
- * at a time, and prints the first test that fails. First the tests of test/domain run, then the nearest other fast files.
- */
 const root = join(import.meta.dirname, '..')
 const option = (value: string) => ({ type: 'string', default: value }) as const
 const options = { count: option('100'), seed: option('1'), files: option('20') }
-const { count, seed, files: fileLimit } = parseArgs({ options }).values
+const usage = `Usage: npm run test:mutations -- --count 100 --seed 1 --files 20
+
+Changes rules of src/domain in a copy of the project, one at a time, and prints the first test that fails. First the
+tests of test/domain run, then the nearest other fast files.`
+const { count, seed, files: fileLimit } = readOptions(usage, options).values
 
 type Mutation = Readonly<Record<'file' | 'from' | 'to', string> & Record<'start' | 'end' | 'line', number>>
 // biome-ignore lint/suspicious/noExplicitAny: the walk visits every kind of node

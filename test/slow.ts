@@ -51,6 +51,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/features/free-list/million': 'test/features/free-list/checker, test/features/free-list/schedule',
   'test/features/scrapers/model': 'test/domain/scrapers, test/features/scrapers/service',
   'test/contract/clients': 'test/contract/document',
+  'test/contract/rules': 'test/platform/http/field-rules, test/contract/nulls, test/features/catalog/routes',
   'test/contract/fuzz': 'test/platform/http/fuzz, test/contract/nulls',
   'test/contract/isolation': 'test/features/resellers/isolation',
   'test/audit/mutations': 'test/audit/verify, test/audit/checks',

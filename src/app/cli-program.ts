@@ -53,7 +53,8 @@ const isWrongUse = (error: unknown): boolean =>
 /** Compared by name, because importing the class loads many modules that most commands never need. */
 const isApiError = (error: unknown): error is ApiError => error instanceof Error && error.name === 'ApiError'
 
-const refusalOf = (error: unknown): CliRefusal | null => {
+/** The refusal that an error means; null: the error is a bug. */
+export const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
   if (isApiError(error)) return new CliRefusal(error.code, error.message, error.extra)
   if (error instanceof CommandOverload && (error.cause as Error | undefined)?.name === 'LogUnreachable')

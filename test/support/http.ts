@@ -91,6 +91,16 @@ const createChecker = (document: Document) => {
       assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, `${where}: Retry-After is whole seconds`)
   }
 
+  /** Fields that the document does not repeat for each answer: of HTTP, of caches, of CORS and for browsers. */
+  const usualFields =
+    /^(?:date|connection|keep-alive|transfer-encoding|content-(?:type|length|encoding|security-policy)|vary|cache-control|referrer-policy|x-content-type-options|x-frame-options|access-control-.*)$/
+
+  const checkHeaders = ({ headers }: Called, declared: Json, where: string): void => {
+    const names = Object.keys((declared.headers as Json | undefined) ?? {}).map((name) => name.toLowerCase())
+    const undeclared = [...headers.keys()].filter((name) => !usualFields.test(name) && !names.includes(name))
+    assert.deepEqual(undeclared, [], `${where}: undeclared header fields`)
+  }
+
   /** @returns the observed answer, or null for a path that the document does not have */
   return (method: string, path: string, called: Called): string | null => {
     const where = `${method} ${path} → ${called.status}`
@@ -111,6 +121,7 @@ const createChecker = (document: Document) => {
       declared !== undefined,
       `${where}: ${operation.operationId} does not declare it: ${called.text}`,
     )
+    checkHeaders(called, resolve(declared), where)
     if (method === 'HEAD') return null
     const response = resolve(declared) as Readonly<Record<'content' | 'x-other-content', Content | undefined>>
     const content = response.content && { ...response.content, ...response['x-other-content'] }

@@ -9,6 +9,14 @@ import { seededDatabase } from '../support/seeded.ts'
 
 const repl = join(import.meta.dirname, '../../tools/dev/repl.ts')
 
+test('without data the prompt says what to do, in one line', async (t) => {
+  const env = { ...surroundings(), FAREBOX_DATA: await dataDirectory(t) }
+  const child = spawn(process.execPath, [repl], { env, stdio: ['ignore', 'inherit', 'pipe'] })
+  const [printed, [code]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  assert.equal(code, 2)
+  assert.match(printed, /^error: \S+ holds no Farebox\. Set FAREBOX_DATA [^\n]+\n$/)
+})
+
 test('every line that the prompt prints at its start runs', async (t) => {
   const env = { ...surroundings(), ...(await seededDatabase(t, await dataDirectory(t))) }
   const run = async (input: string): Promise<string> => {

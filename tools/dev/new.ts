@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { parseArgs } from 'node:util'
 import { kinds } from './new-kinds.ts'
+import { readOptions, refuse } from './options.ts'
 
 /**
  * `npm run new -- KIND FOLDER/NAME` creates files from `tools/dev/templates` and `test/tools/dev/templates`, and prints
@@ -20,19 +20,7 @@ ${Object.entries(kinds)
   .map(([kind, { about }]) => `  ${`npm run new -- ${kind} accounts/nickname`.padEnd(46)}${about}\n`)
   .join('')}`
 
-const refuse = (message: string): never => {
-  process.stderr.write(`error: ${message}\n`)
-  process.exit(2)
-}
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { help: { type: 'boolean', short: 'h' } },
-})
-if (values.help) {
-  process.stdout.write(usage)
-  process.exit()
-}
+const { positionals } = readOptions(usage, {}, true)
 const [kindName = '', ...paths] = positionals
 const path = paths.join(' ')
 const kind =

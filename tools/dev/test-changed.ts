@@ -1,15 +1,20 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { affectedTests } from './affected-tests.ts'
+import { readOptions, refuse } from './options.ts'
 
-/** `npm run test:changed [-- --since REVISION]` runs the tests that the changes since a revision affect. */
 const root = join(import.meta.dirname, '../..')
-const { values } = parseArgs({ options: { since: { type: 'string', default: 'HEAD' } } })
+const usage = `Usage: npm run test:changed [-- --since REVISION]
 
-const git = (...args: readonly string[]): readonly string[] =>
-  execFileSync('git', args, { cwd: root, encoding: 'utf8' }).split('\n').filter(Boolean)
+Runs the tests that the changes since a revision affect. Default: the changes that are not committed.`
+const { values } = readOptions(usage, { since: { type: 'string', default: 'HEAD' } })
+
+const git = (...args: readonly string[]): readonly string[] => {
+  const { status, stdout, stderr, error } = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
+  if (status !== 0) refuse(error?.message ?? stderr.replace(/^fatal: /, ''))
+  return stdout.split('\n').filter(Boolean)
+}
 
 const changed = [
   ...git('diff', '--name-only', values.since, '--'),

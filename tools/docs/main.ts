@@ -1,9 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { readOptions } from '../dev/options.ts'
 import { referencePages } from './pages.ts'
 
-/** Writes the generated pages of the reference: `npm run docs`. An argument names another folder. */
-const [folder = join(import.meta.dirname, '../../docs/reference/generated')] = process.argv.slice(2)
+const usage = `Usage: npm run docs [-- FOLDER]
+
+Writes the generated pages of the reference. Default: to docs/reference/generated.`
+const defaultFolder = join(import.meta.dirname, '../../docs/reference/generated')
+const [folder = defaultFolder] = readOptions(usage, {}, true).positionals
 
 const pages = Object.entries(await referencePages())
 for (const [name, text] of pages) {

@@ -241,14 +241,17 @@ export const numberOf = (value: unknown): unknown =>
 
 /**
  * Parses the targeting of a price query from text values. `country` is USA and `period_days` is 30 by default
- * (docs/reference/api.md, "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for
- * `parseMeta`.
+ * (docs/reference/api.md, "Catalogue and prices"). Null for a gateway product, which ignores them if they have the right
+ * form. Refusals as for `parseMeta`.
  */
 export const parseQuery = (
   product: Product,
   query: Readonly<Record<string, unknown>>,
 ): Result<RateRequest | null> => {
-  if (!isDedicated(product)) return accept(null)
+  if (!isDedicated(product))
+    return /^[A-Za-z]{3}$/.test(String(query.country ?? 'USA'))
+      ? accept(null)
+      : reject('invalid_country', 'country must be an alpha-3 code such as USA')
   return rateRequestOf(product, {
     country: query.country ?? 'USA',
     period_days: numberOf(query.period_days ?? standardPeriodDays),

@@ -29,7 +29,7 @@ export const unpacked = (text: string): TwoPart | null => {
 export const maxText = 500
 export const maxLink = 2_048
 export const maxPosition = 8_192
-const maxPage = 10_000
+export const maxPage = 10_000
 
 /** Why a body is refused. `details` names the field and the accepted values. */
 export type InputRefusal = {

@@ -4,7 +4,7 @@ import { type Catalog, numberOf, parseListQuery, quotable } from '../../domain/c
 import { quantityOf, type TermsOf } from '../../domain/catalog/pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { wordQuery } from '../../platform/http/query.ts'
+import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
@@ -25,15 +25,15 @@ const params = z.object({
   id: z.string().meta({ description: 'A product id. Former ids of a product also work.' }),
 })
 const productParam = { id: 'isp-static' }
-// Query values are texts. Only the product knows the accepted values, which a refusal must list.
-type Keywords = Readonly<Record<string, unknown>>
-const integer = (description: string, keywords: Keywords = {}) =>
-  z.string().meta({ description, override: { type: 'integer', ...keywords } })
-const alpha3 = (keywords: Keywords = {}) =>
+// Only the product knows the accepted quantities and countries, which a refusal must list.
+const quantity = (description: string) =>
+  z.string().meta({ description, override: { type: 'integer', minimum: 1 } })
+const alpha3 = (keywords: Readonly<Record<string, unknown>> = {}) =>
   z.string().meta({
     description: 'An ISO 3166-1 alpha-3 country code, e.g. USA.',
     override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
   })
+const periodDays = (description: string) => integerQuery({ min: 1, default: 30, description }).optional()
 
 /** Required in the interface description. The handler refuses a missing value, for the same reason as above. */
 const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
@@ -125,13 +125,9 @@ export const catalogRoutes = (dependencies: {
       customer: 'unaffected',
       params,
       query: z.object({
-        quantity: required(
-          integer("Whole GB, speed units or IPs, within the product's bounds.", { minimum: 1 }),
-        ),
+        quantity: required(quantity("Whole GB, speed units or IPs, within the product's bounds.")),
         country: alpha3({ default: 'USA' }).optional(),
-        period_days: integer('For dedicated IPs only: the rental period in days.', {
-          default: 30,
-        }).optional(),
+        period_days: periodDays('For dedicated IPs only: the rental period in days.'),
         carrier_id: z.string().optional().meta({
           description: 'Mobile products only: the id of the carrier. Left out: the cheapest available line.',
         }),
@@ -139,11 +135,19 @@ export const catalogRoutes = (dependencies: {
           description:
             'Mobile products only: `dedicated` or `shared`. Left out: the cheapest available service.',
         }),
-        rotation_minutes: integer(
-          'For mobile products only: the rotation interval in minutes. 0: rotation by link. Left out: the cheapest available rotation.',
-        ).optional(),
+        rotation_minutes: integerQuery({
+          min: 0,
+          description:
+            'For mobile products only: the rotation interval in minutes. 0: rotation by link. Left out: the cheapest available rotation.',
+        }).optional(),
       }),
-      codes: { query: { quantity: 'invalid_quantity' } },
+      codes: {
+        query: {
+          quantity: 'invalid_quantity',
+          period_days: 'invalid_period',
+          rotation_minutes: 'invalid_targeting',
+        },
+      },
       examples: { params: productParam, query: { quantity: 5, country: 'USA', period_days: 30 } },
       responses: { 200: { description: 'The quote.', body: QuoteSchema, example: quoteExample } },
       errors: [
@@ -174,14 +178,18 @@ export const catalogRoutes = (dependencies: {
       params,
       query: z.object({
         country: required(alpha3()),
-        quantity: integer(
+        quantity: quantity(
           "How many IPs each line prices; the product's smallest order when left out.",
         ).optional(),
-        period_days: integer('For mobile products only: the rental period in days.', {
-          default: 30,
-        }).optional(),
+        period_days: periodDays('For mobile products only: the rental period in days.'),
       }),
-      codes: { query: { country: 'invalid_country', quantity: 'invalid_quantity' } },
+      codes: {
+        query: {
+          country: 'invalid_country',
+          quantity: 'invalid_quantity',
+          period_days: 'invalid_period',
+        },
+      },
       examples: { params: productParam, query: { country: 'USA' } },
       responses: {
         200: { description: 'The price list.', body: PriceListSchema, example: priceListExample },

@@ -176,16 +176,14 @@ export const releaseDeposit = async (pool: pg.Pool, deposit: DepositId): Promise
   })
 }
 
-const maxLength = 2_000
+export const maxReturnUrl = 2_000
+export const returnUrlForm = `an address that starts with https:// and a host, and has at most ${maxReturnUrl} ASCII characters without a user name, a space or a backslash`
 
 /**
  * Checks a return address: https, unchanged.
  * @throws invalid_url
  */
 export const checkReturnUrl = (text: string): string => {
-  if (text.length <= maxLength && /^[\x21-\x7e]+$/.test(text) && isHttpsAddress(text)) return text
-  throw refuse(
-    'invalid_url',
-    `return_url must start with https:// and a host, and have at most ${maxLength} ASCII characters without a user name, a space or a backslash`,
-  )
+  if (text.length <= maxReturnUrl && /^[\x21-\x7e]+$/.test(text) && isHttpsAddress(text)) return text
+  throw refuse('invalid_url', `return_url must be ${returnUrlForm}`)
 }

@@ -16,7 +16,7 @@ import { html } from '../../platform/ui/html.ts'
 import type { Customers } from '../accounts/index.ts'
 import { DepositRecord, depositExample, depositRecord } from './deposit-record.ts'
 import type { Deposits } from './deposit-service.ts'
-import { checkReturnUrl, type DepositPages } from './deposit-urls.ts'
+import { checkReturnUrl, type DepositPages, maxReturnUrl, returnUrlForm } from './deposit-urls.ts'
 
 const style = `${colours()}${base}
 body { min-height: 100vh; display: grid; place-items: center; padding: 24px; }
@@ -58,10 +58,16 @@ const Body = z.strictObject({
     .enum(railNames as readonly [Rail, ...Rail[]])
     .default('card')
     .meta({ description: 'The payment method (rail). A deposit for a customer accepts `crypto` or `card`.' }),
-  return_url: z.string().optional().meta({
-    description:
-      "The https URL that opens after the payment. Left out: the reseller's website, otherwise its storefront. Without those, and for a deposit to your own wallet, the page `/paid` of the service opens, which says that the payment is being confirmed.",
-  }),
+  return_url: z
+    .string()
+    .max(maxReturnUrl)
+    .regex(/^https:\/\//)
+    .optional()
+    .meta({
+      words: returnUrlForm,
+      description:
+        "The https URL that opens after the payment. Left out: the reseller's website, otherwise its storefront. Without those, and for a deposit to your own wallet, the page `/paid` of the service opens, which says that the payment is being confirmed.",
+    }),
 })
 
 const Created = z

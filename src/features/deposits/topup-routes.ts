@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import {
   failureReasons,
+  maxMonthlyCents,
+  minTopupCents,
   pauseOf,
   pauseReasons,
   settingsProblem,
@@ -8,24 +10,35 @@ import {
   takenCents,
   topupMethods,
 } from '../../domain/deposits/topups.ts'
+import { maxDepositCents } from '../../domain/payments/payments.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type Caller, causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { either, given, withRule } from '../../platform/http/field-rules.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { AutoTopups } from './auto-topup.ts'
 
-const cents = (description: string) => z.int().min(1).meta({ description })
+const cents = (min: number, max: number, description: string) =>
+  z.int().min(min).max(max).meta({ description })
 const amountField = cents(
+  minTopupCents,
+  maxDepositCents,
   'The amount of each top-up in whole cents: from $10 to $5,000. Null: a target balance is set.',
 )
 const targetField = cents(
+  minTopupCents + 1,
+  maxDepositCents,
   'A top-up raises the balance to this amount in whole cents. It is at least $10 above the threshold. Null: a fixed amount is set.',
 )
 const thresholdField = cents(
+  1,
+  maxDepositCents,
   'A top-up is made when the available balance falls below this amount in whole cents.',
 )
 const maxField = cents(
+  minTopupCents,
+  maxMonthlyCents,
   'The maximum sum of the automatic top-ups of a calendar month (UTC) in whole cents, at most $100,000. Deposits by hand do not count.',
 )
 
@@ -34,17 +47,21 @@ const methodField = namedEnum('AutoTopupMethod', topupMethods).meta({
     'How a top-up is paid. `card`: the saved card is charged. `crypto`: an e-mail has the link of an invoice, which is also one of the deposits. No card is needed.',
 })
 
-const Settings = z.strictObject({
-  thresholdCents: thresholdField,
-  amountCents: amountField.nullable().default(null),
-  targetBalanceCents: targetField.nullable().default(null),
-  monthlyMaxCents: maxField,
-  method: methodField.default('card'),
-  resume: z.boolean().default(false).meta({
-    description:
-      'Resumes automatic top-up after a refund, a dispute or a block paused it. Without it, a paused one stays paused.',
+const Settings = withRule(
+  z.strictObject({
+    thresholdCents: thresholdField,
+    amountCents: amountField.nullable().default(null),
+    targetBalanceCents: targetField.nullable().default(null),
+    monthlyMaxCents: maxField,
+    method: methodField.default('card'),
+    resume: z.boolean().default(false).meta({
+      description:
+        'Resumes automatic top-up after a refund, a dispute or a block paused it. Without it, a paused one stays paused.',
+    }),
   }),
-})
+  either(given('amountCents', 'integer'), given('targetBalanceCents', 'integer')),
+  'must have either amountCents or targetBalanceCents',
+)
 
 const AutoTopup = z
   .object({

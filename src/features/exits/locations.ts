@@ -5,7 +5,7 @@ import { type Family, families } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { alpha2Of, countryOfAlpha2 } from '../../kernel/countries.ts'
 import { etagOf, matchesEtag } from '../../platform/http/answer.ts'
-import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { countryCode, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Candidate } from './candidates.ts'
 import type { ExitHealth } from './exit-health.ts'
@@ -153,14 +153,7 @@ const common = {
     'ProductFamily',
   ).optional(),
 }
-const countryForm = 'a country code of ISO 3166 such as us or USA'
-const country = z
-  .string(countryForm)
-  .refine((text) => alpha2Of(text) !== null, `must be ${countryForm}`)
-  .meta({
-    description: 'An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case.',
-    words: countryForm,
-  })
+const country = countryCode('An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case.')
 
 type NamedLocation = {
   readonly name: string
@@ -196,14 +189,14 @@ const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
     : ({ status: 200, body, headers: common } as const)
 }
 
-const notModifiedResponse = {
-  304: { description: 'The list is the same as the one that `If-None-Match` names.' },
-} as const
 const etagHeader = {
   headers: {
     ETag: 'The identifier of this list. Send it as `If-None-Match` to get the list only after a change.',
   },
 }
+const notModifiedResponse = {
+  304: { description: 'The list is the same as the one that `If-None-Match` names.', ...etagHeader },
+} as const
 
 /**
  * Locations that lines can currently use, from the live exits. A location disappears within ten seconds after its last

@@ -3,6 +3,8 @@ import { positionToken } from '../../kernel/log-position.ts'
 import { integerQuery, pageShape, positionField } from '../../platform/http/query.ts'
 import { momentForms, parseMoment } from './input-forms.ts'
 
+const momentPattern = '^(pos_[0-9]+_[0-9]+|[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?)$'
+
 const moment = (description: string) =>
   z
     .string()
@@ -12,7 +14,10 @@ const moment = (description: string) =>
       context.addIssue({ code: 'custom', message: `must be ${momentForms}` })
       return z.NEVER
     })
-    .meta({ description: `${description}: ${momentForms}.`, override: { type: 'string' } })
+    .meta({
+      description: `${description}: ${momentForms}.`,
+      override: { type: 'string', pattern: momentPattern },
+    })
 
 /** The reported part of the log: up to a moment, or a half-open range. */
 export const reportRangeQuery = {
@@ -21,10 +26,14 @@ export const reportRangeQuery = {
   to: moment('Only entries before this moment').optional(),
 } as const
 
-export const bookQuery = z.string().max(200).meta({
-  description:
-    'The name of a book: `service`, or `reseller:` with the id of a reseller. Other values are rejected.',
-})
+export const bookQuery = z
+  .string()
+  .max(200)
+  .meta({
+    override: { type: 'string', maxLength: 200, pattern: '^(service|reseller:.+)$' },
+    description:
+      'The name of a book: `service`, or `reseller:` with the id of a reseller. Other values are rejected.',
+  })
 
 export const depthQuery = integerQuery({
   min: 1,

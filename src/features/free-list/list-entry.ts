@@ -5,7 +5,7 @@ import { anonymities, type Endpoint, protocols } from '../../domain/free-list/en
 import { alpha2Of } from '../../kernel/countries.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
-import { integerQuery, wordQuery } from '../../platform/http/query.ts'
+import { countryCode, integerQuery, wordQuery } from '../../platform/http/query.ts'
 import type { FieldCodes } from '../../platform/http/route.ts'
 import type { IpFacts } from './ip-data.ts'
 
@@ -81,15 +81,9 @@ export const compareByRank = (a: RankFields, b: RankFields): number =>
 export const defaultLimit = 100
 export const maxLimit = 1_000
 
-const countryForm = 'a country code such as us (ISO 3166-1 alpha-2; alpha-3 and capitals are understood)'
-
 /** Filters that the MCP tools and the API share. */
 export const filterFields = {
-  country: z
-    .string()
-    .refine((code) => alpha2Of(code) !== null, `must be ${countryForm}`)
-    .transform((code) => alpha2Of(code) as string)
-    .meta({ description: 'Only proxies in this country.', words: countryForm, override: { type: 'string' } }),
+  country: countryCode('Only proxies in this country.').transform((code) => alpha2Of(code) as string),
   protocol: wordQuery(protocols, 'Only proxies with this protocol.', 'FreeProxyProtocol'),
   anonymity: wordQuery(
     anonymities,

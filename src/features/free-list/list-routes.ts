@@ -30,6 +30,10 @@ const example = {
   proxies: [entryExample],
 }
 
+const etagHeader = {
+  ETag: 'The identifier of this answer. Send it as `If-None-Match` to get the list only after a change.',
+}
+
 /** `GET /api/proxy-list`: the live proxies. Public. */
 export const proxyListRoutes = (dependencies: {
   readonly list: LiveList
@@ -59,11 +63,12 @@ export const proxyListRoutes = (dependencies: {
           body: ProxyList,
           example,
           text: { mediaType: 'text/plain', example: '203.0.113.7:8080\n' },
-          headers: {
-            ETag: 'The identifier of this answer. Send it as `If-None-Match` to get the list only after a change.',
-          },
+          headers: etagHeader,
         },
-        304: { description: 'The list is the same as the one that `If-None-Match` names.' },
+        304: {
+          description: 'The list is the same as the one that `If-None-Match` names.',
+          headers: etagHeader,
+        },
       },
       errors: [],
       ready: (raw) => {

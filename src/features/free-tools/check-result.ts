@@ -49,15 +49,15 @@ export const ProxyCheckResult = z
 export type ProxyCheckResult = z.output<typeof ProxyCheckResult>
 
 export const resultExample: ProxyCheckResult = {
-  proxy: '203.0.113.7:8080',
+  proxy: '8.8.8.8:8080',
   alive: true,
   protocols: ['http', 'https'],
   anonymity: 'elite',
-  exit_ip: '203.0.113.7',
+  exit_ip: '8.8.8.8',
   country_code: 'us',
-  city: 'Dallas',
-  asn: 7922,
-  asn_org: 'Comcast Cable Communications, LLC',
+  city: 'Mountain View',
+  asn: 15169,
+  asn_org: 'Google LLC',
   intercepts_tls: false,
   latency_ms: 412,
   connect_ms: 120,

@@ -15,7 +15,8 @@ const form = 'an IPv4 or IPv6 address such as 8.8.8.8 or 2001:4860:4860::8888, w
 export const ipField = (description: string) =>
   z
     .string()
-    .refine((text) => isIP(text) !== 0 && !text.includes('%'), `must be ${form}`)
+    .regex(/^[0-9A-Fa-f.:]{2,45}$/)
+    .refine((text) => isIP(text) !== 0, `must be ${form}`)
     .meta({ description, words: form })
 
 /** The answer of `GET /api/ip-lookup` and of the tool `ip_lookup`. */

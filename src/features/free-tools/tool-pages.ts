@@ -160,8 +160,8 @@ ${results}
 ${attributionLine()}`,
     islands: ['proxy-checks'],
     cliEquivalents: [
-      'curl "$SITE/api/proxy-check?proxy=203.0.113.7:8080"   # no key needed',
-      `curl -N $SITE/api/proxy-check -H 'Content-Type: application/json' -H 'Accept: text/event-stream' -d '{"proxies":["203.0.113.7:8080"]}'`,
+      'curl "$SITE/api/proxy-check?proxy=8.8.8.8:8080"   # no key needed',
+      `curl -N $SITE/api/proxy-check -H 'Content-Type: application/json' -H 'Accept: text/event-stream' -d '{"proxies":["8.8.8.8:8080"]}'`,
     ],
   })
 

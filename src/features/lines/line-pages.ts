@@ -369,7 +369,7 @@ ${fields}
       islands: ['live-parts'],
       cliEquivalents: [
         `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY"`,
-        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY" --json '{"entries": [{"cidr": "203.0.113.7", "label": "office"}]}'`,
+        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY" --json '{"entries": [{"cidr": "8.8.8.8", "label": "office"}]}'`,
         `curl -X DELETE ${planCall(plan, '/whitelist/ENTRY')} -H "X-API-Key: $KEY"`,
       ],
     }

@@ -4,6 +4,7 @@ import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { maxStickyMinutes } from '../../domain/exits/line.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
+import { equals, given, not, when, withRule } from '../../platform/http/field-rules.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -96,42 +97,46 @@ export const lineRoutes = (
       writes: true,
       customer: 'limits',
       params,
-      body: z.strictObject({
-        count: z
-          .int()
-          .min(1)
-          .max(maxLines)
-          .optional()
-          .meta({ description: 'The number of lines. Default: 1.' }),
-        stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
-          description:
-            'The session length in minutes, at most 1,440. Each line uses the same exit for this time from its first use. Default: 0, a new exit for each connection.',
-        }),
-        ...targetingFields,
-        protocol: namedEnum('LineProtocol', lineProtocols).optional().meta({
-          description:
-            'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
-        }),
-        format: namedEnum('LineFormat', lineFormats).optional().meta({
-          description:
-            'The format of each line. Default: `host:port:user:pass`. `url` begins with `socks5h://` for SOCKS5, so that the gateway resolves host names. `url-socks5` begins with `socks5://`, for programs that know no other form.',
-        }),
-        template: z
-          .string()
-          .min(1)
-          .max(maxTemplate)
-          .optional()
-          .meta({ description: `The template for the format \`custom\`: a text with ${templateMarks}.` }),
-        set: z
-          .string()
-          .regex(/^[A-Za-z0-9_-]{1,40}$/)
-          .optional()
-          .meta({
+      body: withRule(
+        z.strictObject({
+          count: z
+            .int()
+            .min(1)
+            .max(maxLines)
+            .optional()
+            .meta({ description: 'The number of lines. Default: 1.' }),
+          stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
             description:
-              'The name of a set for the lines: 1 to 40 letters, digits, `-` and `_`. The usernames then have `-set-` with an id (`lineSet` of the answer) in place of the targeting. A traffic budget can limit the lines of a set. The same name with another targeting is another set.',
-            words: '1 to 40 letters, digits, - and _',
+              'The session length in minutes, at most 1,440. Each line uses the same exit for this time from its first use. Default: 0, a new exit for each connection.',
           }),
-      }),
+          ...targetingFields,
+          protocol: namedEnum('LineProtocol', lineProtocols).optional().meta({
+            description:
+              'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
+          }),
+          format: namedEnum('LineFormat', lineFormats).optional().meta({
+            description:
+              'The format of each line. Default: `host:port:user:pass`. `url` begins with `socks5h://` for SOCKS5, so that the gateway resolves host names. `url-socks5` begins with `socks5://`, for programs that know no other form.',
+          }),
+          template: z
+            .string()
+            .min(1)
+            .max(maxTemplate)
+            .optional()
+            .meta({ description: `The template for the format \`custom\`: a text with ${templateMarks}.` }),
+          set: z
+            .string()
+            .regex(/^[A-Za-z0-9_-]{1,40}$/)
+            .optional()
+            .meta({
+              description:
+                'The name of a set for the lines: 1 to 40 letters, digits, `-` and `_`. The usernames then have `-set-` with an id (`lineSet` of the answer) in place of the targeting. A traffic budget can limit the lines of a set. The same name with another targeting is another set.',
+              words: '1 to 40 letters, digits, - and _',
+            }),
+        }),
+        when(given('template', 'string'), equals('format', 'custom'), not(equals('format', 'custom'))),
+        'must have a template with the format custom, and only then',
+      ),
       codes: { body: { count: 'invalid_count', stickyMinutes: 'invalid_sticky', ...targetingCodes } },
       examples: { ...examples, body: { count: 1, country: 'us', stickyMinutes: 30 } },
       responses: {

@@ -18,6 +18,7 @@ import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/errors.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
+import { countryCode } from '../../platform/http/query.ts'
 import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 
 const locationField = (label: string, path: string) =>
@@ -37,10 +38,9 @@ const asnValue = z.int().min(1).max(maxAsn)
 
 /** The targeting fields of a request. */
 export const targetingFields = {
-  country: z.string().optional().meta({
-    description:
-      'An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case. `GET /api/v1/geo/countries` lists the countries.',
-  }),
+  country: countryCode(
+    'An ISO 3166-1 country code, alpha-2 or alpha-3, in upper or lower case. `GET /api/v1/geo/countries` lists the countries.',
+  ).optional(),
   state: locationField('state', 'states'),
   city: locationField('city', 'cities'),
   isp: locationField('provider', 'isps'),
@@ -56,7 +56,7 @@ export const targetingFields = {
     .boolean()
     .optional()
     .meta({ description: 'True: only exits that forward UDP. For SOCKS5 lines only.' }),
-  excludeCountries: excluded(z.string(), 'Countries'),
+  excludeCountries: excluded(countryCode('An ISO 3166-1 country code, alpha-2 or alpha-3.'), 'Countries'),
   excludeStates: excluded(z.string(), 'States'),
   excludeCities: excluded(z.string(), 'Cities'),
   excludeAsn: excluded(asnValue, 'Networks'),

@@ -35,7 +35,7 @@ const WhitelistEntry = z
   .meta({ id: 'WhitelistEntry' })
 const entryExample = {
   id: 'wle_0190d0a2c1d27f0e8f6e5c4b3a291807',
-  cidr: '203.0.113.7/32',
+  cidr: '8.8.8.8/32',
   label: 'office',
   targeting: { country: 'us' },
   createdAt: '2026-11-21T02:30:00.000Z',
@@ -43,9 +43,12 @@ const entryExample = {
 }
 
 /** The refusal codes of an entry's targeting fields, as for line generation. */
-const entryCodes = Object.fromEntries(
-  Object.entries(targetingCodes).map(([field, code]) => [`entries.targeting.${field}`, code]),
-)
+const entryCodes = {
+  'entries.cidr': { value: 'invalid_ip' },
+  ...Object.fromEntries(
+    Object.entries(targetingCodes).map(([field, code]) => [`entries.targeting.${field}`, code]),
+  ),
+} as const
 
 const entryJson = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
   ...entry,
@@ -111,7 +114,8 @@ export const whitelistRoutes = (
               cidr: z
                 .string()
                 .max(64)
-                .meta({ description: `The address or network: ${networkForm}.` }),
+                .regex(/^[0-9A-Fa-f.:/]+$/)
+                .meta({ description: `The address or network: ${networkForm}.`, words: networkForm }),
               label: z.string().max(64).optional(),
               targeting: z.strictObject(targetingFields).optional().meta({
                 description: 'The targeting of connections, as for line generation. Default: any exit.',
@@ -128,7 +132,7 @@ export const whitelistRoutes = (
       codes: { body: entryCodes },
       examples: {
         ...examples,
-        body: { entries: [{ cidr: '203.0.113.7', label: 'office', targeting: { country: 'us' } }] },
+        body: { entries: [{ cidr: '8.8.8.8', label: 'office', targeting: { country: 'us' } }] },
       },
       responses: {
         201: {

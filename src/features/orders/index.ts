@@ -37,6 +37,7 @@ export {
   chargeErrors,
   fulfillmentMeta,
   guardField,
+  metaField,
   methodField,
   OrderRecord,
   orderExample,

@@ -232,13 +232,33 @@ export const payPageErrors: readonly RouteError[] = [
   'gateway_unavailable',
 ]
 
+/** The target of an order. Its values are refused by the product, which lists those that it accepts. */
+export const metaField = (description: string) =>
+  z
+    .record(z.string(), z.json())
+    .optional()
+    .meta({
+      description,
+      override: {
+        id: 'FulfillmentMeta',
+        type: 'object',
+        properties: {
+          country: { type: 'string', pattern: '^[A-Za-z]{3}$' },
+          period_days: { type: 'integer', minimum: 1 },
+          carrier_id: { type: 'string' },
+          service: { type: 'string' },
+          rotation_minutes: { type: 'integer', minimum: 0 },
+        },
+        additionalProperties: false,
+      },
+    })
+
 const Body = z.strictObject({
   product_id: z.string().meta({ description: 'A product id. Former ids of a product also work.' }),
   quantity: quantityField,
-  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
-    description:
-      'The target of dedicated IPs: `country` (alpha-3), `period_days`, and for mobile products `carrier_id`, `service` and `rotation_minutes`.',
-  }),
+  fulfillment_meta: metaField(
+    'The target of dedicated IPs: `country` (alpha-3), `period_days`, and for mobile products `carrier_id`, `service` and `rotation_minutes`.',
+  ),
   method: methodField,
   expected_amount_cents: guardField,
 })

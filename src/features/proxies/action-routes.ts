@@ -6,6 +6,7 @@ import { equalSecrets } from '../../kernel/digest.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { equals, given, when, withRule } from '../../platform/http/field-rules.ts'
 import { type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -59,12 +60,16 @@ export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): 
   }),
 ]
 
-const Replacement = z.strictObject({
-  reason: z.enum(replaceReasons),
-  comment: z.string().min(1).max(maxComment).refine(isStorable, { error: storableText }).optional().meta({
-    description: 'A reason for the operator. Required with the reason `custom`.',
+const Replacement = withRule(
+  z.strictObject({
+    reason: z.enum(replaceReasons),
+    comment: z.string().min(1).max(maxComment).refine(isStorable, { error: storableText }).optional().meta({
+      description: 'A reason for the operator. Required with the reason `custom`.',
+    }),
   }),
-})
+  when(equals('reason', 'custom'), given('comment', 'string')),
+  'must have a comment with the reason custom: what is wrong with the address',
+)
 
 /** Replaces the address of a rental. */
 export const proxyReplaceRoutes = (dependencies: {

@@ -6,7 +6,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { idempotentAnswer } from '../../platform/http/answer.ts'
-import { refuse } from '../../platform/http/errors.ts'
+import { either, given, withRule } from '../../platform/http/field-rules.ts'
 import {
   countryQuery,
   inRange,
@@ -69,7 +69,7 @@ const extendPath = '/api/v1/proxies/extend'
 
 const ids = z.array(z.string()).min(1).max(maxExtended)
 
-const Extension = z.strictObject({
+const extensionFields = z.strictObject({
   proxy_ids: ids.optional().meta({
     description:
       'The ids of the rentals to extend. The other rentals end at their time. Send either this field or `order_id`.',
@@ -80,6 +80,11 @@ const Extension = z.strictObject({
   period_days: z.int().min(1),
   expected_amount_cents: guardField,
 })
+const Extension = withRule(
+  extensionFields,
+  either(given('proxy_ids', 'array'), given('order_id', 'string')),
+  'must have either proxy_ids or order_id: the rentals to keep',
+)
 
 /** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
 export const proxyRoutes = (dependencies: {
@@ -251,8 +256,6 @@ export const proxyRoutes = (dependencies: {
       handler: async (request) => {
         const { caller, body, customerRef, after } = request
         const { proxy_ids: proxyIds, order_id: orderId } = body
-        if ((proxyIds === undefined) === (orderId === undefined))
-          throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
         const selection = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
         const placed = await extending.extend(
           { ...request, path: extendPath },

@@ -102,10 +102,14 @@ export const customerMoneyRoute = (dependencies: Dependencies): Route =>
         .refine((cents) => cents !== 0)
         .meta({ words: `whole cents from -${maxCents} to ${maxCents}, not 0` }),
       reason: z.enum(reasons).default('payment'),
-      reference: z.string().refine(isReference).meta({
-        description: 'Your receipt number or note. Each customer is moved once per reference.',
-        words: '1 to 200 printable characters without a space at its ends',
-      }),
+      reference: z
+        .string()
+        .refine(isReference)
+        .meta({
+          description: 'Your receipt number or note. Each customer is moved once per reference.',
+          words: '1 to 200 printable characters without a space at its ends',
+          override: { type: 'string', minLength: 1, maxLength: 200 },
+        }),
     }),
     codes: { body: { amount_cents: 'invalid_amount' } },
     examples: { body: { amount_cents: 2500, reason: 'payment', reference: 'receipt 1042' } },

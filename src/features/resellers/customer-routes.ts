@@ -80,7 +80,13 @@ export const resellerCustomerRoutes = (dependencies: {
       customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        customer: z.string().optional().meta({ description: 'The id of the customer, as in `customer_id`.' }),
+        customer: z
+          .string()
+          .optional()
+          .meta({
+            description: 'The id of the customer, as in `customer_id`.',
+            override: { type: 'string', minLength: 1, maxLength: 128 },
+          }),
       }),
       codes: { query: pagingCodes },
       responses: {

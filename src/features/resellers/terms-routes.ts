@@ -148,13 +148,17 @@ export const resellerTermsRoutes = ({
       body: z.strictObject({
         product_id: z.string(),
         countries: z
-          .array(z.string())
+          .array(z.string().regex(/^[A-Za-z]{3}$/))
           .default([])
           .meta({ description: 'Alpha-3 codes; for dedicated addresses only.' }),
-        periods: z.array(z.int()).default([]).meta({ description: 'Days; for dedicated addresses only.' }),
+        periods: z
+          .array(z.int().min(1))
+          .default([])
+          .meta({ description: 'Days; for dedicated addresses only.' }),
         unit_price: decimalField('dollars a unit such as "3.50", or null'),
       }),
       examples: { body: { product_id: 'isp-static', countries: ['USA'], periods: [30], unit_price: '3.50' } },
+      codes: { body: { countries: { value: 'invalid_country' }, periods: { value: 'invalid_period' } } },
       errors: [...refusals, 'unknown_product', 'invalid_country', 'invalid_period'],
       handler: async ({ caller, requestId, body }) => {
         resellerOnly(caller)

@@ -163,7 +163,12 @@ export const scrapeBatchRoutes = (dependencies: {
     },
     ...(dependencies.rate && { limit: dependencies.rate }),
     responses: {
-      200: { description: 'The existing batch with this `X-Request-Id`.', body: Batch, example },
+      200: {
+        description: 'The existing batch with this `X-Request-Id`.',
+        body: Batch,
+        example,
+        headers: { 'X-Replayed': '`true`: the batch was accepted by an earlier request.' },
+      },
       202: {
         description: 'The batch was accepted.',
         body: Batch,

@@ -257,6 +257,7 @@ export const scrapeRoutes = (dependencies: {
           headers,
         },
       },
+      errorHeaders: headers,
       errors: [
         'unknown_scraper',
         'bad_input',
@@ -334,6 +335,7 @@ export const operationRoutes = (generic: Route): readonly Route[] =>
         ...(row.note === null ? [] : [sentence(row.note)]),
         ...(row.isSearch ? ['A call without a hit costs nothing.'] : []),
       ].join(' '),
+      query: row.source.isCacheable ? query : query.omit({ cacheMaxAge: true }),
       body: bodySchema(row),
       examples: { body: exampleBody(row) },
       errorsAs: 'ScraperCall',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { acceptedOf, maxLengthOf } from '../../domain/scrapers/check-input.ts'
+import { acceptedOf, maxLengthOf, maxPage } from '../../domain/scrapers/check-input.ts'
 import {
   type AnswerField,
   exampleBody,
@@ -9,10 +9,14 @@ import {
   type ScraperRow,
 } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
+import { equals, given, when } from '../../platform/http/field-rules.ts'
 import type { Health } from './provider-health.ts'
 import type { ScraperState } from './provider-port.ts'
 
 type Keywords = Readonly<Record<string, unknown>>
+
+const codePattern = ({ kind, also = [] }: Input): string =>
+  kind === 'countries' ? '^[A-Za-z]{2}(,[A-Za-z]{2}){0,49}$' : `^(${['[A-Za-z]{2}', ...also].join('|')})$`
 
 /** The JSON Schema of one input, as far as a schema can express the check. */
 const keywordsOf = (input: Input): Keywords => {
@@ -28,14 +32,16 @@ const keywordsOf = (input: Input): Keywords => {
       return { type: 'boolean' }
     case 'integer':
       return { type: 'integer' }
-    case 'page': {
-      const max = input.max === undefined ? {} : { maximum: input.max }
-      return { type: 'integer', minimum: 1, ...max }
-    }
+    case 'page':
+      return { type: 'integer', minimum: 1, maximum: input.max ?? maxPage }
     case 'date':
       return { type: 'string', format: 'date' }
     case 'url':
-      return { type: 'string', format: 'uri', maxLength: maxLengthOf(input) }
+      return { type: 'string', format: 'uri', pattern: '^https://', maxLength: maxLengthOf(input) }
+    case 'country':
+    case 'countries':
+    case 'language':
+      return { type: 'string', pattern: codePattern(input) }
     default:
       return { type: 'string', minLength: 1, maxLength: maxLengthOf(input) }
   }
@@ -47,6 +53,17 @@ const inputSchema = (input: Input): Keywords => ({
   ...(input.default !== undefined && { default: input.default }),
   examples: [input.example],
 })
+
+/** The conditions on several fields of a call: see `checkInput`. */
+const rulesOf = ({ oneOf, needs, paging }: ScraperRow): readonly Keywords[] => [
+  ...oneOf.map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) })),
+  ...needs.map(
+    ({ field, value, needs: other }) => when(equals(field, value), given(other, 'string')).keywords,
+  ),
+  ...(paging?.second === undefined
+    ? []
+    : [when(given(paging.second, 'string'), given('cursor', 'string')).keywords]),
+]
 
 /** The body of a call of the row, for the interface description. The actual check is `checkInput`. */
 export const bodySchema = (row: ScraperRow): z.ZodType =>
@@ -60,9 +77,7 @@ export const bodySchema = (row: ScraperRow): z.ZodType =>
       type: 'object',
       properties: Object.fromEntries(row.inputs.map((input) => [input.name, inputSchema(input)])),
       required: row.inputs.filter(({ required }) => required).map(({ name }) => name),
-      ...(row.oneOf.length > 0 && {
-        allOf: row.oneOf.map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) })),
-      }),
+      ...(rulesOf(row).length > 0 && { allOf: rulesOf(row) }),
       additionalProperties: false,
     },
   })

@@ -21,7 +21,7 @@ import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/h
 import { idempotentResponses, type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { chargeErrors, guardField, quantityField } from '../orders/index.ts'
+import { chargeErrors, guardField, metaField, quantityField } from '../orders/index.ts'
 import { SubscriptionRecord, subscriptionExample, subscriptionRecord, viewOf } from './subscription-record.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
@@ -34,10 +34,9 @@ const Body = z.strictObject({
   interval: namedEnum('BillingInterval', intervals).meta({
     description: 'The period of the subscription: one of the `billing.intervals` of the product.',
   }),
-  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
-    description:
-      'The target of dedicated IPs, as in an order. `period_days` is 30 for a monthly subscription, 365 for a yearly subscription.',
-  }),
+  fulfillment_meta: metaField(
+    'The target of dedicated IPs, as in an order. `period_days` is 30 for a monthly subscription, 365 for a yearly subscription.',
+  ),
   expected_amount_cents: guardField,
 })
 

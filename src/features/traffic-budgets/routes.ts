@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import { causeOf } from '../../platform/http/auth.ts'
+import { both, given, not, when, withRule } from '../../platform/http/field-rules.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -14,6 +15,10 @@ import { maxPlanBudgets, type TrafficBudgets } from './budgets.ts'
 const params = z.object({ id: z.string() })
 const examples = { params: { id: trafficBudgetExample.id } }
 const tag = 'Traffic budgets'
+
+const hasPlan = given('planId', 'string')
+const hasLineSet = given('lineSet', 'string')
+const hasEntry = given('whitelistEntryId', 'string')
 
 const zoneForm = 'a time zone of the IANA database such as Europe/Berlin or UTC'
 
@@ -37,32 +42,36 @@ export const trafficBudgetRoutes = ({
     access: 'buy',
     writes: true,
     customer: 'limits',
-    body: z.strictObject({
-      planId: z.string().min(1).optional().meta({
-        description: 'The id of the plan. Left out: all plans of the customer in `X-Reseller-Customer-Id`.',
-      }),
-      lineSet: z.string().min(1).optional().meta({
-        description: 'The id of a set of lines of the plan, as `-set-` in their usernames.',
-      }),
-      whitelistEntryId: z.string().min(1).optional().meta({
-        description: "The id of an entry of the plan's whitelist.",
-      }),
-      period: namedEnum('TrafficBudgetPeriod', budgetPeriods).meta({
-        description: 'A week begins on Monday.',
-      }),
-      timeZone: z
-        .string()
-        .refine(isTimeZone, `must be ${zoneForm}`)
-        .optional()
-        .meta({
-          description: `The time zone of the periods: ${zoneForm}. Default: UTC. A change of the time zone begins a new count.`,
-          words: zoneForm,
+    body: withRule(
+      z.strictObject({
+        planId: z.string().min(1).optional().meta({
+          description: 'The id of the plan. Left out: all plans of the customer in `X-Reseller-Customer-Id`.',
         }),
-      limitBytes: z.int().min(minLimitBytes).max(maxLimitBytes).meta({
-        description:
-          'The maximum traffic of a period in both directions, in bytes: from 1 MB (1,000,000) to 1 PB.',
+        lineSet: z.string().min(1).optional().meta({
+          description: 'The id of a set of lines of the plan, as `-set-` in their usernames.',
+        }),
+        whitelistEntryId: z.string().min(1).optional().meta({
+          description: "The id of an entry of the plan's whitelist.",
+        }),
+        period: namedEnum('TrafficBudgetPeriod', budgetPeriods).meta({
+          description: 'A week begins on Monday.',
+        }),
+        timeZone: z
+          .string()
+          .refine(isTimeZone, `must be ${zoneForm}`)
+          .optional()
+          .meta({
+            description: `The time zone of the periods: ${zoneForm}. Default: UTC. A change of the time zone begins a new count.`,
+            words: zoneForm,
+          }),
+        limitBytes: z.int().min(minLimitBytes).max(maxLimitBytes).meta({
+          description:
+            'The maximum traffic of a period in both directions, in bytes: from 1 MB (1,000,000) to 1 PB.',
+        }),
       }),
-    }),
+      when(hasLineSet, both(hasPlan, not(hasEntry)), when(hasEntry, hasPlan)),
+      'must have the planId of a lineSet or of a whitelistEntryId, which exclude each other',
+    ),
     examples: {
       body: {
         planId: trafficBudgetExample.planId!,

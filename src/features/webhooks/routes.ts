@@ -42,7 +42,7 @@ type RouteDependencies = { readonly webhookService: WebhookService; readonly db:
 
 const urlField = z.string().meta({
   description: `An https URL of at most ${maxUrlLength} characters whose host is public.`,
-  override: { type: 'string', format: 'uri', maxLength: maxUrlLength },
+  override: { type: 'string', format: 'uri', pattern: '^https://', maxLength: maxUrlLength },
 })
 
 const knownEvents: ReadonlySet<string> = new Set(webhookEvents)
@@ -51,6 +51,10 @@ const quoteAll = (names: readonly string[]): string =>
     .slice(0, 20)
     .map((name) => JSON.stringify(name.slice(0, 100)))
     .join(', ')
+
+const namedOnlyText = new Intl.ListFormat('en').format(
+  webhookEvents.filter((name) => !defaultEvents.includes(name)).map((name) => `\`${name}\``),
+)
 
 /** Strings instead of an enum, so that the refusal can list all unknown names at once. */
 export const eventsField = z
@@ -64,8 +68,7 @@ export const eventsField = z
     else if (duplicates.length > 0) context.addIssue(`names an event twice: ${quoteAll(duplicates)}`)
   })
   .meta({
-    description:
-      'The names of the events, all different, at least one. Left out: all events except `scrape.batch.finished` and `deposit.reversed`, which must be named.',
+    description: `The names of the events, all different, at least one. Left out: all events except ${namedOnlyText}, which must be named.`,
     override: {
       type: 'array',
       minItems: 1,

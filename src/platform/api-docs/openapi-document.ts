@@ -7,7 +7,7 @@ import {
   operationParameters,
   usedParameters,
 } from './openapi-components.ts'
-import { errorResponses } from './openapi-errors.ts'
+import { errorResponses, frameworkHeaders, ownHeaders } from './openapi-errors.ts'
 import { eventsTag, type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
 import { pascal } from './schema-rules.ts'
 
@@ -112,15 +112,10 @@ const contentOf = (response: ResponseDeclaration, name: string, components: Comp
   }
 }
 
-const ownHeaders = (route: Route, response: ResponseDeclaration): Json => ({
-  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
+const headersOf = (route: Route, status: number, response: ResponseDeclaration): Json => ({
+  ...frameworkHeaders(route, status),
   ...(route.writes ? { 'X-Farebox-Position': { $ref: '#/components/headers/X-Farebox-Position' } } : {}),
-  ...Object.fromEntries(
-    Object.entries(response.headers ?? {}).map(([name, text]) => [
-      name,
-      { description: text, schema: { type: 'string' } },
-    ]),
-  ),
+  ...ownHeaders(response.headers),
 })
 
 const successResponses = (route: Route, components: Components): Json =>
@@ -131,7 +126,7 @@ const successResponses = (route: Route, components: Components): Json =>
         status,
         {
           description: response.description,
-          headers: ownHeaders(route, response),
+          headers: headersOf(route, Number(status), response),
           ...(content === undefined ? {} : { content }),
           ...(response.body && response.text && { 'x-other-content': textOf(response) }),
         },

@@ -136,27 +136,31 @@ export const exampleOf = (
 const retries = (status: number, codes: readonly ErrorCode[]): boolean =>
   status === 429 || status === 503 || codes.includes('gateway_unavailable')
 
-const headersOf = (status: number, codes: readonly ErrorCode[]): Json => ({
-  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
-  ...(retries(status, codes) ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
-  ...(status === 429 && {
-    RateLimit: { $ref: '#/components/headers/RateLimit' },
-    'RateLimit-Policy': { $ref: '#/components/headers/RateLimit-Policy' },
-  }),
+const shared = (name: string): Json => ({ [name]: { $ref: `#/components/headers/${name}` } })
+
+/** Header fields that the framework adds. A limit is counted and reported once the key is known. */
+export const frameworkHeaders = ({ access }: Route, status: number): Json => ({
+  ...shared('X-Request-Id'),
+  ...(access !== 'public' && status !== 401 && { ...shared('RateLimit'), ...shared('RateLimit-Policy') }),
 })
 
-const responseOf = (
-  schema: Json,
-  status: number,
-  codes: readonly ErrorCode[],
-  errors: readonly RouteError[],
-): Json => ({
+/** Header fields of one route. */
+export const ownHeaders = (headers: Readonly<Record<string, string>> = {}): Json =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
+  )
+
+const responseOf = (schema: Json, status: number, codes: readonly ErrorCode[], route: Route): Json => ({
   description: codes.map((code) => `\`${code}\`: ${errorHelp(code)}`).join('\n\n'),
-  headers: headersOf(status, codes),
+  headers: {
+    ...frameworkHeaders(route, status),
+    ...(retries(status, codes) && shared('Retry-After')),
+    ...ownHeaders(route.errorHeaders),
+  },
   content: {
     'application/json': {
       schema,
-      examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, errors)])),
+      examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, route.errors)])),
     },
   },
 })
@@ -170,7 +174,7 @@ export const errorResponses = (route: Route, components: Components): Readonly<R
     [...Map.groupBy(codes, (code) => errorEntry(code).status)]
       .sort(([a], [b]) => a - b)
       .map(([status, some]) => {
-        const response = responseOf(schema, status, some, route.errors)
+        const response = responseOf(schema, status, some, route)
         return [
           String(status),
           errorsAs === undefined ? response : components.share(`${errorsAs}${status}`, response),

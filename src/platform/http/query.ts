@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isCountry } from '../../kernel/countries.ts'
+import { alpha2Of, isCountry } from '../../kernel/countries.ts'
 import { namedEnum } from './named-enum.ts'
 import type { FieldCodes } from './route.ts'
 
@@ -51,9 +51,9 @@ export const pageShape = {
 
 /**
  * A whole number in a query string, written in digits: `quantity: integerQuery({ min: 1 }).optional()`.
- * Text that is no number, a fraction, or a value outside the bounds fails.
+ * Text that is no number, a fraction, or a value outside the bounds fails. `default` is for the interface description.
  */
-export const integerQuery = (bounds: { min?: number; max?: number; description: string }) =>
+export const integerQuery = (bounds: { min?: number; max?: number; default?: number; description: string }) =>
   z
     .string()
     .transform((text) => (/^-?\d+$/.test(text) ? Number(text) : Number.NaN))
@@ -69,6 +69,7 @@ export const integerQuery = (bounds: { min?: number; max?: number; description: 
         type: 'integer',
         ...(bounds.min === undefined ? {} : { minimum: bounds.min }),
         ...(bounds.max === undefined ? {} : { maximum: bounds.max }),
+        ...(bounds.default === undefined ? {} : { default: bounds.default }),
       },
     })
 
@@ -103,7 +104,7 @@ export const instantQuery = (description: string) =>
     .meta({
       description: `${description} It is ${instantForms}.`,
       words: instantForms,
-      override: { type: 'string' },
+      override: { type: 'string', pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$' },
     })
 
 /** A day in a query string, as text: `2026-11-21`. */
@@ -130,6 +131,16 @@ export const countryQuery = (description: string) =>
     .regex(/^[A-Za-z]{3}$/)
     .refine((code) => isCountry(code.toUpperCase()), `must be ${countryForm}`)
     .meta({ description, words: countryForm })
+
+const anyCountryForm = 'a country code of ISO 3166 such as us or USA'
+
+/** An ISO 3166-1 country code, alpha-2 or alpha-3, in any case, in a query or a body. */
+export const countryCode = (description: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z]{2,3}$/)
+    .refine((code) => alpha2Of(code) !== null, `must be ${anyCountryForm}`)
+    .meta({ description, words: anyCountryForm })
 
 /** A position in an answer: opaque text (`positionToken`). */
 export const positionField = (description: string) =>

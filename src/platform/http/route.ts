@@ -219,6 +219,8 @@ type RouteDefinition<
   readonly responses: Declared
   /** Codes of the handler only. The framework's codes are added to the interface description automatically. */
   readonly errors: readonly RouteError[]
+  /** Headers that refusals of the handler may have in addition to those of every answer, with their descriptions. */
+  readonly errorHeaders?: Readonly<Record<string, string>>
   /** For operations with the same refusals: the interface description lists them once, under this name and status. */
   readonly errorsAs?: string
   readonly limit?: RouteLimit

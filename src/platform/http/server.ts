@@ -67,13 +67,16 @@ const allowOf = (routes: readonly Route[]): string => {
   return [...new Set([...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].join(', ')
 }
 
+/** A path may match several patterns: `/proxies/extend` is also `/proxies/{id}`. */
 const pathTable = (routes: readonly Route[]): PathTable => {
   const byPath = Map.groupBy(routes, ({ path }) => path as string)
-  const rows = [...byPath].map(([path, group]) => ({
-    pattern: pattern(path),
-    match: { allow: allowOf(group), cors: group.some(({ cors }) => cors === true) },
-  }))
-  return (path) => rows.find((row) => row.pattern.test(path))?.match ?? null
+  const rows = [...byPath].map(([path, group]) => ({ pattern: pattern(path), group }))
+  return (path) => {
+    const matches = rows.filter((row) => row.pattern.test(path)).flatMap(({ group }) => group)
+    return matches.length === 0
+      ? null
+      : { allow: allowOf(matches), cors: matches.some(({ cors }) => cors === true) }
+  }
 }
 
 export type HttpServerOptions = {

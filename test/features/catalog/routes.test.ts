@@ -95,6 +95,15 @@ test('the catalogue over HTTP', async (t) => {
     await refused(`${products}/ipv6-datacenter/price?quantity=9`, 400, 'invalid_quantity', /from 10 to 1000/)
     await refused(`${price}?quantity=1&country=US`, 400, 'invalid_country', /one of AUS, .*USA/)
     await refused(`${price}?quantity=1&period_days=31`, 400, 'invalid_period', /one of 7, 30, 90, 365/)
+    const gateway = `${products}/residential-premium/price?quantity=1`
+    await refused(`${gateway}&country=zz!`, 400, 'invalid_country', /must be an alpha-3 code such as USA/)
+    await refused(`${gateway}&period_days=0`, 400, 'invalid_period', /must be a whole number of at least 1/)
+    await refused(
+      `${gateway}&rotation_minutes=x`,
+      400,
+      'invalid_targeting',
+      /must be a whole number of at least 0/,
+    )
     const mobile = `${products}/mobile-dedicated/price?quantity=1`
     await refused(`${mobile}&carrier_id=ee-uk`, 400, 'invalid_targeting', /att-us, tmobile-us, verizon-us/)
     await refused(`${mobile}&service=x`, 400, 'invalid_targeting', /dedicated, shared/)

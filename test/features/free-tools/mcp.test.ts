@@ -100,7 +100,7 @@ test('the tools over the Model Context Protocol', async (t) => {
       ],
       ['proxy_check', { proxies: ['8.8.8.8:80'], judge: 'http://evil.example/' }, /Unrecognized key/],
       ['proxy_check', { proxies: [] }, /proxies/],
-      ['proxy_list', { country: 'zz' }, /alpha-2/],
+      ['proxy_list', { country: 'zz' }, /ISO 3166/],
       ['proxy_list', { protocol: 'ftp' }, /socks5/],
       ['ip_lookup', { ip: 'here' }, /IPv4 or IPv6/],
     ] as const

@@ -107,7 +107,7 @@ test('traffic budgets', async (t) => {
       [{ planId, lineSet: 'unknown0' }, 404, /line set/],
       [{ planId, whitelistEntryId: 'wle_unknown' }, 404, /whitelist/],
       [{ planId, lineSet, whitelistEntryId }, 400, /exclude each other/],
-      [{ lineSet }, 400, /send its planId/],
+      [{ lineSet }, 400, /must have the planId of a lineSet/],
       [{}, 400, /planId is missing: send the id of a plan/],
       [{ planId: otherPlan }, 404, /no plan has this id/],
       [{ planId, period: 'year' }, 400, /day.*week.*month/],

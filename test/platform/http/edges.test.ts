@@ -85,6 +85,21 @@ describe('Paths and methods', () => {
     )
   })
 
+  test('name the methods of every pattern that a path matches', async (t) => {
+    const archive = {
+      ...sampleRoutes.find(({ operationId }) => operationId === 'getMe')!,
+      method: 'PUT' as const,
+      path: '/api/v1/orders/archive',
+    }
+    const { client } = await sampleServer(t, { routes: [...sampleRoutes, archive] })
+    for (const method of ['OPTIONS', 'PATCH'])
+      assert.equal(
+        (await client.call(method, '/api/v1/orders/archive')).headers.get('allow'),
+        'GET, DELETE, PUT, HEAD, OPTIONS',
+        method,
+      )
+  })
+
   test('answer OPTIONS without a key, and allow CORS only where no key is used', async (t) => {
     const { client } = await sampleServer(t)
     const closed = await client.call('OPTIONS', '/api/v1/orders')
