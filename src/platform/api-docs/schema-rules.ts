@@ -32,8 +32,8 @@ const open = (node: Record<string, unknown>): Json => {
 }
 
 /**
- * A named schema or null: `oneOf`, because many generators know no `anyOf`. The default is a part of the description: generators would apply it to the choice, which has
- * no values.
+ * A named schema or null: `oneOf`, because many generators know no `anyOf`. The default is a part of the description:
+ * generators would apply it to the choice, which has no values.
  */
 const namedOrNull = ({ $ref, description, default: value, ...rest }: Json): Json => {
   const about = [description, value === undefined ? undefined : `Left out: \`${value}\`.`]
