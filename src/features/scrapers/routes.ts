@@ -162,13 +162,18 @@ const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
 const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays
 
 const query = z.object({
-  dryRun: wordQuery(
-    ['true', 'false'],
-    'True: the request only checks the fields and returns the price. No call is made, and nothing is charged.',
-  ).default('false'),
+  dryRun: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({
+      description:
+        'True: the request only checks the fields and returns the price. No call is made, and nothing is charged.',
+      override: { type: 'boolean', default: false },
+    }),
   cacheMaxAge: wordQuery(
     ageWords,
     'The maximum age of a cached answer, in days. A cached answer is not charged. For scrapers with `isCacheable` only.',
+    'ScrapeCacheAge',
   ).optional(),
 })
 

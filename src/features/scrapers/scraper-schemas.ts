@@ -9,7 +9,7 @@ import {
   type ScraperRow,
 } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
-import { equals, given, when } from '../../platform/http/field-rules.ts'
+import { allOf, equals, given, someOf, when } from '../../platform/http/field-rules.ts'
 import type { Health } from './provider-health.ts'
 import type { ScraperState } from './provider-port.ts'
 
@@ -55,15 +55,16 @@ const inputSchema = (input: Input): Keywords => ({
 })
 
 /** The conditions on several fields of a call: see `checkInput`. */
-const rulesOf = ({ oneOf, needs, paging }: ScraperRow): readonly Keywords[] => [
-  ...oneOf.map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) })),
-  ...needs.map(
-    ({ field, value, needs: other }) => when(equals(field, value), given(other, 'string')).keywords,
-  ),
-  ...(paging?.second === undefined
-    ? []
-    : [when(given(paging.second, 'string'), given('cursor', 'string')).keywords]),
-]
+const rulesOf = ({ oneOf, needs, paging }: ScraperRow): Keywords => {
+  const [first, ...others] = [
+    ...oneOf.map((names) => someOf(names.map((name) => given(name, 'string')))),
+    ...needs.map(({ field, value, needs: other }) => when(equals(field, value), given(other, 'string'))),
+    ...(paging?.second === undefined
+      ? []
+      : [when(given(paging.second, 'string'), given('cursor', 'string'))]),
+  ]
+  return first === undefined ? {} : allOf([first, ...others]).keywords
+}
 
 /** The body of a call of the row, for the interface description. The actual check is `checkInput`. */
 export const bodySchema = (row: ScraperRow): z.ZodType =>
@@ -77,7 +78,7 @@ export const bodySchema = (row: ScraperRow): z.ZodType =>
       type: 'object',
       properties: Object.fromEntries(row.inputs.map((input) => [input.name, inputSchema(input)])),
       required: row.inputs.filter(({ required }) => required).map(({ name }) => name),
-      ...(rulesOf(row).length > 0 && { allOf: rulesOf(row) }),
+      ...rulesOf(row),
       additionalProperties: false,
     },
   })

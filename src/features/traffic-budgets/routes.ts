@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
 import { isTimeZone } from '../../kernel/calendar.ts'
 import { causeOf } from '../../platform/http/auth.ts'
-import { both, given, not, when, withRule } from '../../platform/http/field-rules.ts'
+import { allOf, given, not, when, withRule } from '../../platform/http/field-rules.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -69,7 +69,7 @@ export const trafficBudgetRoutes = ({
             'The maximum traffic of a period in both directions, in bytes: from 1 MB (1,000,000) to 1 PB.',
         }),
       }),
-      when(hasLineSet, both(hasPlan, not(hasEntry)), when(hasEntry, hasPlan)),
+      when(hasLineSet, allOf([hasPlan, not(hasEntry)]), when(hasEntry, hasPlan)),
       'must have the planId of a lineSet or of a whitelistEntryId, which exclude each other',
     ),
     examples: {

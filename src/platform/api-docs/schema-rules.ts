@@ -43,11 +43,14 @@ const namedOrNull = ({ $ref, description, default: value, ...rest }: Json): Json
 
 /** The one form of a nullable value: `type: [X, "null"]`, and for a named schema a choice. */
 export const nullable = (node: Json): Json => {
-  const { type, $ref } = node
-  if ($ref !== undefined) return namedOrNull(node)
-  if (type === undefined) return node
-  const types = [type].flat()
-  return { ...node, type: types.includes('null') ? types : [...types, 'null'] }
+  const { default: value, ...rest } = node
+  if (rest.$ref !== undefined) return namedOrNull(node)
+  if (rest.type === undefined) return node
+  const types = [rest.type].flat()
+  return {
+    ...(value === null ? rest : node),
+    type: types.includes('null') ? types : [...types, 'null'],
+  }
 }
 
 /** zod writes a nullable value as a choice. */

@@ -23,12 +23,6 @@ export const not = (condition: Condition): Condition => ({
   holds: (fields) => !condition.holds(fields),
 })
 
-/** @param second its keywords differ from those of the first */
-export const both = (first: Condition, second: Condition): Condition => ({
-  keywords: { ...first.keywords, ...second.keywords },
-  holds: (fields) => first.holds(fields) && second.holds(fields),
-})
-
 /** If `condition` holds, `then` must hold, else `otherwise`. Code generators ignore these keywords. */
 export const when = (condition: Condition, then: Condition, otherwise?: Condition): Condition => ({
   keywords: {
@@ -39,6 +33,16 @@ export const when = (condition: Condition, then: Condition, otherwise?: Conditio
   },
   holds: (fields) => (condition.holds(fields) ? then : otherwise)?.holds(fields) ?? true,
 })
+
+const never: Condition = { keywords: { not: {} }, holds: () => false }
+
+/** At least one of the conditions holds. */
+export const someOf = (conditions: readonly Condition[]): Condition =>
+  conditions.reduceRight((others, condition) => when(not(condition), others), never)
+
+/** All conditions hold. Generators make classes of `allOf`, and Go's ignore the fields beside it. */
+export const allOf = (conditions: readonly [Condition, ...Condition[]]): Condition =>
+  conditions.reduceRight((others, condition) => when(condition, others, never))
 
 /** Exactly one of two fields has a value. */
 export const either = (first: Condition, second: Condition): Condition => when(first, not(second), second)

@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import { both, either, equals, given, not, when, withRule } from '../../../src/platform/http/field-rules.ts'
+import {
+  allOf,
+  either,
+  equals,
+  given,
+  not,
+  someOf,
+  when,
+  withRule,
+} from '../../../src/platform/http/field-rules.ts'
 import { jsonSchemaOf } from '../../../src/platform/http/json-schema.ts'
 
 const fields = z.strictObject({
@@ -23,7 +32,8 @@ const rules = {
     { a: 'x', kind: 'x' },
     { kind: 'x' },
   ],
-  'fields that exclude each other': [when(hasA, both(hasB, not(equals('kind', 'x')))), {}, { a: 'x' }],
+  'fields that exclude each other': [when(hasA, allOf([hasB, not(equals('kind', 'x'))])), {}, { a: 'x' }],
+  'one of some fields': [someOf([hasA, hasB, given('kind', 'string')]), { b: 'x' }, { a: null }],
 } as const
 
 describe('Rules over several fields of a body', () => {
