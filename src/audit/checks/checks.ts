@@ -337,16 +337,17 @@ export const checks: readonly Check[] = [
     name: 'traffic',
     proves:
       'The traffic counters of plans are not below the traffic in the log and in the metered hours, each belongs to a plan, and the metered hours are not below the records and the statistics of gateways.',
-    open: async ({ client, schema, log, findings, results, attempt }) => {
+    open: async ({ client, schema, scratch, log, findings, results, attempt }) => {
+      const { client: live } = await scratch.liveSession()
       const traffic = await createTrafficCheck({ client, schema, log, findings })
       const ofMetered = { check: 'traffic', of: 'traffic.metered_hours' } as const
-      const metered = await attempt(ofMetered, () => createMeteredCheck({ client, schema, findings }))
+      const metered = await attempt(ofMetered, () => createMeteredCheck({ client, live, schema, findings }))
       return {
         page: ({ decoded }) => metered?.take(decoded),
         end: async () => {
           results.unloggedTraffic = await traffic.end()
           if (metered !== null) await attempt(ofMetered, metered.end)
-          await attempt(ofMetered, () => checkRecordedHours({ client, schema, findings }))
+          await attempt(ofMetered, () => checkRecordedHours({ live, findings }))
         },
       }
     },

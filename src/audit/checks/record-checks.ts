@@ -143,15 +143,17 @@ const skewMs = 60_000
  */
 export const createMeteredCheck = async (options: {
   readonly client: pg.ClientBase
+  /** Reads the tables of `traffic`: code of their owner can run in it. */
+  readonly live: pg.ClientBase
   readonly schema: string
   readonly findings: Findings
 }) => {
-  const { client, schema, findings } = options
+  const { client, live, schema, findings } = options
   const before = `${schema}.metered_before`
   await client.query(
     `create unlogged table ${before} (plan_id text collate "C" primary key, used_bytes bigint not null)`,
   )
-  const { rows } = await client.query<{ first: string | null }>(
+  const { rows } = await live.query<{ first: string | null }>(
     'select min(hour) as first from traffic.metered_hours',
   )
   const first = rows[0]?.first ?? null
@@ -173,19 +175,23 @@ export const createMeteredCheck = async (options: {
     },
     /** Call after the last event. Counters that are below the log are not reported once more. */
     async end(): Promise<void> {
+      const sums = await live.query<{ plan_id: string; bytes: number }>(
+        `select plan_id, sum(bytes)::bigint as bytes from traffic.metered_hours
+          where hour >= $1::timestamptz group by plan_id`,
+        [first],
+      )
       const low = await firstRows<{ plan_id: string; used_bytes: number; metered: number }>(
         client,
         `select * from (
            select m.plan_id, coalesce(t.used_bytes, 0) as used_bytes, m.bytes + coalesce(b.used_bytes, 0) as metered
-             from (select plan_id, sum(bytes)::bigint as bytes from traffic.metered_hours
-                    where hour >= $1::timestamptz group by plan_id) m
-             left join ${trafficTable} t on t.plan_id collate "C" = m.plan_id
+             from unnest($1::text[], $2::bigint[]) as m (plan_id, bytes)
+             left join ${trafficTable} t on t.plan_id = m.plan_id
              left join ${before} b on b.plan_id = m.plan_id
              left join ${schema}.${plansTable.name} p on p.plan_id = m.plan_id
             where coalesce(t.used_bytes >= p.used_bytes, true)) c
           where used_bytes < metered`,
         'plan_id',
-        [first],
+        [sums.rows.map(({ plan_id }) => plan_id), sums.rows.map(({ bytes }) => bytes)],
       )
       for (const { plan_id, used_bytes, metered } of low.rows)
         findings.addForLog(
@@ -203,14 +209,13 @@ export const createMeteredCheck = async (options: {
  * record are no finding: the request is in progress, its record was lost with its process, or no records are made.
  */
 export const checkRecordedHours = async (options: {
-  readonly client: pg.ClientBase
-  readonly schema: string
+  readonly live: pg.ClientBase
   readonly findings: Findings
 }): Promise<void> => {
-  const { client, schema, findings } = options
+  const { live, findings } = options
   // One statement for each comparison, so that its tables are read at one moment.
   const high = await firstRows<{ plan_id: string; hour: string; recorded: number; metered: number }>(
-    client,
+    live,
     `select r.plan_id, to_char(r.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') as hour, r.recorded,
             coalesce(m.bytes, 0) as metered
        from (select plan_id, hour, sum(bytes_up + bytes_down)::bigint as recorded
@@ -218,7 +223,6 @@ export const checkRecordedHours = async (options: {
                      union all
                      select plan_id, hour, bytes_up, bytes_down from traffic.merged_hours) each
               group by plan_id, hour) r
-       join ${schema}.${plansTable.name} p on p.plan_id = r.plan_id
        left join traffic.metered_hours m on m.plan_id = r.plan_id and m.hour = r.hour
       where r.recorded > coalesce(m.bytes, 0)`,
     'plan_id, hour',
@@ -232,11 +236,10 @@ export const checkRecordedHours = async (options: {
   // Metered hours are deleted by day, or at any time if no records are made: the first hour may be incomplete.
   const inWholeHours = 'where hour > (select min(hour) from traffic.metered_hours)'
   const highUsage = await firstRows<{ plan_id: string; used: number; metered: number }>(
-    client,
+    live,
     `select u.plan_id, u.used, coalesce(m.metered, 0) as metered
        from (select plan_id, sum(bytes_up + bytes_down)::bigint as used from work.plan_hours ${inWholeHours}
               group by plan_id) u
-       join ${schema}.${plansTable.name} p on p.plan_id = u.plan_id
        left join (select plan_id, sum(bytes)::bigint as metered from traffic.metered_hours ${inWholeHours}
                    group by plan_id) m on m.plan_id = u.plan_id
       where u.used > coalesce(m.metered, 0)`,

@@ -34,13 +34,13 @@ export type DueCounter = { readonly plan_id: PlanId; readonly counted_since: str
 
 /**
  * Counters that are due, oldest first: ahead of the log since the first parameter (an instant) or earlier, or past an
- * alarm at the second one.
+ * alarm at the second one, which is now. A counter that is ahead since a later time was written by a wrong clock.
  */
 export const dueCounters = {
   name: 'traffic-due',
   read: `select plan_id, counted_since from work.traffic
           where counted_since is not null
-            and (counted_since <= $1::timestamptz or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)`,
+            and (counted_since <= $1::timestamptz or counted_since > $2::timestamptz + interval '1 minute' or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)`,
   key: { counted_since: 'timestamptz', plan_id: 'text' },
 } as const
 

@@ -28,7 +28,7 @@ const lineOf = (table: Table): string => `row(${columnNames(table).join(', ')}):
 
 const readDigests = async ({ client, schema }: Version, table: Table, size: number) => {
   const { rows } = await client.query<{ digest: string }>(
-    `select sha256(convert_to(string_agg(line, E'\\n' order by place), 'UTF8'))::text as digest
+    `select encode(sha256(convert_to(string_agg(line, E'\\n' order by place), 'UTF8')), 'hex') as digest
        from (select ${lineOf(table)} as line, row_number() over (order by ${keysOf(table)}) as place
                from ${qualified(schema, table)}) as lines
       group by (place - 1) / ${size} order by (place - 1) / ${size}`,
@@ -91,8 +91,10 @@ export const compareTables = async (
   if (block === blocks) return null
   const liveRows = await readBlock(live, table, block, size)
   const rebuiltRows = await readBlock(rebuilt, table, block, size)
+  const rows = Math.max(liveRows.length, rebuiltRows.length)
   let index = 0
-  while (liveRows[index]?.line === rebuiltRows[index]?.line) index += 1
+  while (index < rows && liveRows[index]?.line === rebuiltRows[index]?.line) index += 1
+  if (index === rows) throw new Error(`${table.name} changed while it was compared`)
   const [one, other] = [liveRows[index]?.row ?? null, rebuiltRows[index]?.row ?? null]
   const keyOf = (row: Row): Row => Object.fromEntries(keyColumns(table).map((name) => [name, row[name]]))
   const differs = (name: string): boolean => JSON.stringify(one?.[name]) !== JSON.stringify(other?.[name])

@@ -169,6 +169,24 @@ test("the service's role cannot read or change what a verification computes with
   }) as [pg.Pool, pg.Pool]
   const memory = createMemoryLog()
   await appendEach(memory, await everyKind())
+  // Code of the service in its own tables runs with the rights of the reader.
+  await insider.query(`
+    create schema evil;
+    create table evil.readers (name text primary key);
+    grant usage on schema evil to public; grant insert on evil.readers to public;
+    create function evil.note() returns boolean language plpgsql as $$ begin
+      insert into evil.readers values (current_user) on conflict do nothing; return true;
+    end $$;
+    insert into traffic.metered_hours values ('pln_some', '2026-01-01T00:00:00Z', 1)`)
+  const { rows: owned } = await insider.query<{ name: string }>(
+    `select oid::regclass::text as name from pg_class
+      where relkind in ('r', 'p') and pg_get_userbyid(relowner) = current_user and relnamespace <> 'evil'::regnamespace`,
+  )
+  assert.ok(owned.some(({ name }) => name === 'traffic.metered_hours'))
+  for (const { name } of owned)
+    await insider.query(`
+      alter table ${name} enable row level security; alter table ${name} force row level security;
+      create policy note on ${name} using (evil.note())`)
   const codes = new Set<string>()
   const attack = async (): Promise<void> => {
     const { rows } = await pool.query<{ name: string }>(
@@ -195,6 +213,7 @@ test("the service's role cannot read or change what a verification computes with
     { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null },
   )
   assert.deepEqual([...codes], ['42501'])
+  assert.deepEqual((await insider.query('table evil.readers')).rows, [{ name: users.service }])
 
   // A verification of the service, such as one in the console, leaves the remains of one of the auditor.
   await auditorPool.query('create schema verify_killed')

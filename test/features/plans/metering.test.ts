@@ -119,6 +119,18 @@ test('counted traffic is appended, however many counters before it belong to unk
   assert.equal((await loggedOf(log, plan)).usedBytes, gb)
 })
 
+test('traffic whose counter has a later time than the clock is appended', async (t) => {
+  const { runner, log, pool, meterOver } = await metered(t)
+  const meter = meterOver(runner)
+  const plan = await openPlan(runner, 'a', 10 * gb)
+  await meter.report({ reporter: 'g', sequence: 1, traffic: new Map([[plan, gb]]) })
+  await pool.query(
+    "update work.traffic set counted_since = '2100-01-01T00:00:00Z', alarm_bytes = null, alarm_at = null",
+  )
+  assert.equal(await meter.sweep(), 1)
+  assert.equal((await loggedOf(log, plan)).usedBytes, gb)
+})
+
 test('random batches over two processes that lose answers and crash add up to the sum', async (t) => {
   const { runner, other, log, meterOver, wait } = await metered(t)
   const faults = ['none', 'none', 'none', 'before', 'after'] as const
