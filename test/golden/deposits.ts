@@ -158,8 +158,8 @@ export const makeDepositRefunds = ({ state, write, now }: History, accountId: Ac
   const states = () => ({ deposit: deposit(), ledger: state(ledgerStream(accountId), ledgerFold) })
   const request = (reference: string): string => {
     const refundId = depositRefundIdOf('dep_golden_short', reference)
-    const ownGateways = ['service-stripe']
-    const wanted = { refundId, amountCents: 100, reference, reversedMicros: 0, ownGateways }
+    const ownGatewayIds = ['service-stripe']
+    const wanted = { refundId, amountCents: 100, reference, reversedMicros: 0, ownGatewayIds }
     const { appends, answer } = decideRefundRequest(states(), wanted)
     if (answer.outcome !== 'requested') throw new Error(`${refundId}: ${JSON.stringify(answer)}`)
     write(appends)

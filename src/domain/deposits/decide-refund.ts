@@ -51,7 +51,7 @@ export type DepositRefundRequest = {
   /** What refunds at the provider and disputes have taken of the deposit, from the read table. */
   readonly reversedMicros: number
   /** The ids of the service's gateways. */
-  readonly ownGateways: readonly string[]
+  readonly ownGatewayIds: readonly string[]
 }
 
 type PaidStates = { readonly deposit: Deposit; readonly ledger: LedgerState }
@@ -70,16 +70,16 @@ export const refundableCents = (states: PaidStates, reversedMicros: number): num
 /** Why no part of the deposit can be refunded here, whatever the amount; null: it can be. */
 export const refundHindrance = (
   deposit: Deposit,
-  ownGateways: readonly string[],
+  ownGatewayIds: readonly string[],
 ): DepositRefundRefusal | null => {
   const { customerId, gatewayId, provider } = deposit.details
   if (provider !== 'stripe') return { code: 'provider_cannot_refund', provider }
   if (customerId !== null) return { code: 'gateway_of_reseller' }
   if (deposit.creditedMicros === 0) return { code: 'not_paid' }
   if (deposit.payments.size > 1) return { code: 'several_payments' }
-  return ownGateways.includes(gatewayId)
+  return ownGatewayIds.includes(gatewayId)
     ? null
-    : { code: 'gateway_not_configured', gatewayId, configured: ownGateways }
+    : { code: 'gateway_not_configured', gatewayId, configured: ownGatewayIds }
 }
 
 export type RefundStates = { readonly deposit: DepositState; readonly ledger: LedgerState }
@@ -100,13 +100,13 @@ const decideRefundHold = (ledger: LedgerState, { depositId, refundId, amountCent
  */
 export const decideRefundRequest = (
   { deposit, ledger }: RefundStates,
-  { refundId, amountCents: wantedCents, reference, reversedMicros, ownGateways }: DepositRefundRequest,
+  { refundId, amountCents: wantedCents, reference, reversedMicros, ownGatewayIds }: DepositRefundRequest,
 ): CommandDecision<DepositRefundAnswer> => {
   const refuse = (refusal: DepositRefundRefusal) => ({ appends: [], answer: refused(refusal) })
   if (!deposit) return refuse({ code: 'unknown_deposit' })
   const existing = deposit.refunds.get(refundId)
   if (existing) return refuse({ code: 'already_applied', ...existing })
-  const hindrance = refundHindrance(deposit, ownGateways)
+  const hindrance = refundHindrance(deposit, ownGatewayIds)
   if (hindrance) return refuse(hindrance)
   const leftCents = refundableCents({ deposit, ledger }, reversedMicros)
   const amountCents = wantedCents ?? leftCents

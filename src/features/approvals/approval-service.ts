@@ -61,7 +61,7 @@ export const createProposals = (dependencies: {
   readonly log: EventLog
   readonly db: Db
   /** The ids of the service's payment gateways. */
-  readonly ownGateways: readonly string[]
+  readonly ownGatewayIds: readonly string[]
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Proposals => {
   const { runner } = dependencies

@@ -6,9 +6,9 @@ import { createProposals } from './approval-service.ts'
 
 export const open = (
   core: ServerCore,
-  { meter, ownGateways }: { readonly meter: Meter; readonly ownGateways: readonly string[] },
+  { meter, ownGatewayIds }: { readonly meter: Meter; readonly ownGatewayIds: readonly string[] },
 ): Feature => {
   const { db, pool, log, codec, runner, caughtUp } = core
-  const proposals = createProposals({ log, runner, db, ownGateways, settleTraffic: meter.settle })
+  const proposals = createProposals({ log, runner, db, ownGatewayIds, settleTraffic: meter.settle })
   return { pages: proposalPages({ db, pool, log, codec, caughtUp, proposals }) }
 }

@@ -5,7 +5,7 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { depositRefundRefusal, resolutionRefusal } from '../deposits/index.ts'
-import { ownGatewayIds } from '../payments/index.ts'
+import { gatewayIdsOf } from '../payments/index.ts'
 import { createMeter } from '../plans/index.ts'
 import { approvalNeeded, approvalRefusal, refusalOf } from '../wallet/index.ts'
 import {
@@ -33,7 +33,7 @@ const jsonOf = (row: ProposalRow, nowMs: number) => ({
 const proposalsOf = (context: CliContext) =>
   createProposals({
     ...context,
-    ownGateways: ownGatewayIds(context.config.payments),
+    ownGatewayIds: gatewayIdsOf(context.config.payments),
     settleTraffic: createMeter(context).settle,
   })
 

@@ -62,7 +62,7 @@ export const depositAdminPages = ({
   db,
   log,
   runner,
-  ownGateways,
+  ownGatewayIds,
   caughtUp,
   journalHead,
 }: {
@@ -70,7 +70,7 @@ export const depositAdminPages = ({
   readonly db: Db
   readonly log: EventLog
   readonly runner: CommandRunner
-  readonly ownGateways: readonly string[]
+  readonly ownGatewayIds: readonly string[]
   readonly caughtUp: CaughtUp
   readonly journalHead: JournalHead
 }): readonly ConsolePage[] => {
@@ -87,7 +87,7 @@ export const depositAdminPages = ({
     const reversed = await reversedOf(db, depositId)
     const deposit = reversed === undefined ? null : await readDeposit(runner, depositId, cause)
     if (deposit === null || reversed === undefined) return null
-    if (refundHindrance(deposit, ownGateways) !== null) return { deposit, leftCents: 0, ...reversed }
+    if (refundHindrance(deposit, ownGatewayIds) !== null) return { deposit, leftCents: 0, ...reversed }
     const wallet = ledgerRef(deposit.details.accountId)
     const ledger = await readState(runner, { ...cause, name: 'read-wallet' }, wallet)
     const leftCents = refundableCents({ deposit, ledger }, reversedMicros(reversed))
@@ -118,7 +118,7 @@ export const depositAdminPages = ({
     if ('problems' in input) return refused({ form: Object.values(input.problems).join(' ') })
     const { cents: amountCents, reference } = input
     const answer = await requestDepositRefund(
-      { runner, db, ownGateways },
+      { runner, db, ownGatewayIds },
       { depositId, amountCents, reference },
       visit.cause,
     )
@@ -198,7 +198,7 @@ export const depositAdminPages = ({
         const { deposit, leftCents, chargedBackMicros, refundedMicros } = found
         const { details, creditedMicros, status, invoice } = deposit
         const { depositId, accountId, customerId, provider, gatewayId, rail, amountCents } = details
-        const hindrance = refundHindrance(deposit, ownGateways)
+        const hindrance = refundHindrance(deposit, ownGatewayIds)
         const head = await journalHead()
         const explanation = await explainResource({ db, log }, depositId, { head, limit: maxEvents })
         return {

@@ -21,7 +21,7 @@ import { startRefundReactor } from './refund-deposit.ts'
 import { reversalPages } from './reversal-pages.ts'
 import { reversalRoutes } from './reversal-routes.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
-import { startCallbackReactor } from './take-callbacks.ts'
+import { startCallbackReactor, takeCallback } from './take-callbacks.ts'
 import { startTopupMails } from './topup-mails.ts'
 import { topupPage } from './topup-page.ts'
 import { topupRoutes } from './topup-routes.ts'
@@ -62,7 +62,7 @@ export const open = (
     readonly name: string
     readonly customers: Customers
     readonly gateways: Gateways
-    readonly ownGateways: readonly string[]
+    readonly ownGatewayIds: readonly string[]
     readonly inbox: Inbox
     readonly callbackUrl: (gatewayId: string) => string
     readonly wallets: Wallets
@@ -135,7 +135,11 @@ export const open = (
     ],
     workers: [
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
-      ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),
+      ({ workers }) =>
+        startDisputeReactor({
+          ...{ workers, pool, gateways, inbox, clock, logger, firstPollMs },
+          take: (change) => takeCallback({ gateways, deposits, wallets, runner, hooks, logger }, change),
+        }),
       () => startRefundReactor({ scheduler, pool, gateways, deposits, wallets, runner, hooks, logger }),
       () => startTopupReactor({ ...core, ...dependencies, deposits }),
       ({ workers }) => startTopupMails({ ...core, ...dependencies, deposits, workers }),

@@ -80,7 +80,7 @@ type RefundDependencies = {
   readonly runner: CommandRunner
   readonly db: Db
   /** The ids of the service's gateways. */
-  readonly ownGateways: readonly string[]
+  readonly ownGatewayIds: readonly string[]
 }
 
 export type DepositRefundInput = {
@@ -94,7 +94,7 @@ const unknownDeposit = { outcome: 'refused', refusal: { code: 'unknown_deposit' 
 
 /** The command of a refund, for its request and its approval. Null: there is no such deposit. */
 const commandOf = async (
-  { runner, db, ownGateways }: RefundDependencies,
+  { runner, db, ownGatewayIds }: RefundDependencies,
   input: DepositRefundInput,
   cause: Cause,
 ) => {
@@ -106,7 +106,7 @@ const commandOf = async (
   const { accountId } = deposit.details
   const refundId = depositRefundIdOf(depositId, reference)
   return {
-    request: { refundId, amountCents, reference, reversedMicros: reversedMicros(reversed), ownGateways },
+    request: { refundId, amountCents, reference, reversedMicros: reversedMicros(reversed), ownGatewayIds },
     command: {
       name: 'refund-deposit',
       streams: {

@@ -17,7 +17,7 @@ import type { InputOf } from '../../platform/cli/input.ts'
 import { type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
 import { readState } from '../../platform/commands/command.ts'
 import type { ListedResource } from '../accounts/index.ts'
-import { ownGatewayIds } from '../payments/index.ts'
+import { gatewayIdsOf } from '../payments/index.ts'
 import { approvalNeeded } from '../wallet/index.ts'
 import { readTopup } from './auto-topup.ts'
 import type { refundInput, resolveInput, reversalsInput, reviewInput } from './commands.ts'
@@ -106,8 +106,8 @@ export const refund = async (
   { deposit: depositId, cents, reason: reference }: InputOf<typeof refundInput>,
 ): Promise<CliOutput> => {
   const input = { depositId, amountCents: cents ?? null, reference }
-  const ownGateways = ownGatewayIds(context.config.payments)
-  const answer = await requestDepositRefund({ ...context, ownGateways }, input, context)
+  const ownGatewayIds = gatewayIdsOf(context.config.payments)
+  const answer = await requestDepositRefund({ ...context, ownGatewayIds }, input, context)
   if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw depositRefundRefusal(answer.refusal)
   const { outcome, amountCents, provider } = answer

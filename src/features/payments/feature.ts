@@ -3,13 +3,13 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { callbackPath, callbackRoutes, createInbox, type Inbox } from './callbacks.ts'
 import { createGateways, type OwnGateway, type ResellerGateways } from './gateways.ts'
 import type { Gateways } from './payment-port.ts'
-import { ownGatewayIds, type PaymentConfig } from './settings.ts'
+import { gatewayIdsOf, type PaymentConfig } from './settings.ts'
 
 type PaymentsFeature = Feature & {
   /** The gateways of the service and of its resellers. */
   readonly gateways: Gateways & { own(): readonly OwnGateway[] }
   /** The ids of the service's own gateways. */
-  readonly ownGateways: readonly string[]
+  readonly ownGatewayIds: readonly string[]
   readonly inbox: Inbox
   /** The callback URL of a gateway. */
   readonly callbackUrl: (gatewayId: string) => string
@@ -41,7 +41,7 @@ export const open = (
   const inbox = createInbox(pool, clock)
   return {
     gateways,
-    ownGateways: ownGatewayIds(settings),
+    ownGatewayIds: gatewayIdsOf(settings),
     inbox,
     callbackUrl,
     routes: callbackRoutes({ gateways, inbox, clock, hooks, monotonicMs }),

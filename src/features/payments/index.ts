@@ -1,6 +1,7 @@
 export { type CallbacksSeen, callbacksOf, type Inbox, type InboxEntry, inboxQueue } from './callbacks.ts'
 export type { OwnGateway, ResellerGateways, StoredGateway } from './gateways.ts'
 export {
+  type FoundChange,
   type GatewayCredentials,
   type Gateways,
   GatewayUnavailable,
@@ -10,4 +11,4 @@ export {
   UnreadableAnswer,
 } from './payment-port.ts'
 export { type Decimal, parseDecimalText, shareMicros } from './provider-http.ts'
-export { ownGatewayIds, type PaymentConfig } from './settings.ts'
+export { gatewayIdsOf, type PaymentConfig } from './settings.ts'

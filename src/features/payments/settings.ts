@@ -122,7 +122,7 @@ export const serviceGatewayId = (provider: string): string => `service-${provide
 export const sandboxGatewayId = (provider: string): string => `sandbox-${provider}`
 
 /** The ids of the service's own gateways. */
-export const ownGatewayIds = ({
+export const gatewayIdsOf = ({
   gateways,
   sandbox,
 }: {

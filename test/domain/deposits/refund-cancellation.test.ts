@@ -64,7 +64,13 @@ const after = (
 }
 
 const refundId = depositRefundIdOf(depositId, 'ticket')
-const wanted = { refundId, amountCents: 700, reference: 'ticket', reversedMicros: 0, ownGateways: ['stripe'] }
+const wanted = {
+  refundId,
+  amountCents: 700,
+  reference: 'ticket',
+  reversedMicros: 0,
+  ownGatewayIds: ['stripe'],
+}
 const requested = after(paid, decideRefundRequest(paid, wanted))
 const providerRefund = { providerRefundId: 're_1', reference: 'charge:ch_1' }
 const making = (states: RefundStates) => decideRefundMade(states.deposit, refundId, providerRefund)
@@ -100,7 +106,7 @@ test('a refund that the provider made and then canceled is refused, a change, an
 })
 
 test('a payment at a gateway that the service no longer has is not refunded', () => {
-  const { appends, answer } = decideRefundRequest(paid, { ...wanted, ownGateways: ['service-stripe'] })
+  const { appends, answer } = decideRefundRequest(paid, { ...wanted, ownGatewayIds: ['service-stripe'] })
   const refusal = { code: 'gateway_not_configured', gatewayId: 'stripe', configured: ['service-stripe'] }
   assert.deepEqual([appends, answer], [[], { outcome: 'refused', refusal }])
 })

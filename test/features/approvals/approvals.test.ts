@@ -55,7 +55,7 @@ const openWorld = async () => {
   const instances = [1, 2].map(() => {
     const runner = runnerOver(log, { clock: () => clock.nowMs })
     const wallets = createWallets({ runner })
-    const other = { db: noDb, ownGateways: [], settleTraffic: async () => undefined }
+    const other = { db: noDb, ownGatewayIds: [], settleTraffic: async () => undefined }
     const proposals = createProposals({ runner, log, ...other })
     return { runner, wallets, proposals }
   })

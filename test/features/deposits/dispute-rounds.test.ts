@@ -33,6 +33,7 @@ test('gateways that do not support disputes delay no others, however many they a
       },
     },
     inbox: { store: () => assert.fail('no dispute is found here') },
+    take: () => assert.fail('no dispute is found here'),
     clock: Date.now,
     logger: silent,
     firstPollMs: 60_000,

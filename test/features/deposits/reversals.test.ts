@@ -125,7 +125,7 @@ const createRefunds = (log: EventLog, runner: CommandRunner, stripe: StripeAccou
           amountCents,
           reference: refundId,
           reversedMicros: 0 - stripe.movedCents() * 10_000,
-          ownGateways: [gatewayId],
+          ownGatewayIds: [gatewayId],
         }),
       ...cause,
     })
