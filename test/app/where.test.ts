@@ -96,3 +96,15 @@ test('bin/farebox works from any folder and through links, with the Node and the
     assert.equal(run('stock', 'nonsense').status, 2)
   }
 })
+
+test('bin/farebox needs no home folder', () => {
+  for (const home of [{}, { HOME: '/proc/none' }]) {
+    const env = { PATH: process.env.PATH, ...home }
+    const { status, stderr, stdout } = spawnSync(join(root, 'bin/farebox'), ['settings', '--json'], {
+      env,
+      encoding: 'utf8',
+    })
+    assert.deepEqual([status, stderr], [0, ''])
+    assert.ok(Array.isArray(JSON.parse(stdout).settings ?? JSON.parse(stdout)))
+  }
+})

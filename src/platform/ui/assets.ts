@@ -93,7 +93,7 @@ meter { width: 7rem; height: .8rem; }
 @media (min-width: 60rem) {
   .shell { grid: "top find me" auto "side main main" 1fr "side foot foot" auto / 14.5rem minmax(0, 1fr) auto; }
   .find { display: flex; gap: .4rem; padding-left: 2.2rem; } .find input { max-width: 30rem; padding: .38rem .6rem !important; } .find button { padding: .38rem .8rem; } .find-link { display: none; }
-  .me { padding-right: 1.4rem; } .me details > div { left: auto; right: 1.4rem; min-width: 16rem; border: 1px solid var(--line); border-radius: 8px; top: 2.9rem; } .me summary { max-width: 18rem; }
+  .top + .me { grid-column: find-start / me-end; } .me { padding-right: 1.4rem; } .me details > div { left: auto; right: 1.4rem; min-width: 16rem; border: 1px solid var(--line); border-radius: 8px; top: 2.9rem; } .me summary { max-width: 18rem; }
   .side { display: block; border-right: 1px solid var(--line); border-bottom: 0; padding: .6rem .8rem 2rem; }
   .wide-open::details-content { content-visibility: visible; block-size: auto; } @supports selector(::details-content) { .wide-open > summary { display: none; } }
   .side > details > div { position: static; padding: 0; border: 0; box-shadow: none; }

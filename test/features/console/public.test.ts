@@ -158,6 +158,18 @@ test('public pages', async (t) => {
     },
   )
 
+  await t.test('the top bar of a visitor has no gap: its menu takes the place of the search', async () => {
+    for (const path of ['/', '/prices', '/status']) {
+      const { html } = await anybody.get(path)
+      assert.match(html, /<header class="top">.*<\/header>\n<nav class="me"/, path)
+      const [, style = ''] = /<link rel="stylesheet" href="([^"]+)">/.exec(html) ?? []
+      const css = await (await fetch(`${origin}${style}`)).text()
+      const [, row = ''] = /@media \(min-width: 60rem\) \{\s+\.shell \{ grid: "([^"]+)"/.exec(css) ?? []
+      assert.equal(row, 'top find me')
+      assert.match(css, /\.top \+ \.me \{ grid-column: find-start \/ me-end; \}/)
+    }
+  })
+
   await t.test('the home page links to products, tools and sign-in', async () => {
     const page = await anybody.get('/')
     const { products } = (
