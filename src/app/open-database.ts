@@ -1,13 +1,11 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
-import { StartRefused } from '../platform/postgres/errors.ts'
 import { type OpenPostgres, openPostgres } from '../platform/postgres/open.ts'
 import type { PoolOptions } from '../platform/postgres/pool.ts'
-import { hasOwnSessions, poolerProblem, poolerRemedy } from '../platform/postgres/pooler.ts'
 import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import type { Config } from './config.ts'
-import { openPool } from './open-pool.ts'
+import { openPool, requireOwnSessions } from './open-pool.ts'
 
 export type DatabaseOptions = {
   readonly config: Config
@@ -71,12 +69,7 @@ export const openDatabase = async (
       ...(role === 'auditor' && postgres.auditorUrl !== null && { setting: 'DATABASE_AUDITOR_URL' }),
     },
   )
-  if (
-    role === 'server' &&
-    config.databaseUrl !== null &&
-    (await hasOwnSessions(config.databaseUrl)) === false
-  )
-    throw new StartRefused(`${poolerProblem}; ${poolerRemedy}`)
+  if (role !== 'command') await requireOwnSessions(config)
   if (!makes) await requireInstalled(pool, postgres.url)
   return { postgres, starting, pool, connection }
 }

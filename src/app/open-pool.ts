@@ -1,4 +1,4 @@
-import { access, constants } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
@@ -6,6 +6,7 @@ import type { CloseStack } from '../kernel/resource-scope.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
+import { hasOwnSessions, poolerProblem, poolerRemedy } from '../platform/postgres/pooler.ts'
 import {
   connectWhileAway,
   type DatabaseWaitOptions,
@@ -30,7 +31,7 @@ const requireTlsFiles = async (address: string, setting: string): Promise<void> 
   for (const name of tlsFiles) {
     const path = searchParams.get(name)
     if (path === null) continue
-    await access(path, constants.R_OK).catch((error) => {
+    await readFile(path).catch((error) => {
       throw new StartRefused(`${setting}: ${name} is no file that can be read (${error.message})`, {
         cause: error,
       })
@@ -86,6 +87,12 @@ export const openPool = async (
   return { pool, connection }
 }
 
+/** @throws StartRefused if the address leads to a connection pooler in transaction mode */
+export const requireOwnSessions = async ({ databaseUrl }: Pick<Config, 'databaseUrl'>): Promise<void> => {
+  if (databaseUrl !== null && (await hasOwnSessions(databaseUrl)) === false)
+    throw new StartRefused(`${poolerProblem}; ${poolerRemedy}`)
+}
+
 const databaseWaitMs = 30_000
 
 /** A service that starts at the same time creates the tables. Its first start folds them from the whole log. */
@@ -136,6 +143,7 @@ export const openWorkerDatabase = async (
     { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
     { withinMs: databaseWaitMs, logger, starting },
   )
+  await requireOwnSessions(config)
   await waitForTables(pool, requiredTables, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
   await storeKeys(pool, keys)

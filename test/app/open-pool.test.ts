@@ -5,13 +5,17 @@ import { closeAfter } from '../../src/kernel/resource-scope.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 
 test('a certificate file of the database that cannot be read is named with its setting', async () => {
-  for (const name of ['sslrootcert', 'sslcert', 'sslkey'])
+  for (const [name, path, reason] of [
+    ['sslrootcert', '/absent/x.pem', 'ENOENT'],
+    ['sslcert', '/', 'EISDIR'],
+    ['sslkey', '/absent/x.pem', 'ENOENT'],
+  ])
     await closeAfter((closing) =>
       assert.rejects(
         openPool(
           closing,
           {
-            url: `postgres://u:p@127.0.0.1:1/d?sslmode=verify-full&${name}=/nowhere/x.pem`,
+            url: `postgres://u:p@127.0.0.1:1/d?sslmode=verify-full&${name}=${path}`,
             applicationName: 'test',
             max: 1,
           },
@@ -19,7 +23,7 @@ test('a certificate file of the database that cannot be read is named with its s
         ),
         {
           name: 'StartRefused',
-          message: new RegExp(`^DATABASE_OWNER_URL: ${name} is no file .*ENOENT.*/nowhere/x.pem`),
+          message: new RegExp(`^DATABASE_OWNER_URL: ${name} is no file that can be read .*${reason}`),
         },
       ),
     )

@@ -5,7 +5,8 @@ import { checkRoles } from '../../../src/app/doctor/checks.ts'
 import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { checkSessions } from '../../../src/app/doctor/outside-checks.ts'
 import { openDatabase } from '../../../src/app/open-database.ts'
-import { closeOnFailure } from '../../../src/kernel/resource-scope.ts'
+import { openWorkerDatabase } from '../../../src/app/open-pool.ts'
+import { type CloseStack, closeOnFailure } from '../../../src/kernel/resource-scope.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { operate } from '../../support/operator.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -42,7 +43,7 @@ test('doctor reports a service whose role is a superuser', async (t) => {
   assert.deepEqual([state, /is a superuser/.test(found)], ['note', true])
 })
 
-test('a start refuses a connection pooler in transaction mode', async (t) => {
+test('a start and a worker elsewhere refuse a connection pooler in transaction mode', async (t) => {
   const { url } = await testDatabase(t)
   const key = Buffer.alloc(32, 7).toString('base64')
   const config = readConfig({
@@ -50,13 +51,17 @@ test('a start refuses a connection pooler in transaction mode', async (t) => {
     FAREBOX_MASTER_KEY: key,
     FAREBOX_SEAL_KEY: key,
   })
-  const opening = closeOnFailure((closing) =>
-    openDatabase(closing, { config, role: 'server', logger: createLogger('silent') }),
-  )
-  await assert.rejects(opening, {
-    name: 'StartRefused',
-    message: /pooler in transaction mode.*pool_mode = session/,
-  })
+  const logger = createLogger('silent')
+  const worker = { config, applicationName: 'worker', poolSize: 2, needed: [], logger, starting: undefined }
+  for (const open of [
+    (closing: CloseStack) => openDatabase(closing, { config, role: 'server', logger }),
+    (closing: CloseStack) => openDatabase(closing, { config, role: 'auditor', logger }),
+    (closing: CloseStack) => openWorkerDatabase(closing, worker),
+  ])
+    await assert.rejects(closeOnFailure<unknown>(open), {
+      name: 'StartRefused',
+      message: /pooler in transaction mode.*pool_mode = session/,
+    })
 })
 
 test('doctor reports no problem with plain Postgres or with a pooler in session mode', async (t) => {
