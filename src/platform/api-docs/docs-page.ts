@@ -115,11 +115,11 @@ export const docsPage = (
   )
   const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
   const body = html`<a class="skip" href="#main">Skip to the documentation</a>
-<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><a href="/openapi-core.json">openapi-core.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
+<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
 <div class="page">
 ${navigation(document, tags, entries)}
 <main id="main">
-<section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}</section>
+<section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}<p>For programs: <a href="/openapi.json">openapi.json</a>, <a href="/openapi-core.json">openapi-core.json</a></p></section>
 ${startView(guides)}
 ${tags.map((tag) =>
   tagView(
