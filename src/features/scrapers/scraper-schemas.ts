@@ -67,8 +67,9 @@ const rulesOf = ({ oneOf, needs, paging }: ScraperRow): Keywords => {
 }
 
 /** The body of a call of the row, for the interface description. The actual check is `checkInput`. */
-export const bodySchema = (row: ScraperRow): z.ZodType =>
-  z.record(z.string(), z.json()).meta({
+export const bodySchema = (row: ScraperRow): z.ZodType => {
+  const required = row.inputs.filter((input) => input.required).map(({ name }) => name)
+  return z.record(z.string(), z.json()).meta({
     ...(row.oneOf.length > 0 && {
       description: row.oneOf
         .map((names) => `At least one of ${names.map((name) => `\`${name}\``).join(', ')} must be given.`)
@@ -77,11 +78,12 @@ export const bodySchema = (row: ScraperRow): z.ZodType =>
     override: {
       type: 'object',
       properties: Object.fromEntries(row.inputs.map((input) => [input.name, inputSchema(input)])),
-      required: row.inputs.filter(({ required }) => required).map(({ name }) => name),
+      ...(required.length > 0 && { required }),
       ...rulesOf(row),
       additionalProperties: false,
     },
   })
+}
 
 const typeKeywords: Readonly<Record<FieldType, Keywords>> = {
   string: { type: ['string', 'null'] },

@@ -22,7 +22,7 @@ const eventView = (name: string, { post }: Item, resolveRef: Follow): Html => {
 <p class="path"><code>${name}</code></p>
 ${markdown(post.description)}
 <h4>Headers</h4><table class="fields"><tbody>${headers}</tbody></table>
-<h4>Body</h4>${fieldsView(resolveRef(media.schema as JsonSchema & { $ref?: string }), resolveRef)}
+<h4>Body</h4>${fieldsView(media.schema as { $ref: string }, resolveRef)}
 </div>
 <div class="shows">${jsonView(media.example)}</div>
 </article>`
@@ -86,7 +86,7 @@ const schemasView = (document: OpenApiDocument, resolveRef: Follow): Html => htm
 <h2 id="schemas">Schemas</h2>
 ${Object.entries(document.components.schemas).map(
   ([name, schema]) =>
-    html`<article class="schema" id="schema-${name}" data-find="${name.toLowerCase()}"><h3>${name}</h3>${schema.properties ? fieldsView(schema as JsonSchema, resolveRef) : typeView(schema as JsonSchema, resolveRef)}</article>`,
+    html`<article class="schema" id="schema-${name}" data-find="${name.toLowerCase()}"><h3>${name}</h3>${schema.properties ? fieldsView({ $ref: `#/components/schemas/${name}` }, resolveRef) : typeView(schema as JsonSchema, resolveRef)}</article>`,
 )}
 </section>`
 
@@ -115,11 +115,11 @@ export const docsPage = (
   )
   const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
   const body = html`<a class="skip" href="#main">Skip to the documentation</a>
-<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><a href="/openapi-core.json">openapi-core.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
+<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
 <div class="page">
 ${navigation(document, tags, entries)}
 <main id="main">
-<section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}</section>
+<section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}<p>For programs: <a href="/openapi.json">openapi.json</a>, <a href="/openapi-core.json">openapi-core.json</a></p></section>
 ${startView(guides)}
 ${tags.map((tag) =>
   tagView(

@@ -157,7 +157,7 @@ export const operationView = (
 <p class="path">${badge(method)} <code>${path}</code></p>
 ${markdown(operation.description)}
 ${section('Parameters', parametersView(parameters, resolveRef))}
-${section('Body', body === undefined ? nothing : fieldsView(resolveRef(body), resolveRef))}
+${section('Body', body === undefined ? nothing : fieldsView(body as { $ref: string }, resolveRef))}
 </div>
 <div class="shows">
 ${curlView(method, path, operation, parameters)}

@@ -95,30 +95,31 @@ export const typeView = (schema: JsonSchema, resolveRef: Follow): Html => {
   return html`${type}${format}${bounds === '' ? null : html` <small>${bounds}</small>`}`
 }
 
-const inner = (schema: JsonSchema): JsonSchema => {
-  const choices = schema.anyOf ?? schema.oneOf
-  const object = choices?.find(({ properties }) => properties !== undefined)
-  return object ?? schema.items ?? schema
-}
-
 /** Long paths break after a dot. */
 const breakable = (path: string): Html => ({ html: escapeHtml(path).replaceAll('.', '.<wbr>') })
 
-const row = (name: string, schema: JsonSchema, required: boolean, path: string, resolveRef: Follow): Html => {
-  const { description } = schema
-  return html`<tr>
-<th scope="row"><code>${breakable(path)}${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
-<td>${typeView(schema, resolveRef)}${typeof description === 'string' ? markdown(description) : null}</td>
-</tr>${rows(inner(schema), `${path}${name}.`, resolveRef)}`
+type Reference = { readonly $ref: string }
+
+/** The object of a field, or of its entries, that no other object has: it is named after the object around it. */
+const partOf = ({ $ref }: Reference, field: JsonSchema): Reference | undefined =>
+  [field, field.items, ...(field.oneOf ?? [])]
+    .map((each) => each?.$ref)
+    .filter((each) => each?.startsWith($ref) && each !== $ref)
+    .map((each) => ({ $ref: each as string }))[0]
+
+const rows = (object: Reference, path: string, resolveRef: Follow): readonly Html[] => {
+  const { properties = {}, required = [] }: JsonSchema = resolveRef(object)
+  return Object.entries(properties).map(([name, field]) => {
+    const part = partOf(object, field)
+    return html`<tr>
+<th scope="row"><code>${breakable(path)}${name}</code>${required.includes(name) ? null : html`<span class="optional">optional</span>`}</th>
+<td>${typeView(field, resolveRef)}${typeof field.description === 'string' ? markdown(field.description) : null}</td>
+</tr>${part ? rows(part, `${path}${name}.`, resolveRef) : null}`
+  })
 }
 
-const rows = (schema: JsonSchema, path: string, resolveRef: Follow): readonly Html[] =>
-  Object.entries(schema.properties ?? {}).map(([name, property]) =>
-    row(name, property, schema.required?.includes(name) ?? false, path, resolveRef),
-  )
-
-/** The fields of an object as a table. Fields of inner objects are listed by their path. */
-export const fieldsView = (schema: JsonSchema, resolveRef: Follow): Html => {
-  if (schema.properties === undefined) return nothing
-  return html`<table class="fields"><tbody>${rows(schema, '', resolveRef)}</tbody></table>`
+/** The fields of an object as a table. Fields of its parts are listed by their path. */
+export const fieldsView = (object: Reference, resolveRef: Follow): Html => {
+  const fields = rows(object, '', resolveRef)
+  return fields.length === 0 ? nothing : html`<table class="fields"><tbody>${fields}</tbody></table>`
 }

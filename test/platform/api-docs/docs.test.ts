@@ -115,18 +115,23 @@ describe('The documentation page', () => {
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) assert.ok(ids.has(target!), target)
   })
 
-  test('shows the words of an enumeration where it is used, and links to the shorter document', async (t) => {
+  test('shows words and parts where they are used, and links to the shorter document', async (t) => {
     const words = route({
       ...sampleRoutes[0]!,
       path: '/words',
       operationId: 'sendWords',
-      body: z.strictObject({ size: z.enum(['small', 'large']) }),
+      body: z.strictObject({
+        size: z.enum(['small', 'large']),
+        boxes: z.array(z.strictObject({ depthCm: z.int() })),
+      }),
       examples: {},
     } as never)
     const { baseUrl } = await sampleServer(t, { routes: documentationRoutes([words]) })
     const page = await (await fetch(`${baseUrl}/docs`)).text()
     const shown = '<code>&quot;small&quot;</code> | <code>&quot;large&quot;</code>'
     assert.equal(page.split(shown).length, 4, 'in the body, in its schema and in the enumeration')
+    const ofParts = page.split('<code>boxes.<wbr>depthCm</code>')
+    assert.equal(ofParts.length, 3, 'in the body and in its schema')
     assert.match(page, /href="\/openapi-core\.json"/)
   })
 
