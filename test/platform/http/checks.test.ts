@@ -350,7 +350,7 @@ describe('The checks before a handler', () => {
       in: 'query',
       required: false,
       description: `Since when. It is ${moments}.`,
-      schema: { type: 'string' },
+      schema: { type: 'string', pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$' },
     })
     assert.doesNotMatch(JSON.stringify(openApiDocument([forms])), /"words"/)
   })
