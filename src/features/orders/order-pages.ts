@@ -221,7 +221,7 @@ export const orderPages = ({
           body: html`${
             order.owedCents === undefined
               ? null
-              : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.</p>`
+              : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.${order.shortfallCents === undefined ? null : html` The pay page does not charge ${dollarText(order.shortfallCents)} of it: add this amount to the ${customerId === null ? 'wallet' : 'credit'} before you pay, or the order is not placed.`}</p>`
           }${detailsOf([
             ['State', orderState(order.status)],
             ['Order', idText(order.orderId)],

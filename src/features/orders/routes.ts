@@ -6,7 +6,7 @@ import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import { type Catalog, metaOf } from '../../domain/catalog/catalog.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
 import { type Order, orderStatuses, type ShownOrder } from '../../domain/orders/fold.ts'
-import { families, orderMethods } from '../../domain/shared/order-terms.ts'
+import { families, type OrderDetails, orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { idempotentAnswer } from '../../platform/http/answer.ts'
@@ -76,6 +76,10 @@ export const OrderRecord = z
       description:
         'The debt of the payer after a refund or a dispute, in whole cents, while the order awaits its payment. The payment pays it first. Left out: there is no debt.',
     }),
+    shortfallCents: cents.optional().meta({
+      description:
+        'What is missing for the order after a payment of `chargeCents`, in whole cents: a debt arose after the pay page was opened. Without a further payment before that one, the order is not placed. Left out: nothing is missing.',
+    }),
     payUrl: z.string().nullable().meta({
       description:
         'The URL of the pay page while the order awaits its payment. Null: no payment is possible, because the invoice expired or closed, or because the order is paid, canceled or failed.',
@@ -118,6 +122,15 @@ const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boole
   status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
 
 /**
+ * What is missing for an order after the payment of its invoice, whole cents: the part of the payer's debt that the
+ * invoice does not contain. A payer with a debt has no money available.
+ */
+const shortfallOf = (
+  { amountCents }: Pick<OrderDetails, 'amountCents'>,
+  { chargeCents, owedCents }: Pick<AwaitedInvoice, 'chargeCents' | 'owedCents'>,
+): number => (owedCents > 0 ? Math.max(0, amountCents + owedCents - chargeCents) : 0)
+
+/**
  * The public record of an order. `reseller` adds cost and margin: the cost of an own order is its charge.
  * `customer` is the reseller's own id of its customer.
  */
@@ -128,6 +141,7 @@ export const orderRecord = (
   const { details } = order
   const invoice = order.status === 'awaiting_payment' ? order.invoice : null
   const costCents = details.costCents ?? details.amountCents
+  const shortfallCents = invoice ? shortfallOf(details, invoice) : 0
   return {
     orderId: details.orderId,
     status: order.status,
@@ -151,6 +165,7 @@ export const orderRecord = (
     depositId: order.awaiting?.depositId ?? null,
     chargeCents: invoice?.chargeCents ?? null,
     ...(invoice?.owedCents && { owedCents: invoice.owedCents }),
+    ...(shortfallCents > 0 && { shortfallCents }),
     payUrl: invoice?.payUrl ?? null,
     customerId: details.customerId,
     customer: order.customer ?? null,

@@ -96,6 +96,11 @@ const refundLine = ({ amountCents, decidedAtMs, reference, landed }: Refund): st
     ...(landed ? [] : ['not credited yet']),
   ].join(' ')
 
+const shortfallText = (order: OrderWithInvoice): string | null => {
+  const { shortfallCents } = orderRecord(order, false)
+  return shortfallCents === undefined ? null : dollars(shortfallCents)
+}
+
 const text = (order: OrderWithInvoice): string =>
   fields({
     order: order.details.orderId,
@@ -106,6 +111,7 @@ const text = (order: OrderWithInvoice): string =>
     amount: dollars(order.details.amountCents),
     invoiced: order.invoice && dollars(order.invoice.chargeCents),
     owed: order.invoice?.owedCents ? dollars(order.invoice.owedCents) : null,
+    'missing after the payment': shortfallText(order),
     refunded: dollars(order.refundedCents),
     ...customerFields(order),
     subscription: order.details.subscription?.subscriptionId ?? null,

@@ -113,6 +113,27 @@ describe('an own order on a rail', () => {
     assert.deepEqual([done.owedCents, done.balanceCents], [undefined, 0])
   })
 
+  test('says what is missing if a debt arises after its invoice was opened', async (t) => {
+    const app = await testApp(t)
+    const { key, accountId } = await app.customer({ cents: 0 })
+    const { body } = await app.client.post(orders, traffic(2, { method: 'card' }), { key })
+    assert.deepEqual([body.chargeCents, body.owedCents, body.shortfallCents], [1_100, undefined, undefined])
+    await app.run(
+      ...['wallet', 'adjust', '--account', accountId, '--cents', '-500', '--reason', 'deposit_refund'],
+      ...['--gateway', 'stripe', '--reference', 're_1'],
+    )
+    const figures = async () => {
+      const order = await app.readOrder(key, body.orderId)
+      return [order.chargeCents, order.owedCents, order.shortfallCents]
+    }
+    assert.deepEqual(await figures(), [1_100, 500, 500])
+    assert.equal((await app.run('orders', 'show', body.orderId)).shortfallCents, 500)
+    await app.credit(accountId, 500)
+    assert.deepEqual(await figures(), [1_100, undefined, undefined])
+    await app.act(body.depositId, 'pay')
+    await app.untilOrder(key, body.orderId, 'completed')
+  })
+
   test('is canceled when its invoice closes, and later money is credited', async (t) => {
     const app = await testApp(t)
     const { key } = await app.customer({ cents: 0 })
