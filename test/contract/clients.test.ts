@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,12 +11,26 @@ import { testApp } from '../support/test-app.ts'
 const modules = join(import.meta.dirname, '../../node_modules')
 const generators = join(modules, 'farebox-test-clients/node_modules/.bin')
 
+const page = readFileSync(join(import.meta.dirname, '../../docs/reference/api.md'), 'utf8')
+
+/** The command of a generator as the page prints it, without `npx`. */
+const commandOf = (name: string): readonly string[] => {
+  const [, command = ''] = new RegExp(`\\x60npx (${name} [^\\x60]+)\\x60`).exec(page) ?? []
+  return command.split(' ')
+}
+
+/** A file of the page, whose first line names it. */
+const fileOf = (name: string): string =>
+  page
+    .split('```js\n')
+    .map((text) => text.split('\n```', 1)[0] ?? '')
+    .find((text) => text.startsWith(`// ${name}`)) ?? ''
+
 /** With the types that the generators promise: a field or code of another name does not compile. */
 const clients = [
   {
     name: 'openapi-typescript',
-    files: {},
-    generate: ['openapi-typescript', 'openapi.json', '-o', 'farebox.d.ts'],
+    files: [],
     program: `
 import createClient from 'openapi-fetch'
 import type { paths } from './farebox.d.ts'
@@ -30,6 +45,9 @@ const placed = await buy('residential-premium')
 const refused = await buy('none')
 const order = placed.data
 const code = refused.error?.code
+await client.PUT('/api/v1/wallet/auto-topup', {
+  body: { thresholdCents: 500, amountCents: 2_000, monthlyMaxCents: 10_000 },
+})
 const { data: lines } = await client.POST('/api/v1/plans/{id}/generate', {
   params: { path: { id: order?.planId ?? '' } },
   body: { count: 2 },
@@ -37,14 +55,11 @@ const { data: lines } = await client.POST('/api/v1/plans/{id}/generate', {
 `,
   },
   {
-    name: 'hey-api',
-    files: {
-      'config.mjs': `export default { input: 'openapi.json', output: { path: 'hey', module: { extension: '.ts' } } }`,
-    },
-    generate: ['openapi-ts', '-f', 'config.mjs'],
+    name: '@hey-api/openapi-ts',
+    files: ['hey-api.config.mjs'],
     program: `
-import { client } from './hey/client.gen.ts'
-import { createOrder, generateLines } from './hey/sdk.gen.ts'
+import { client } from './farebox/client.gen.ts'
+import { createOrder, generateLines } from './farebox/sdk.gen.ts'
 
 client.setConfig({ baseUrl, headers: { 'X-API-Key': apiKey } })
 const buy = (product_id: string) =>
@@ -61,17 +76,9 @@ const { data: lines } = await generateLines({ path: { id: order?.planId ?? '' },
   },
   {
     name: 'orval',
-    files: {
-      'orval.config.mjs': `export default {
-  farebox: {
-    input: './openapi.json',
-    output: { target: './orval.ts', client: 'fetch', baseUrl: process.env.SERVICE },
-  },
-}`,
-    },
-    generate: ['orval', '--config', 'orval.config.mjs'],
+    files: ['orval.config.mjs'],
     program: `
-import { createOrder, generateLines } from './orval.ts'
+import { createOrder, generateLines } from './farebox.ts'
 
 const headers = { 'X-API-Key': apiKey }
 const buy = (product_id: string) =>
@@ -117,18 +124,19 @@ for (const document of ['openapi-core', 'openapi'])
   test(`clients of /${document}.json are generated, compile in strict mode and place an order`, async (t) => {
     const { baseUrl, demo, credit } = await testApp(t)
     await credit(demo.buyer.accountId, 100_000)
-    for (const { name, files, generate, program } of clients)
+    for (const { name, files, program } of clients)
       await t.test(name, async (t) => {
         const folder = await mkdtemp(join(tmpdir(), 'farebox-client-'))
         t.after(() => rm(folder, { recursive: true }))
         await symlink(modules, join(folder, 'node_modules'))
-        const [command, ...args] = generate
+        const ofDocument = (text: string): string =>
+          text.replace('$SERVICE', baseUrl).replace('openapi-core.json', `${document}.json`)
+        const [command = '', ...args] = commandOf(name).map(ofDocument)
         const written = {
-          ...files,
+          ...Object.fromEntries(files.map((file) => [file, ofDocument(fileOf(file))])),
           'package.json': '{ "type": "module" }',
-          'openapi.json': await (await fetch(`${baseUrl}/${document}.json`)).text(),
           'order.ts': `${program.replace(/\n\n/, `\n${head}`)}${tail}`,
-          'tsconfig.json': JSON.stringify({ compilerOptions, include: ['*.ts', 'hey'] }),
+          'tsconfig.json': JSON.stringify({ compilerOptions, include: ['*.ts', 'farebox'] }),
         }
         for (const [file, text] of Object.entries(written)) await writeFile(join(folder, file), text)
         const env = { ...process.env, SERVICE: baseUrl, KEY: demo.buyer.key }
@@ -141,7 +149,7 @@ for (const document of ['openapi-core', 'openapi'])
           )
           return stdout
         }
-        await run(join(generators, command), args)
+        await run(join(generators, command.split('/').at(-1) ?? ''), args)
         await run(join(modules, 'typescript/bin/tsc'), ['-p', '.'])
         assert.match(await run('order.ts', []), /^ord_\w+ 2\n$/)
       })

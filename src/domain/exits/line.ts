@@ -98,7 +98,7 @@ const combinationProblem = ({ country, state, city, isp }: Targeting): TokenProb
     return { token: `state-${state}`, detail: 'a state and a city cannot be combined: take one of the two' }
   for (const [key, value] of Object.entries({ state, city, isp }))
     if (value !== null && country === null)
-      return { token: `${key}-${value}`, detail: `${key} needs a country: add country- and its code` }
+      return { token: `${key}-${value}`, detail: `${key} needs a country` }
   return null
 }
 

@@ -17,8 +17,8 @@ import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, typ
 import { settleRefund } from './land-refund.ts'
 
 /**
- * The part to refund: all that is left, an amount, or the share of some addresses in what is left. `unasked`: the service refunds
- * without a request. It does not refuse because of extended rentals, and these rentals do not end.
+ * The part to refund: all that is left, an amount, or the share of some addresses in what is left. `unasked`: the service
+ * refunds without a request. It does not refuse because of extended rentals, and these rentals do not end.
  */
 export type RefundRequest = (
   | { readonly kind: 'whole'; readonly unasked?: true }

@@ -145,7 +145,7 @@ export const addCandidates = async (
 }
 
 /** Why an address is never dialled as a proxy. */
-export type CandidateRefusal = 'private_address' | 'own_address' | 'blocked_port'
+export type CandidateRefusal = 'private_address' | 'own_address' | 'blocked_port' | 'not_of_sandbox'
 
 /** Mail ports: a check would look like an attempt to send mail. */
 const blockedPorts: ReadonlySet<number> = new Set([25, 465, 587])
@@ -172,7 +172,7 @@ export const candidateRefusal = (
   rules: CandidateRules,
 ): CandidateRefusal | null => {
   if (blockedPorts.has(port)) return 'blocked_port'
-  if (rules.sandbox) return isSandboxAddress(ip) ? null : 'private_address'
+  if (rules.sandbox) return isSandboxAddress(ip) ? null : 'not_of_sandbox'
   if (!isAllowedAddress(ip, { allowLoopback: false })) return 'private_address'
   const address = canonical(ip)
   if (rules.own.has(address)) return 'own_address'

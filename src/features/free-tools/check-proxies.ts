@@ -24,6 +24,7 @@ const reasons: Readonly<Record<CandidateRefusal, string>> = {
   private_address: 'it has a private or reserved address',
   own_address: 'its address is one of this service',
   blocked_port: 'its port is one of mail',
+  not_of_sandbox: 'the sandbox checks only its own proxies, which /api/free-proxies lists',
 }
 
 const refused = (displayText: string, reason: string) =>

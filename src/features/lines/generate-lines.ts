@@ -99,7 +99,7 @@ const textOf = (request: LineRequest, username: string): string => {
     case 'url':
       return `${schemeOf(request)}://${username}:${password}@${at}`
     case 'url-socks5':
-      return `${schemeOf(request).replace('socks5h', 'socks5')}://${username}:${password}@${at}`
+      return `socks5://${username}:${password}@${at}`
     case 'host:port':
       return at
     case 'custom':
@@ -204,7 +204,7 @@ export const createLineService = (
       format = 'host:port:user:pass',
       template,
       set: name,
-      protocol = lineInput.udp === true ? 'socks5' : 'http',
+      protocol = lineInput.udp === true || format === 'url-socks5' ? 'socks5' : 'http',
       ...input
     } = lineInput
     const { generate, family } = sellableTargetingOf(plan)
@@ -216,6 +216,8 @@ export const createLineService = (
     const targeting = targetingOf(input, generate.targeting)
     if (targeting.udp && protocol !== 'socks5')
       throw refuse('invalid_udp', 'udp is for lines of SOCKS5: send protocol socks5')
+    if (format === 'url-socks5' && protocol !== 'socks5')
+      throw refuse('invalid_body', 'format url-socks5 is for lines of SOCKS5: send protocol socks5')
     if ((format === 'custom') !== (template !== undefined))
       throw refuse('invalid_body', 'template and the format custom go together')
     if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))

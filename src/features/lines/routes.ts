@@ -112,7 +112,7 @@ export const lineRoutes = (
           ...targetingFields,
           protocol: namedEnum('LineProtocol', lineProtocols).optional().meta({
             description:
-              'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
+              'The protocol of the lines. Default: `http`, or `socks5` for lines with `udp` or `url-socks5`. One port accepts HTTP and SOCKS5. `https` uses the TLS port (`connection.ports.https`), or the same port without TLS if the service has no TLS port.',
           }),
           format: namedEnum('LineFormat', lineFormats).optional().meta({
             description:

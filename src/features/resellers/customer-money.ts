@@ -16,6 +16,8 @@ import { resellerOnly } from './customer-routes.ts'
 import { moveCredit } from './move-credit.ts'
 
 /** Why a reseller moves the credit of a customer. Other reasons belong to payment gateways. */
+const movedCents = `whole cents from -${maxCents} to ${maxCents}, not 0`
+
 const reasons = ['payment', 'goodwill', 'correction'] as const
 
 type Dependencies = Parameters<typeof moveCredit>[0] & { readonly customers: Pick<Customers, 'idOf'> }
@@ -99,8 +101,8 @@ export const customerMoneyRoute = (dependencies: Dependencies): Route =>
         .int()
         .min(-maxCents)
         .max(maxCents)
-        .refine((cents) => cents !== 0)
-        .meta({ words: `whole cents from -${maxCents} to ${maxCents}, not 0` }),
+        .refine((cents) => cents !== 0, { error: `must be ${movedCents}` })
+        .meta({ words: movedCents }),
       reason: z.enum(reasons).default('payment'),
       reference: z
         .string()

@@ -100,7 +100,7 @@ h1, h2, h3 { line-height: 1.2; letter-spacing: -.015em; overflow-wrap: anywhere;
 .operation h4 { font-size: 13px; margin: 24px 0 4px; color: var(--soft); font-weight: 600; }
 .path { margin: 0 0 12px; display: flex; gap: 6px; align-items: baseline; }
 .path .method { font-size: 13px; min-width: 0; }
-.path code { font-size: 14px; background: none; }
+.path code { font-size: 14px; background: none; overflow-wrap: anywhere; }
 .says p { margin: 0 0 12px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 .fields th { text-align: left; vertical-align: top; font-weight: 500; padding: 9px 16px 9px 0; width: 40%; border-top: 1px solid var(--line); }

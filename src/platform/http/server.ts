@@ -148,7 +148,7 @@ const checkHost = ({ raw, headers }: HttpRequest): void => {
  */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
   const [rawPath = '', ...query] = request.url.split('?')
-  const path = trimEnd(rawPath, '/')
+  const path = trimEnd(rawPath, '/') || '/'
   const match = paths(path)
   if (match === null) throw refuseUnknownPath()
   if (match.cors) reply.headers(corsHeaders)

@@ -237,6 +237,7 @@ test('public pages', async (t) => {
       [answer.status, answer.headers.get('content-type')],
       [404, 'application/json; charset=utf-8'],
     )
+    assert.equal((await fetch(`${origin}/`, { method: 'POST' })).status, 405)
   })
 
   await t.test(

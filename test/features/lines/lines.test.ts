@@ -81,11 +81,12 @@ test('lines of plans', async (t) => {
     assert.equal(await line({ format: 'user:pass:host:port' }), `${user}:${password}:${at}`)
     assert.equal(await line({ format: 'url' }), `http://${user}:${password}@${at}`)
     assert.equal(await line({ format: 'url', protocol: 'socks5' }), `socks5h://${user}:${password}@${at}`)
-    assert.equal(
-      await line({ format: 'url-socks5', protocol: 'socks5' }),
-      `socks5://${user}:${password}@${at}`,
+    for (const protocol of ['socks5', undefined])
+      assert.equal(await line({ format: 'url-socks5', protocol }), `socks5://${user}:${password}@${at}`)
+    assert.match(
+      (await generate({ format: 'url-socks5', protocol: 'http' })).body.error,
+      /^format url-socks5 is for lines of SOCKS5/,
     )
-    assert.equal(await line({ format: 'url-socks5' }), `http://${user}:${password}@${at}`)
     assert.equal(await line({ format: 'host:port' }), at)
     assert.equal(
       await line({ format: 'custom', template: '{PROTOCOL} {USER}|{PASS}|{HOST}|{PORT}' }),
