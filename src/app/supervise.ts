@@ -43,7 +43,7 @@ const pings = { everyMs: 1_000, hangsAfter: 10, killedAfter: 20 }
 const startPings = { lateAfter: 30, killedAfter: 120 }
 const ping = 'ping'
 
-/** Answers the pings of the supervisor. Call it at the begin of a worker. */
+/** Answers the pings of the supervisor. Call it at the start of a worker. */
 export const answerPings = (): void => {
   process.on('message', (message) => {
     if (message === ping) process.send?.({ answers: true } satisfies WorkerMessage)

@@ -172,8 +172,9 @@ export const candidateRefusal = (
   rules: CandidateRules,
 ): CandidateRefusal | null => {
   if (blockedPorts.has(port)) return 'blocked_port'
-  if (rules.sandbox) return isSandboxAddress(ip) ? null : 'not_of_sandbox'
+  if (rules.sandbox && isSandboxAddress(ip)) return null
   if (!isAllowedAddress(ip, { allowLoopback: false })) return 'private_address'
+  if (rules.sandbox) return 'not_of_sandbox'
   const address = canonical(ip)
   if (rules.own.has(address)) return 'own_address'
   const machine = Object.values(networkInterfaces()).flatMap((all) => all ?? [])

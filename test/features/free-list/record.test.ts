@@ -97,6 +97,6 @@ test('private, reserved, own and mail endpoints are never candidates, and in a s
   ])
   assert.deepEqual(
     refusals({ sandbox: true, own: new Set() }, ['127.80.0.1:80', '127.0.0.1:80', '8.8.8.8:80']),
-    [null, 'not_of_sandbox', 'not_of_sandbox'],
+    [null, 'private_address', 'not_of_sandbox'],
   )
 })
