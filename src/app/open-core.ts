@@ -115,7 +115,6 @@ export const openCoreOn = async (
   const checkRole = async (): Promise<void> => {
     if (role === 'auditor') await requireAuditorRole(pool, postgres.auditorUrl !== null)
   }
-  starting?.throwIfAborted()
   // Only the owner can grant the auditor its rights.
   if (postgres.ownerUrl === null) await checkRole()
   if (makes)
@@ -128,7 +127,6 @@ export const openCoreOn = async (
       starting,
     })
   else if (!examines) await requireMigrated(pool, allMigrations)
-  starting?.throwIfAborted()
   if (postgres.ownerUrl !== null) await checkRole()
   const keys = await openKeys(pool, options)
 
