@@ -77,7 +77,7 @@ describe('a browser that uses the gateway', () => {
     assert.deepEqual(complaints, [])
     await context.close()
   }
-  const knocksOf = async (work: () => Promise<void>) => {
+  const attemptsDuring = async (work: () => Promise<void>) => {
     world.access.attempts.length = 0
     const before = { ...world.spending.taken }
     await work()
@@ -88,7 +88,7 @@ describe('a browser that uses the gateway', () => {
 
   test('with credentials loads a site over plain HTTP', async (t) => {
     const { port } = await httpTarget(t, serveSite)
-    const attempts = await knocksOf(() => loads(`http://127.0.0.1:${port}/`))
+    const attempts = await attemptsDuring(() => loads(`http://127.0.0.1:${port}/`))
     // It sends no credentials first, as browsers do, and gets 407.
     assert.equal(attempts[0]?.credentials, null)
     assert.ok(
@@ -105,14 +105,16 @@ describe('a browser that uses the gateway', () => {
       server.close()
     })
     const { port } = server.address() as AddressInfo
-    const attempts = await knocksOf(() => loads(`https://localhost:${port}/`, { ignoreHTTPSErrors: true }))
+    const attempts = await attemptsDuring(() =>
+      loads(`https://localhost:${port}/`, { ignoreHTTPSErrors: true }),
+    )
     assert.ok(attempts.length > 0 && attempts.every(({ protocol }) => protocol === 'connect'))
   })
 
   test('loads a site by SOCKS5, from an address that needs no credentials', async (t) => {
     const { port } = await httpTarget(t, serveSite)
     world.access.answer = () => null
-    const attempts = await knocksOf(() =>
+    const attempts = await attemptsDuring(() =>
       loads(`http://localhost:${port}/`, { proxy: { server: `socks5://127.0.0.1:${world.port}` } }),
     )
     assert.ok(attempts.length > 0 && attempts.every(({ protocol }) => protocol === 'socks5'))

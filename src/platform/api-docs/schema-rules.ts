@@ -96,8 +96,7 @@ const formatted = (node: Json): Json => {
 }
 
 /**
- * The rules for every schema of the document: one form for each thing, as far as possible one that client generators
- * read. `names` are those of the definitions in this document.
+ * The rules for every schema of the document. Each kind of value has one form, which client generators read if possible. `names` are those of the definitions in this document.
  */
 export const finished = (
   json: unknown,
