@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type JsonSchema, jsonSchemaOf } from '../http/json-schema.ts'
-import type { Route } from '../http/route.ts'
+import { hasCustomer, type Route } from '../http/route.ts'
 import { finished, named, pascal } from './schema-rules.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -113,9 +113,7 @@ const parameter = (name: string): ParameterJson => ({ $ref: `#/components/parame
 
 const sharedParametersOf = (route: Route): readonly ParameterJson[] => [
   ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
-  ...(route.customer === 'pays' || route.customer === 'limits'
-    ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')]
-    : []),
+  ...(hasCustomer(route) ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')] : []),
   ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
 ]
 

@@ -8,13 +8,12 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import { type CompiledRoute, clientGoneSignal, type HttpRequest } from './exchange.ts'
 import { type Checked, isLate, type ShapeCheck, shapeCheck, withExpectedShape } from './request-shape.ts'
-import type { Answer, Route } from './route.ts'
-import { keyConflict } from './route.ts'
+import { type Answer, hasCustomer, keyConflict, type Route } from './route.ts'
 
 type Checks = {
   readonly body: ShapeCheck
   readonly unread: CompiledRoute['unread']
-  readonly query: ShapeCheck | null
+  readonly query: ShapeCheck
   readonly params: z.ZodObject | null
 }
 
@@ -42,8 +41,21 @@ const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
   return checked.data
 }
 
-const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
-  if (check === null) return {}
+/**
+ * The accepted query of a route: its own parameters and perhaps `customer_id`, whose form `namedCustomer` checks.
+ * Hidden routes ignore other parameters, because browsers, providers and probes add some to an address. All other
+ * routes refuse them, because a misspelt filter or option changes the answer and the price.
+ */
+const querySchemaOf = (route: Route): z.ZodObject => {
+  const declared: z.ZodObject = route.query ?? z.object({})
+  if (route.hidden) return declared
+  return z.strictObject({
+    ...declared.shape,
+    ...(hasCustomer(route) ? { customer_id: z.unknown().optional() } : {}),
+  })
+}
+
+const checkQuery = (check: ShapeCheck, query: unknown): unknown => {
   const value = orThrow(check(query))
   for (const [name, text] of Object.entries(value as Record<string, unknown>))
     if (typeof text === 'string' && text.includes('\u0000'))
@@ -163,7 +175,7 @@ export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): Compiled
   const checks: Checks = {
     body: shapeCheck(body, 'body', route.codes?.body),
     unread: withExpectedShape(body),
-    query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
+    query: shapeCheck(querySchemaOf(route), 'query', route.codes?.query),
     params: route.params ?? null,
   }
   return {

@@ -193,7 +193,10 @@ type RouteDefinition<
   readonly writes: boolean
   /** Strings as in the path. A value that does not match gives 404 `not_found`. */
   readonly params?: Params
-  /** `src/platform/http/query.ts` has the usual parts. Parameters that are not declared here are ignored. */
+  /**
+   * `src/platform/http/query.ts` has the usual parts. Parameters that are not declared here are refused, or, on a hidden
+   * route, ignored.
+   */
   readonly query?: Query
   /** `z.strictObject` of JSON values. Left out: the request has no body, or `{}`. */
   readonly body?: Body
@@ -252,6 +255,9 @@ type RouteDefinition<
 
 // biome-ignore lint/suspicious/noExplicitAny: routes of many types are in one list; each was checked at its declaration
 export type Route = RouteDefinition<any, any, any, any, any>
+
+/** Whether a request may name a reseller's customer. */
+export const hasCustomer = ({ customer }: Route): boolean => customer === 'pays' || customer === 'limits'
 
 /**
  * Declares one operation. The framework (`src/platform/http/server.ts`) runs every check before the handler, in the
