@@ -32,7 +32,7 @@ import { afterText, buttonLink, dollarText, idText, parseCents, timeText } from 
 import { emailsOf } from '../accounts/index.ts'
 import { productName } from '../catalog/index.ts'
 import { chainOf, explainResource, type JournalHead, linkedText } from '../finance/index.ts'
-import { isReference, proposalPath } from '../wallet/index.ts'
+import { isReference, notProposedText, proposalPath } from '../wallet/index.ts'
 import { productSearch } from './order-pages.ts'
 import { orderBadges, orderState } from './order-state.ts'
 import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
@@ -113,12 +113,7 @@ export const orderAdminPages = ({
               proposalPath(proposal.proposalId),
               'No money was moved yet: this refund needs a second approver. Another operator must approve it.',
             )
-          : refused(
-              {
-                reference: `A proposal with this reason and another amount is open: ${proposal.proposalId}.`,
-              },
-              409,
-            )
+          : refused({ reference: `It was refused: ${notProposedText(proposal)}.` }, 409)
       }
       case 'refused':
         return refused({ form: `It was refused: ${answer.reason}.` }, 409)

@@ -28,10 +28,10 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
     case 'spend_cap_reached':
       return refuseForPayment(refusal, 'order')
     case 'customer_credit_insufficient': {
-      const { code, shortfallCents, owedCents } = refusal
+      const { code, balanceCents: creditCents, ...figures } = refusal
       return refuse(code, `the customer's credit is short by ${shortfallText(refusal)}`, {
-        shortfallCents,
-        ...(owedCents !== undefined && { owedCents }),
+        creditCents,
+        ...figures,
         ...page,
       })
     }

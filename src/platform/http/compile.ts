@@ -51,9 +51,12 @@ const querySchemaOf = (route: Route): z.ZodObject => {
   if (route.hidden) return declared
   return z.strictObject({
     ...declared.shape,
-    ...(hasCustomer(route) ? { customer_id: z.unknown().optional() } : {}),
+    ...(hasCustomer(route) ? { customer_id: z.unknown().transform(() => undefined).optional() } : {}),
   })
 }
+
+/** A customer in the query of an operation without customers has a refusal of its own (`checkHeaders`). */
+const withoutCustomerId = ({ customer_id: _, ...query }: Readonly<Record<string, unknown>>) => query
 
 const checkQuery = (check: ShapeCheck, query: unknown): unknown => {
   const value = orThrow(check(query))
@@ -137,7 +140,12 @@ const run = async (
 ): Promise<Answer> => {
   const { exchange } = request
   const params = checkParams(checks.params, request.params)
-  const query = checkQuery(checks.query, request.query)
+  const query = checkQuery(
+    checks.query,
+    route.customer === undefined || hasCustomer(route)
+      ? request.query
+      : withoutCustomerId(request.query as Readonly<Record<string, unknown>>),
+  )
   const body = checkBody(route, checks, request)
   if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
   const keys = checkHeaders(route, request)

@@ -300,8 +300,10 @@ const errorTable = {
     remedy:
       'Send the customer to `payUrl`. The payment of `chargeCents` places the order once, under the same `Idempotency-Key`. A retry before the payment returns the same pay page. Without `payUrl`, credit the customer first.',
     extra: z.object({
+      creditCents: cents.meta({ description: 'The credit of the customer.' }),
+      amountCents: cents.meta({ description: 'The price, or the amount to take back.' }),
       shortfallCents: cents.meta({
-        description: 'The amount that the credit is too low by, plus `owedCents`, in whole cents.',
+        description: 'The amount to pay in: `amountCents` plus `owedCents` minus `creditCents`.',
       }),
       owedCents: debtInShortfall,
       payUrl: z
@@ -425,6 +427,32 @@ const errorTable = {
     retry: 'never',
     meaning: 'A money movement with this reference already exists. Nothing was moved.',
     remedy: 'Do not retry. For a new movement, use a new reference.',
+    extra: z.object({
+      movementId: z.string(),
+      amountCents: cents.nullable().meta({
+        description:
+          'The amount that was moved, in whole cents. Null: it was recorded long ago and never confirmed.',
+      }),
+    }),
+    example: { movementId: 'dep_0b7c5f3e9a1d48c2b6e4f7a8091d2c3b', amountCents: 2500 },
+  }),
+  movement_declined: entry({
+    status: 409,
+    retry: 'never',
+    meaning: 'An operator of the service declined the movement with this reference. Nothing was moved.',
+    remedy: 'Read `note`. For a new movement, use a new reference.',
+    extra: z.object({
+      movementId: z.string(),
+      decidedBy: z.string().meta({ description: 'The operator who declined it.' }),
+      decidedAt: z.string().meta({ format: 'date-time' }),
+      note: z.string().nullable().meta({ description: 'The reason. Null: none was given.' }),
+    }),
+    example: {
+      movementId: 'dep_0b7c5f3e9a1d48c2b6e4f7a8091d2c3b',
+      decidedBy: 'operator:ada',
+      decidedAt: '2026-11-21T02:31:00.000Z',
+      note: 'The receipt is missing.',
+    },
   }),
   webhook_limit_reached: entry({
     status: 409,

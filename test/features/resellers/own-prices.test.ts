@@ -117,14 +117,29 @@ test('a reseller credits and refunds a customer once per reference', async (t) =
   assert.deepEqual([first.status, first.body.status, first.body.creditCents], [200, 'applied', 2_500])
   assert.equal(await creditOf(), 2_500)
   const again = await move(2_500, 'receipt 1')
-  assert.deepEqual([again.status, again.body.code], [409, 'already_applied'])
+  const { movementId } = first.body
+  assert.deepEqual(
+    [again.status, again.body.code, again.body.amountCents, again.body.movementId],
+    [409, 'already_applied', 2_500, movementId],
+  )
+  for (const other of [
+    await move(2_501, 'receipt 1'),
+    await move(2_500, 'receipt 1', { reason: 'goodwill' }),
+  ])
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
   assert.match(again.body.error, /\$25\.00/)
   assert.equal((await move(-500, 'returned 1')).body.creditCents, 2_000)
   assert.equal((await move(100, 'sorry', { reason: 'goodwill' })).body.creditCents, 2_100)
   const short = await move(-9_000, 'returned 2')
   assert.deepEqual(
-    [short.status, short.body.code, short.body.shortfallCents],
-    [402, 'customer_credit_insufficient', 6_900],
+    [
+      short.status,
+      short.body.code,
+      short.body.shortfallCents,
+      short.body.creditCents,
+      short.body.amountCents,
+    ],
+    [402, 'customer_credit_insufficient', 6_900, 2_100, 9_000],
   )
   // A reference belongs to one customer.
   assert.equal((await move(700, 'receipt 1', {}, 'bob')).body.creditCents, 700)
@@ -172,6 +187,34 @@ test('a reseller credits and refunds a customer once per reference', async (t) =
     assert.equal((await move(5_001, 'large')).body.code, 'already_applied')
     assert.equal((await move(5_000, 'small')).status, 200)
   })
+  await t.test(
+    'a movement that an operator declined stays declined, with the operator and the reason',
+    async () => {
+      const stateOf = async (id: string) => (await client.get(`/api/v1/reseller/movements/${id}`)).body
+      const before = await creditOf()
+      const { movementId: id, proposalId } = (await move(6_000, 'no receipt')).body
+      assert.deepEqual([(await stateOf(id)).status, (await stateOf(id)).proposalId], ['proposed', proposalId])
+      await app.run('proposals', 'decline', proposalId, '--note', 'The receipt is missing.')
+      const declined = await stateOf(id)
+      assert.deepEqual(
+        [declined.status, declined.note, declined.decidedBy, declined.amountCents, declined.reference],
+        ['declined', 'The receipt is missing.', 'operator:test', 6_000, 'no receipt'],
+      )
+      for (const cents of [6_000, 6_001]) {
+        const { status, body } = await move(cents, 'no receipt')
+        assert.deepEqual(
+          [status, body.code, body.note],
+          [409, 'movement_declined', 'The receipt is missing.'],
+        )
+      }
+      assert.equal((await stateOf(id)).status, 'declined')
+      assert.equal(await creditOf(), before)
+      assert.equal((await stateOf(movementId)).status, 'applied')
+      assert.equal((await client.get(`/api/v1/reseller/movements/dep_${'0'.repeat(32)}`)).status, 404)
+      const other = await app.newReseller(1_000)
+      assert.equal((await other.client.get(`/api/v1/reseller/movements/${id}`)).status, 404)
+    },
+  )
   await t.test('the page of an order fills the form of its refund', async () => {
     const browser = await signedIn(app, accountId)
     const order = (await shop.order('alice', { product_id: 'residential-basic', quantity: 1 })).body
