@@ -51,7 +51,14 @@ const querySchemaOf = (route: Route): z.ZodObject => {
   if (route.hidden) return declared
   return z.strictObject({
     ...declared.shape,
-    ...(hasCustomer(route) ? { customer_id: z.unknown().transform(() => undefined).optional() } : {}),
+    ...(hasCustomer(route)
+      ? {
+          customer_id: z
+            .unknown()
+            .transform(() => undefined)
+            .optional(),
+        }
+      : {}),
   })
 }
 

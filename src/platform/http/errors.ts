@@ -182,6 +182,10 @@ const errorTable = {
     'The markup or the price is outside the limits of the service. Nothing was changed.',
     'Send a value within the limits that the message names.',
   ),
+  price_below_cost: change(
+    "The price is below the reseller's cost at the quantity that the message names. Nothing was changed.",
+    'Send a higher price, or `allow_below_cost` for this product.',
+  ),
   unsupported_method: change(
     'The payment method is not offered here.',
     'Use a method of the list in the message.',
