@@ -40,6 +40,7 @@ export const scraperOf =
       priceMicros: 3_000,
       pricesDigest: digest,
       leaseMs: 45_000,
+      isFree: endings.every(({ cached }) => cached),
       capKeyId: keyId,
       cap,
     }
@@ -76,5 +77,6 @@ export const makeScrapes = (history: History, accountId: AccountId): void => {
   if (taken.outcome === 'decided') write([{ stream, events: taken.events }])
   const tally = { found: 1, empty: 0, notFound: 1, restricted: 0, failed: 0, chargedMicros: 6_000 }
   write([{ stream, events: decideFinish(batch(), batchRequest, tally, false).events }])
+  scrape('again', { ...foundEnd, cached: true, creditsCharged: 0 })
   scrape('absent', { ...none, outcome: 'provider_failed' }, { ...none, outcome: 'empty', body })
 }

@@ -50,7 +50,7 @@ export const open = (
   const items = createBatchItems({ pool, clock, keys: core.keys })
   const batches = createScrapeBatches({ ...core, items, results })
   const rate = callRate && createScrapeRate(pool, callRate)
-  const calls = scrapeRoutes({ scrapes, rate })
+  const calls = scrapeRoutes({ scrapes, clock, rate })
   return {
     batchRoutes: [...scrapeBatchRoutes({ batches, rate }), ...scrapeUsageRoutes({ pool, reads: bookReads })],
     financeRoutes: scrapeFinanceRoutes({

@@ -79,6 +79,10 @@ const callTables: Migrations = {
       taken integer not null
     ) with (fillfactor = 50);
   `,
+  '5150_cached_scrapes': `
+    alter table work.scrape_results add column cache_key text collate "C", add column fetched_at timestamptz;
+    create index scrape_results_cache on work.scrape_results (cache_key, fetched_at) where cache_key is not null;
+  `,
 }
 
 /**

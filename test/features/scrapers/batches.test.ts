@@ -66,7 +66,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
 const outcomes: Readonly<Record<string, ScrapeOutcome>> = {
   none: { kind: 'target_not_found' },
   shut: { kind: 'target_restricted' },
-  nothing: { kind: 'nothing', data: {}, nextCursor: null, cached: false },
+  nothing: { kind: 'nothing', data: {}, nextCursor: null },
 }
 
 test('each call of a batch is made and billed separately, and the batch ends after all of them', async (t) => {

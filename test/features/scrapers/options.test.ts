@@ -26,6 +26,8 @@ test('options of a call', async (t) => {
         requestId: 'tried',
         dryRun: true,
         input: { subreddit: 'node' },
+        cached: false,
+        costUsd: '0.0030',
         billing: { priceUsd: '0.0030', billed: false },
       })
       assert.deepEqual([tried.headers.get('x-price-usd'), tried.headers.get('x-billed')], ['0.0030', 'false'])
@@ -50,6 +52,8 @@ test('options of a call', async (t) => {
     assert.deepEqual([second.body.cached, second.body.billing.billed], [true, false])
     assert.equal(second.headers.get('x-billed'), 'false')
     assert.equal(await left(), before)
+    const dry = await client.post(`${path}&dryRun=true`, body, { key })
+    assert.deepEqual([dry.body.cached, dry.body.costUsd], [true, '0.0000'])
     const uncached = await client.post(pathOf(fresh, 'cacheMaxAge=7d'), exampleOf(fresh), { key })
     assert.deepEqual([uncached.status, uncached.body.code], [400, 'bad_input'])
     assert.match(uncached.body.details, /^cacheMaxAge must be left out/)
