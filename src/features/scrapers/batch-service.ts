@@ -1,6 +1,7 @@
 import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import type { Cause } from '../../kernel/event.ts'
 import {
@@ -10,7 +11,7 @@ import {
   scrapeBatchIdOf,
   scrapeIdOf,
 } from '../../kernel/ids.ts'
-import { canonical, withoutNulls } from '../../kernel/json-text.ts'
+import { canonical, canonicalJson, withoutNulls } from '../../kernel/json-text.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -22,7 +23,8 @@ import {
   type CountedBatch,
   type ShownItem,
 } from './batch-items.ts'
-import { inputOf } from './scrape.ts'
+import type { CacheDays, ScrapeInput } from './provider-port.ts'
+import { inputOf, type Scrapes } from './scrape.ts'
 import type { Results } from './stored-results.ts'
 
 export type BatchRequest = {
@@ -31,12 +33,30 @@ export type BatchRequest = {
   readonly requestId: string
   readonly row: ScraperRow
   readonly inputs: readonly Readonly<Record<string, unknown>>[]
+  /** The accepted age of earlier answers of the account; if missing, every answer is fetched. */
+  readonly maxAgeDays?: CacheDays | undefined
+}
+
+/** What one input of a batch would cost. */
+export type PlannedItem = {
+  /** The number of the first equal input, from 1. */
+  readonly call: number
+  readonly input: ScrapeInput
+  /** There is an answer that the batch accepts. */
+  readonly cached: boolean
+  /** 0 if it is cached or equal to an earlier input. */
+  readonly costMicros: number
 }
 
 /** A batch with its calls, in order. */
 export type ShownBatch = { readonly batch: BatchRow; readonly items: readonly ShownItem[] }
 
 export type ScrapeBatches = {
+  /**
+   * The cost of a batch that is not accepted, if each of its calls is billed.
+   * @throws ApiError: bad_input, unknown_field (each names the input)
+   */
+  plan(request: Omit<BatchRequest, 'keyId' | 'requestId'>): Promise<readonly PlannedItem[]>
   /**
    * Accepts a batch, or returns the existing one with its id.
    * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict
@@ -78,8 +98,23 @@ const conflict = () =>
     'this X-Request-Id was used before with another batch; send a new one for a new batch',
   )
 
-const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
-  requestDigest([row.platform, row.operation, inputs.map((input) => canonical(withoutNulls(input)))])
+const fingerprintOf = ({ row, inputs, maxAgeDays }: BatchRequest): string =>
+  requestDigest([
+    row.platform,
+    row.operation,
+    inputs.map((input) => canonical(withoutNulls(input))),
+    ...(maxAgeDays ? [maxAgeDays] : []),
+  ])
+
+/** The inputs as the scraper reads them. @throws ApiError: bad_input, unknown_field (each names the input) */
+const checkedInputs = ({ row, inputs }: Pick<BatchRequest, 'row' | 'inputs'>): readonly ScrapeInput[] =>
+  inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
+
+/** For each input the number of the first equal one, from 1. */
+const callsOf = (inputs: readonly ScrapeInput[]): readonly number[] => {
+  const texts = inputs.map(canonicalJson)
+  return texts.map((text) => texts.indexOf(text) + 1)
+}
 
 const form = /^scb_[0-9a-f]{32}$/
 
@@ -88,8 +123,10 @@ export const createScrapeBatches = (dependencies: {
   readonly log: EventLog
   readonly items: BatchItems
   readonly results: Pick<Results, 'bytes'>
+  readonly scrapes: Pick<Scrapes, 'cached'>
+  readonly clock: Clock
 }): ScrapeBatches => {
-  const { runner, log, items, results } = dependencies
+  const { runner, log, items, results, scrapes, clock } = dependencies
 
   const find: ScrapeBatches['find'] = async (accountId, batchId) => {
     const batch = form.test(batchId) ? await items.batch(batchId as ScrapeBatchId) : null
@@ -98,6 +135,18 @@ export const createScrapeBatches = (dependencies: {
   }
 
   return {
+    plan: async (request) => {
+      const { accountId, row, maxAgeDays } = request
+      const inputs = checkedInputs(request)
+      const calls = callsOf(inputs)
+      const cached = await scrapes.cached(accountId, row, inputs, maxAgeDays, clock())
+      return inputs.map((input, at) => {
+        const call = calls[at]!
+        const isFree = cached[at] === true || call !== at + 1
+        return { call, input, cached: cached[at] === true, costMicros: isFree ? 0 : row.priceMicros }
+      })
+    },
+
     find,
 
     list: items.page,
@@ -110,8 +159,8 @@ export const createScrapeBatches = (dependencies: {
     },
 
     accept: async (request, cause) => {
-      const { accountId, keyId, requestId, row, inputs } = request
-      for (const [at, input] of inputs.entries()) inputOf(row, input, `input ${at + 1}: `)
+      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null } = request
+      const calls = callsOf(checkedInputs(request))
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)
@@ -126,7 +175,13 @@ export const createScrapeBatches = (dependencies: {
         )
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(
-        { ...ids, platform, operation, fingerprint, inputs: inputs.length },
+        {
+          ...ids,
+          ...{ platform, operation, fingerprint, calls },
+          inputs: inputs.length,
+          max_age_days: maxAgeDays,
+          created_at: isoTime(clock()),
+        },
         inputs,
       )
       if (storedBatch.fingerprint !== fingerprint) throw conflict()
@@ -147,8 +202,9 @@ export const createScrapeBatches = (dependencies: {
 
     result: async (accountId, batchId, n) => {
       const found = await find(accountId, batchId)
-      if (found === null || !found.items.some((item) => item.n === n)) return null
-      const scrapeId = scrapeIdOf(accountId, itemRequestId(found.batch.batch_id, n))
+      const call = found?.batch.calls[n - 1]
+      if (!found || call === undefined) return null
+      const scrapeId = scrapeIdOf(accountId, itemRequestId(found.batch.batch_id, call))
       const { state } = await readStreamState(log, scrapeRef(scrapeId))
       const finished = state?.finished
       if (!finished || !isResult(finished.outcome)) return null

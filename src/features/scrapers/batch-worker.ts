@@ -130,6 +130,10 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
       fresh: false,
       row,
       body: item.input,
+      ...(batch.max_age_days !== null && {
+        maxAgeDays: batch.max_age_days,
+        acceptedAtMs: Date.parse(batch.created_at),
+      }),
     })
     const { outcome } = call
     switch (outcome) {

@@ -299,7 +299,7 @@ ${tableOf({
           : html`${stateText(...outcomeLabels[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
     },
     { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
-    { title: 'X-Request-Id', cell: ({ n }) => idText(itemRequestId(id, n)) },
+    { title: 'X-Request-Id', cell: ({ call }) => idText(itemRequestId(id, call)) },
   ],
 })}
 </div></live-parts>

@@ -24,7 +24,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   const engine = await startEngine(t, world.pool, world.log, [hot])
   await caughtUp(engine, world.log)
   const items = createBatchItems({ pool: world.pool, clock: world.now, keys })
-  const batches = createScrapeBatches({ ...world, items })
+  const batches = createScrapeBatches({ ...world, items, scrapes: world.here.scrapes, clock: world.now })
   const accept = (requestId: string, names: readonly string[]) =>
     batches.accept(
       {
@@ -170,8 +170,8 @@ test('all batches that ended more than a day ago are erased together, and no lat
   const over = (prefix: string, count: number, hours: number) =>
     world.pool.query(
       `with made as (
-         insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at)
-           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, $3::timestamptz, $3::timestamptz
+         insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, calls, created_at, finished_at)
+           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, '{1}', $3::timestamptz, $3::timestamptz
              from generate_series(1, $2::integer) n returning batch_id)
        insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, status)
          select batch_id, '1', 'acc_1', '{}', now(), 'done' from made`,
@@ -256,8 +256,8 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
     ['scb_done', 'done'],
   ] as const) {
     await pool.query(
-      `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
-       select $2, account_id, key_id, $2, platform, operation, fingerprint, 1, created_at, signature
+      `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, calls, created_at, signature)
+       select $2, account_id, key_id, $2, platform, operation, fingerprint, 1, '{1}', created_at, signature
          from work.scrape_batches where batch_id = $1`,
       [batch.batch_id, id],
     )
