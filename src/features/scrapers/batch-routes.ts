@@ -212,7 +212,7 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch',
     operationId: 'scrapeBatch',
     summary: 'Call a scraper many times',
-    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` and the same body returns the existing batch.`,
+    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` or \`Idempotency-Key\` and the same body returns the existing batch.`,
     writes: true,
     requestIdIsKey: true,
     query,

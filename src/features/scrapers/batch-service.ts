@@ -95,7 +95,7 @@ export const itemRequestId = (batchId: ScrapeBatchId, n: number): string => `${b
 const conflict = () =>
   refuse(
     'idempotency_conflict',
-    'this X-Request-Id was used before with another batch; send a new one for a new batch',
+    'this X-Request-Id or Idempotency-Key was used before with another batch; send a new one for a new batch',
   )
 
 const fingerprintOf = ({ row, inputs, maxAgeDays }: BatchRequest): string =>
@@ -171,7 +171,7 @@ export const createScrapeBatches = (dependencies: {
       if (state?.finished && (await items.batch(batchId)) === null)
         throw refuse(
           'result_expired',
-          'this X-Request-Id named a batch that ended more than a day ago and its results have expired; send a new X-Request-Id for a new batch',
+          'this X-Request-Id or Idempotency-Key named a batch that ended more than a day ago and its results have expired; send a new one for a new batch',
         )
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(

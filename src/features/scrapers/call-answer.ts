@@ -112,7 +112,7 @@ export const answerOf = (finishedCall: FinishedCall): ScrapeReply => {
     throw withHeaders(
       refuse(
         'result_expired',
-        'this X-Request-Id was answered before and its result has expired; send a new X-Request-Id for a new call',
+        'this X-Request-Id or Idempotency-Key was answered before and its result has expired; send a new one for a new call',
       ),
       headers,
     )

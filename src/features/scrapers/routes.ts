@@ -254,7 +254,7 @@ export const scrapeRoutes = (dependencies: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` or `Idempotency-Key` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
@@ -300,12 +300,11 @@ export const scrapeRoutes = (dependencies: {
         requestId,
         params: { platform, operation },
         query: { dryRun, cacheMaxAge },
+        idempotencyKey,
         body,
-        headers: sent,
       }) => {
         const row = requireScraper(platform, operation)
         const { accountId, keyId, capKeyId, cap } = caller
-        const isNew = sent['x-request-id'] === undefined
         return withBillingHeaders(row.priceMicros, async () => {
           const maxAgeDays = acceptedAge(row, cacheMaxAge)
           if (dryRun === 'true') {
@@ -319,7 +318,7 @@ export const scrapeRoutes = (dependencies: {
             capKeyId,
             cap,
             requestId,
-            fresh: isNew,
+            fresh: idempotencyKey === null,
             row,
             body,
             ...(maxAgeDays && { maxAgeDays }),

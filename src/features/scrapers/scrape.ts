@@ -111,7 +111,7 @@ const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
 const conflict = () =>
   refuse(
     'idempotency_conflict',
-    'this X-Request-Id was used before with another scraper or body; send a new one for a new call',
+    'this X-Request-Id or Idempotency-Key was used before with another scraper or body; send a new one for a new call',
   )
 
 const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
@@ -403,9 +403,13 @@ export const createScrapes = (dependencies: {
           case 'conflict':
             throw conflict()
           case 'spent':
-            throw refuse('bad_input', `this X-Request-Id failed ${maxAttempts} times; send a new one`, {
-              details: 'X-Request-Id',
-            })
+            throw refuse(
+              'bad_input',
+              `this X-Request-Id or Idempotency-Key failed ${maxAttempts} times; send a new one`,
+              {
+                details: 'X-Request-Id',
+              },
+            )
           case 'refused':
             throw refuseForPayment(answer.refusal, 'call')
           case 'running':

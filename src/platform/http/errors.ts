@@ -459,8 +459,8 @@ const errorTable = {
     status: 410,
     retry: 'after-change',
     meaning:
-      'A call with this `X-Request-Id` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
-    remedy: 'Send a new `X-Request-Id` for a new call. `X-Billed` says whether the first call was billed.',
+      'A call with this `X-Request-Id` or `Idempotency-Key` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
+    remedy: 'Send a new one for a new call.',
   }),
   payload_too_large: entry({
     status: 413,
@@ -498,7 +498,7 @@ const errorTable = {
     status: 502,
     retry: 'later',
     meaning: 'The request to the platform failed. The call was not billed.',
-    remedy: 'Retry with a short backoff and the same X-Request-Id.',
+    remedy: 'Retry with a short backoff and the same `X-Request-Id` or `Idempotency-Key`.',
   }),
   overloaded: entry({
     status: 503,

@@ -40,6 +40,31 @@ test('options of a call', async (t) => {
     },
   )
 
+  await t.test('Idempotency-Key and X-Request-Id are the same id of a call', async () => {
+    const path = '/v1/scrape/reddit/subreddit'
+    const send = (headers: Readonly<Record<string, string>>, subreddit = 'keyed', at = path) =>
+      client.post(at, { subreddit }, { key, headers })
+    const first = await send({ 'Idempotency-Key': 'one key' })
+    assert.deepEqual([first.status, first.body.requestId], [200, 'one key'])
+    assert.equal(first.headers.get('x-request-id'), 'one key')
+    const before = await left()
+    for (const headers of [
+      { 'Idempotency-Key': 'one key' },
+      { 'X-Request-Id': 'one key' },
+      { 'X-Request-Id': 'one key', 'Idempotency-Key': 'one key' },
+    ])
+      assert.equal((await send(headers)).text, first.text)
+    assert.equal(await left(), before)
+    const other = await send({ 'Idempotency-Key': 'one key' }, 'other')
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
+    for (const at of [path, '/v1/scrape/batch']) {
+      const two = await send({ 'X-Request-Id': 'a', 'Idempotency-Key': 'b' }, 'x', at)
+      assert.deepEqual([two.status, two.body.code], [400, 'bad_input'], two.text)
+      const long = await send({ 'Idempotency-Key': 'k'.repeat(129) }, 'x', at)
+      assert.deepEqual([long.status, long.body.details], [400, 'Idempotency-Key'])
+    }
+  })
+
   await t.test('a cached answer is not charged, and requested only where answers are cached', async () => {
     const body = exampleOf(cacheable)
     const path = pathOf(cacheable, 'cacheMaxAge=7d')
