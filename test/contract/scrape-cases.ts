@@ -45,6 +45,7 @@ const batchCases = ({ client, demo }: Pick<TestApp, 'client' | 'demo'>): readonl
     batch('409 idempotency_conflict', 'the id of another batch', batchOf('dogs'), known),
     batch('404 unknown_scraper', 'a platform that there is not', { ...batchOf('cats'), platform: 'nothing' }),
     batch('400 bad_input', 'an input without what it needs', { ...batchOf(), inputs: [{}] }),
+    batch('402 max_cents_exceeded', 'above its limit', { ...batchOf('cats'), maxCents: 0 }),
     batch('400 invalid_body', 'no input', batchOf()),
   ]
 }

@@ -8,6 +8,7 @@ import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/r
 import type { CountedBatch } from './batch-items.ts'
 import {
   batchStatuses,
+  costOf,
   itemRequestId,
   type PlannedItem,
   type ScrapeBatches,
@@ -174,7 +175,7 @@ const dryRunJson = (
   ...{ platform, operation, requestId },
   inputs: plan.length,
   dryRun: true,
-  costUsd: dollarsOfMicros(plan.reduce((sum, { costMicros }) => sum + costMicros, 0)),
+  costUsd: dollarsOfMicros(costOf(plan)),
   plan: plan.map(({ call, input, cached, costMicros }, at) => ({
     n: at + 1,
     input: { ...input },
@@ -224,6 +225,10 @@ export const scrapeBatchRoutes = (dependencies: {
         .min(1)
         .max(maxInputs)
         .meta({ description: 'The inputs: one object with the fields of the scraper for each call.' }),
+      maxCents: z.int().min(0).optional().meta({
+        description:
+          'The most that the batch may cost, in whole cents. If its calls could cost more, it is refused, and none is made.',
+      }),
     }),
     examples: {
       body: {
@@ -246,20 +251,20 @@ export const scrapeBatchRoutes = (dependencies: {
         example: { ...example, done: 0, chargedUsd: '0.0000' },
       },
     },
-    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
+    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired', 'max_cents_exceeded'],
     handler: async ({ caller, requestId, query: { dryRun, cacheMaxAge }, body }) => {
-      const { platform, operation } = body
+      const { platform, operation, maxCents } = body
       const inputs = objectsOf(body.inputs)
       const row = requireScraper(platform, operation)
       const { accountId, keyId } = caller
       const maxAgeDays = acceptedAge(row, cacheMaxAge)
       if (dryRun === 'true') {
-        const plan = await dependencies.batches.plan({ accountId, row, inputs, maxAgeDays })
+        const plan = await dependencies.batches.plan({ accountId, row, inputs, maxAgeDays, maxCents })
         return { status: 200, body: dryRunJson(row, requestId, plan) }
       }
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
       const { position, isNew, ...batch } = await dependencies.batches.accept(
-        { accountId, keyId, requestId, row, inputs, maxAgeDays },
+        { accountId, keyId, requestId, row, inputs, maxAgeDays, maxCents },
         cause,
       )
       if (isNew) return { status: 202, body: batchJson(batch), position }

@@ -12,6 +12,7 @@ import {
   scrapeIdOf,
 } from '../../kernel/ids.ts'
 import { canonical, canonicalJson, withoutNulls } from '../../kernel/json-text.ts'
+import { centsToMicros, dollarsOfMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -35,7 +36,11 @@ export type BatchRequest = {
   readonly inputs: readonly Readonly<Record<string, unknown>>[]
   /** The accepted age of earlier answers of the account; if missing, every answer is fetched. */
   readonly maxAgeDays?: CacheDays | undefined
+  /** The most that its calls may cost together, whole cents. */
+  readonly maxCents?: number | undefined
 }
+
+type PlanRequest = Omit<BatchRequest, 'keyId' | 'requestId'>
 
 /** What one input of a batch would cost. */
 export type PlannedItem = {
@@ -51,15 +56,18 @@ export type PlannedItem = {
 /** A batch with its calls, in order. */
 export type ShownBatch = { readonly batch: BatchRow; readonly items: readonly ShownItem[] }
 
+export const costOf = (plan: readonly PlannedItem[]): number =>
+  plan.reduce((sum, { costMicros }) => sum + costMicros, 0)
+
 export type ScrapeBatches = {
   /**
    * The cost of a batch that is not accepted, if each of its calls is billed.
-   * @throws ApiError: bad_input, unknown_field (each names the input)
+   * @throws ApiError: bad_input, unknown_field (each names the input), max_cents_exceeded
    */
-  plan(request: Omit<BatchRequest, 'keyId' | 'requestId'>): Promise<readonly PlannedItem[]>
+  plan(request: PlanRequest): Promise<readonly PlannedItem[]>
   /**
    * Accepts a batch, or returns the existing one with its id.
-   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict
+   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict, max_cents_exceeded
    */
   accept(
     request: BatchRequest,
@@ -106,10 +114,6 @@ const fingerprintOf = ({ row, inputs, maxAgeDays }: BatchRequest): string =>
     ...(maxAgeDays ? [maxAgeDays] : []),
   ])
 
-/** The inputs as the scraper reads them. @throws ApiError: bad_input, unknown_field (each names the input) */
-const checkedInputs = ({ row, inputs }: Pick<BatchRequest, 'row' | 'inputs'>): readonly ScrapeInput[] =>
-  inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
-
 /** For each input the number of the first equal one, from 1. */
 const callsOf = (inputs: readonly ScrapeInput[]): readonly number[] => {
   const texts = inputs.map(canonicalJson)
@@ -134,18 +138,31 @@ export const createScrapeBatches = (dependencies: {
     return { batch, items: await items.list(batch.batch_id) }
   }
 
-  return {
-    plan: async (request) => {
-      const { accountId, row, maxAgeDays } = request
-      const inputs = checkedInputs(request)
-      const calls = callsOf(inputs)
-      const cached = await scrapes.cached(accountId, row, inputs, maxAgeDays, clock())
-      return inputs.map((input, at) => {
-        const call = calls[at]!
-        const isFree = cached[at] === true || call !== at + 1
-        return { call, input, cached: cached[at] === true, costMicros: isFree ? 0 : row.priceMicros }
+  const planAt = async (
+    { accountId, row, inputs, maxAgeDays, maxCents }: PlanRequest,
+    atMs: number,
+  ): Promise<readonly PlannedItem[]> => {
+    const checked = inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
+    const calls = callsOf(checked)
+    const cached = await scrapes.cached(accountId, row, checked, maxAgeDays, atMs)
+    const plan = checked.map((input, at) => {
+      const call = calls[at]!
+      const isFree = cached[at] === true || call !== at + 1
+      return { call, input, cached: cached[at] === true, costMicros: isFree ? 0 : row.priceMicros }
+    })
+    const costMicros = costOf(plan)
+    if (maxCents !== undefined && costMicros > centsToMicros(maxCents)) {
+      const costUsd = dollarsOfMicros(costMicros)
+      throw refuse('max_cents_exceeded', `the batch could cost $${costUsd}, more than maxCents allows`, {
+        costUsd,
+        maxCents,
       })
-    },
+    }
+    return plan
+  }
+
+  return {
+    plan: (request) => planAt(request, clock()),
 
     find,
 
@@ -159,8 +176,7 @@ export const createScrapeBatches = (dependencies: {
     },
 
     accept: async (request, cause) => {
-      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null } = request
-      const calls = callsOf(checkedInputs(request))
+      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null, maxCents } = request
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)
@@ -173,14 +189,19 @@ export const createScrapeBatches = (dependencies: {
           'result_expired',
           'this X-Request-Id or Idempotency-Key named a batch that ended more than a day ago and its results have expired; send a new one for a new batch',
         )
+      const nowMs = clock()
+      // A known batch runs already, whatever it costs now.
+      const isKnown = state !== null || (await items.batch(batchId)) !== null
+      const plan = await planAt({ ...request, maxCents: isKnown ? undefined : maxCents }, nowMs)
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(
         {
           ...ids,
-          ...{ platform, operation, fingerprint, calls },
+          ...{ platform, operation, fingerprint },
+          calls: plan.map(({ call }) => call),
           inputs: inputs.length,
           max_age_days: maxAgeDays,
-          created_at: isoTime(clock()),
+          created_at: isoTime(nowMs),
         },
         inputs,
       )

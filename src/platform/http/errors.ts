@@ -289,6 +289,20 @@ const errorTable = {
     extra: z.object({ capCents: cents, spentCents: cents, amountCents: cents }),
     example: { capCents: 5000, spentCents: 4500, amountCents: 1250 },
   }),
+  max_cents_exceeded: entry({
+    status: 402,
+    retry: 'after-change',
+    meaning:
+      'The calls of the batch could cost more than its `maxCents`. No call was made, and nothing was charged.',
+    remedy: 'Send fewer inputs, or raise `maxCents` to the cost that the body has.',
+    extra: z.object({
+      costUsd: z.string().meta({
+        description: 'The cost if all calls are billed, in dollars with four decimals.',
+      }),
+      maxCents: cents,
+    }),
+    example: { costUsd: '0.0330', maxCents: 3 },
+  }),
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',

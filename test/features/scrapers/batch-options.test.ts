@@ -52,9 +52,23 @@ test('a batch has the options of a call: dry runs, earlier answers, equal inputs
     assert.match(bad.body.error, /^input 2: handle/)
   })
 
+  await t.test('a batch that could cost more than its limit starts nothing', async () => {
+    for (const query of ['', '?dryRun=true']) {
+      const above = await client.post(`${path}${query}`, { ...body, maxCents: 0 }, { key, headers })
+      assert.equal(above.status, 402, above.text)
+      const { code, costUsd, maxCents } = above.body
+      assert.deepEqual(
+        { code, costUsd, maxCents },
+        { code: 'max_cents_exceeded', costUsd: '0.0090', maxCents: 0 },
+      )
+    }
+    assert.deepEqual((await client.get(path, { key })).body.batches, [])
+    assert.equal(await left(), 100)
+  })
+
   let firstBatch = ''
   await t.test('equal inputs are paid once, and each of them has its readable result', async () => {
-    const accepted = await client.post(path, body, { key, headers })
+    const accepted = await client.post(path, { ...body, maxCents: 1 }, { key, headers })
     assert.equal(accepted.status, 202, accepted.text)
     firstBatch = accepted.body.batchId
     const over = await finished(firstBatch)
@@ -74,12 +88,17 @@ test('a batch has the options of a call: dry runs, earlier answers, equal inputs
     assert.equal(first.status, 200, first.text)
     assert.equal(second.text, first.text)
     assert.equal(await left(), 99)
+    // The limit is no part of the request: the same batch is known, whatever the limit is now.
+    const known = await client.post(path, { ...body, maxCents: 0 }, { key, headers })
+    assert.deepEqual([known.status, known.body.batchId], [200, firstBatch])
   })
 
   await t.test('earlier answers are free', async () => {
     const again = bodyOf('one', 'missing-7', 'three', 'three')
     const dry = await client.post(`${path}?dryRun=true&cacheMaxAge=1d`, again, { key })
     assert.equal(dry.body.costUsd, '0.0030')
+    const above = await client.post(`${path}?cacheMaxAge=1d`, { ...again, maxCents: 0 }, { key })
+    assert.deepEqual([above.body.code, above.body.costUsd], ['max_cents_exceeded', '0.0030'])
     assert.deepEqual(
       dry.body.plan.map(({ cached, sameAs }: Item) => [cached, sameAs]),
       [
