@@ -44,8 +44,8 @@ export const acceptedOf = (batch: BatchRow): ScrapeBatchAccepted['data'] => ({
   inputs: batch.inputs,
 })
 
-/** The result of a batch call; `failed` covers everything without a result. */
-export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed'
+/** The result of a batch call. `failed` covers everything without a result; `canceled` was not called. */
+export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed' | 'canceled'
 
 export type BatchRow = {
   readonly batch_id: ScrapeBatchId
@@ -369,12 +369,13 @@ export const createBatchItems = ({
           empty: number
           not_found: number
           restricted: number
+          canceled: number
           failed: number
           charged: number
         }
       >({
         name: 'scrape-batches-ended',
-        text: `select ${ownColumns}, ${(['found', 'empty', 'not_found', 'restricted'] as const)
+        text: `select ${ownColumns}, ${(['found', 'empty', 'not_found', 'restricted', 'canceled'] as const)
           .map((outcome) => `count(*) filter (where i.outcome = '${outcome}') as ${outcome}`)
           .join(', ')},
                       count(*) filter (where coalesce(i.outcome, 'failed') = 'failed') as failed,
@@ -385,12 +386,14 @@ export const createBatchItems = ({
                 limit $1::integer`,
         values: [limit],
       })
-      return rows.map(
-        ({ found, empty, not_found: notFound, restricted, failed, charged: chargedMicros, ...batch }) => ({
-          batch,
-          tally: { found, empty, notFound, restricted, failed, chargedMicros },
-        }),
-      )
+      return rows.map(({ found, empty, not_found, restricted, failed, canceled, charged, ...batch }) => ({
+        batch,
+        tally: {
+          ...{ found, empty, notFound: not_found, restricted, failed },
+          canceledCalls: canceled,
+          chargedMicros: charged,
+        },
+      }))
     },
 
     finished: async (batchIds) => {

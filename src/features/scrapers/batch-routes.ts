@@ -4,7 +4,7 @@ import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
+import { accountOnly, JsonBytes, type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import type { CountedBatch } from './batch-items.ts'
 import {
   batchStatuses,
@@ -15,15 +15,16 @@ import {
   type ShownBatch,
   statusOf,
 } from './batch-service.ts'
+import { answerOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
-import { acceptedAge, query, ScrapeAnswer, scrapeExample } from './routes.ts'
+import { acceptedAge, headers, query, ScrapeAnswer, scrapeExample } from './routes.ts'
 import { requireScraper } from './scrape.ts'
 
 export const maxInputs = 100
 
 const instant = z.string().meta({ format: 'date-time' })
 const count = z.int().min(0)
-const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as const
+const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed', 'canceled'] as const
 
 const summaryShape = {
   batchId: z.string(),
@@ -243,7 +244,7 @@ export const scrapeBatchRoutes = (dependencies: {
         description: 'The existing batch with this `X-Request-Id`, or a dry run.',
         body: BatchAnswer,
         example,
-        headers: { 'X-Replayed': '`true`: the batch was accepted by an earlier request.' },
+        headers: replayHeaders,
       },
       202: {
         description: 'The batch was accepted.',
@@ -268,7 +269,7 @@ export const scrapeBatchRoutes = (dependencies: {
         cause,
       )
       if (isNew) return { status: 202, body: batchJson(batch), position }
-      return { status: 200, body: batchJson(batch), position, headers: { 'x-replayed': 'true' } }
+      return { status: 200, body: batchJson(batch), position, headers: { 'idempotency-replayed': 'true' } }
     },
   }),
 
@@ -303,7 +304,7 @@ export const scrapeBatchRoutes = (dependencies: {
     operationId: 'cancelScrapeBatch',
     summary: 'Cancel a batch',
     description:
-      'Stops the batch. Calls that were not started fail with the problem `canceled` and cost nothing. Open calls finish and are billed. A finished batch does not change.',
+      'Stops the batch. Calls that were not started end as `canceled` and cost nothing. Open calls finish and are billed. A finished batch does not change.',
     writes: true,
     params: z.object({ id: z.string() }),
     examples: { params: { id: batchId } },
@@ -344,7 +345,7 @@ export const scrapeBatchRoutes = (dependencies: {
     operationId: 'getScrapeBatchResult',
     summary: 'Read the result of a call of a batch',
     description:
-      'The answer of call `n` (the first call is 1), the same as for a single call. The answer is stored for one day.',
+      'The answer of call `n` (the first call is 1), the same as for a repeated single call: also `target_not_found` and `target_restricted`. The answer is stored for one day.',
     writes: false,
     params: z.object({ id: z.string(), n: z.string() }),
     examples: { params: { id: batchId, n: '1' } },
@@ -353,19 +354,22 @@ export const scrapeBatchRoutes = (dependencies: {
         description: 'The answer of the call.',
         body: ScrapeAnswer,
         example: { ...scrapeExample, requestId: `${batchId}.1` },
+        headers,
       },
     },
-    errors: ['not_found'],
+    errorHeaders: headers,
+    errors: ['not_found', 'target_not_found', 'target_restricted'],
     handler: async ({ caller, params: { id, n } }) => {
-      const bytes = /^[1-9]\d{0,2}$/.test(n)
+      const call = /^[1-9]\d{0,2}$/.test(n)
         ? await dependencies.batches.result(caller.accountId, id, Number(n))
         : null
-      if (bytes === null)
+      if (call === null)
         throw refuse(
           'not_found',
-          'this call has no result: it runs, came to none, or was over more than a day ago',
+          'this call has no result: it runs, failed or was canceled, or was over more than a day ago',
         )
-      return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes) }
+      const { bytes, headers: billing } = answerOf(call)
+      return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes), headers: billing }
     },
   }),
 ]

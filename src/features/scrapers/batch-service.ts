@@ -1,16 +1,9 @@
 import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
-import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import type { Cause } from '../../kernel/event.ts'
-import {
-  type AccountId,
-  type KeyId,
-  type ScrapeBatchId,
-  scrapeBatchIdOf,
-  scrapeIdOf,
-} from '../../kernel/ids.ts'
+import { type AccountId, type KeyId, type ScrapeBatchId, scrapeBatchIdOf } from '../../kernel/ids.ts'
 import { canonical, canonicalJson, withoutNulls } from '../../kernel/json-text.ts'
 import { centsToMicros, dollarsOfMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -24,9 +17,9 @@ import {
   type CountedBatch,
   type ShownItem,
 } from './batch-items.ts'
+import { type FinishedCall, isStored } from './call-answer.ts'
 import type { CacheDays, ScrapeInput } from './provider-port.ts'
 import { inputOf, type Scrapes } from './scrape.ts'
-import type { Results } from './stored-results.ts'
 
 export type BatchRequest = {
   readonly accountId: AccountId
@@ -82,8 +75,8 @@ export type ScrapeBatches = {
   ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
   /** Starts no more calls of a batch. Calls in progress finish and are billed. Null: as in `find`. */
   cancel(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
-  /** The answer of the n-th call, from 1; null if it has none, or if it expired. */
-  result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
+  /** The n-th call, from 1, as for a repeated request; null if it has no result, or if that is no longer stored. */
+  result(accountId: AccountId, batchId: string, n: number): Promise<FinishedCall | null>
 }
 
 /** `canceling`: calls that were in progress at the cancellation still run. */
@@ -126,11 +119,10 @@ export const createScrapeBatches = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly items: BatchItems
-  readonly results: Pick<Results, 'bytes'>
-  readonly scrapes: Pick<Scrapes, 'cached'>
+  readonly scrapes: Pick<Scrapes, 'cached' | 'finished'>
   readonly clock: Clock
 }): ScrapeBatches => {
-  const { runner, log, items, results, scrapes, clock } = dependencies
+  const { runner, log, items, scrapes, clock } = dependencies
 
   const find: ScrapeBatches['find'] = async (accountId, batchId) => {
     const batch = form.test(batchId) ? await items.batch(batchId as ScrapeBatchId) : null
@@ -225,11 +217,8 @@ export const createScrapeBatches = (dependencies: {
       const found = await find(accountId, batchId)
       const call = found?.batch.calls[n - 1]
       if (!found || call === undefined) return null
-      const scrapeId = scrapeIdOf(accountId, itemRequestId(found.batch.batch_id, call))
-      const { state } = await readStreamState(log, scrapeRef(scrapeId))
-      const finished = state?.finished
-      if (!finished || !isResult(finished.outcome)) return null
-      return results.bytes(scrapeId, finished.attempt)
+      const finished = await scrapes.finished(accountId, itemRequestId(found.batch.batch_id, call))
+      return finished !== null && isStored(finished) ? finished : null
     },
   }
 }

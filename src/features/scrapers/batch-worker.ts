@@ -105,14 +105,14 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
   const requestId = itemRequestId(item.batch_id, Number(item.n))
   const isCanceled = async ({ canceled_at }: BatchRow) =>
     canceled_at !== null && !(await hasCall(dependencies.runner, accountId, requestId))
-  if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
+  if (await isCanceled(batch)) return finishItem('canceled', 0, 'canceled')
   const key = await keyOf(dependencies, accountId, keyId)
   if (typeof key === 'string') return finishItem('failed', 0, key)
   if (rate)
     for (let taken = await rate.take(accountId); taken.waitS > 0; taken = await rate.take(accountId)) {
       await sleep(taken.waitS * 1_000)
       if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
-        return finishItem('failed', 0, 'canceled')
+        return finishItem('canceled', 0, 'canceled')
     }
   const afterRefusal = ({ code, headers }: ApiError): Outcome | Promise<Outcome> =>
     retryableCodes.has(code) && item.attempts + 1 < maxAttempts

@@ -48,7 +48,7 @@ export const open = (
   const scrapes = createScrapes({ ...core, results, scraping })
   core.closing.add(scrapes.stop)
   const items = createBatchItems({ pool, clock, keys: core.keys })
-  const batches = createScrapeBatches({ ...core, items, results, scrapes })
+  const batches = createScrapeBatches({ ...core, items, scrapes })
   const rate = callRate && createScrapeRate(pool, callRate)
   const calls = scrapeRoutes({ scrapes, clock, rate })
   return {

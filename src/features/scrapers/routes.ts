@@ -6,7 +6,7 @@ import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
-import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
+import { accountOnly, JsonBytes, type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import { answerOf, billingHeaders, withHeaders } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { ScraperHealth } from './provider-health.ts'
@@ -126,7 +126,9 @@ export const ScrapeAnswer = z
       priceUsd: z
         .string()
         .meta({ description: 'The price of the scraper, in dollars with four decimals.', example: '0.0030' }),
-      billed: z.boolean().meta({ description: 'True: this call was charged.' }),
+      billed: z.boolean().meta({
+        description: 'True: the call was charged, to the request that made it. Repeats have the same body.',
+      }),
     }),
     fetchedAt: z.string().meta({ format: 'date-time' }),
     cached: z.boolean().meta({ description: 'True: this is an earlier answer. `fetchedAt` is its time.' }),
@@ -205,12 +207,12 @@ export const scrapeExample = {
 } as const satisfies z.input<typeof ScrapeAnswer>
 
 /** Headers of each answer of a call, and of its refusals once the scraper is known. */
-const headers = {
+export const headers = {
   'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
-  'X-Billed': '`true`: the call was charged.',
+  'X-Billed': '`true`: this request was charged. A repeated answer is not charged again.',
   'X-Balance-Usd':
     'The available balance of the wallet after the call, in dollars with four decimals. Absent in dry runs and repeated answers.',
-  'X-Replayed': '`true`: this is the answer to an earlier request with this `X-Request-Id`.',
+  ...replayHeaders,
 }
 
 /** Adds billing headers to refusals of calls. */

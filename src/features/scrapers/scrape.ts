@@ -75,6 +75,8 @@ export type Scrapes = {
    * CommandOverload
    */
   call(request: ScrapeRequest): Promise<FinishedCall>
+  /** The call with this id, as an earlier request; null if it has no result. */
+  finished(accountId: AccountId, requestId: string): Promise<FinishedCall | null>
   /** Aborts calls in progress and waits for them. A call that is not fetched yet ends as failed. */
   stop(): Promise<void>
 }
@@ -452,6 +454,11 @@ export const createScrapes = (dependencies: {
 
   return {
     call,
+    finished: async (accountId, requestId) => {
+      const { state } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
+      const finished = state?.finished
+      return state && finished && isResult(finished.outcome) ? finishedCallOf(state, finished) : null
+    },
     cached: async (accountId, row, inputs, maxAgeDays, atMs) => {
       const keys = inputs.map((input) => cacheKeyOf(accountId, row, input))
       if (maxAgeDays === undefined) return keys.map(() => false)

@@ -87,6 +87,12 @@ test('a batch has the options of a call: dry runs, earlier answers, equal inputs
     const [first, second] = [await result(firstBatch, 1), await result(firstBatch, 2)]
     assert.equal(first.status, 200, first.text)
     assert.equal(second.text, first.text)
+    for (const n of [5, 6]) {
+      const absent = await result(firstBatch, n)
+      assert.deepEqual([absent.status, absent.body.code], [404, 'target_not_found'], absent.text)
+      assert.equal(absent.headers.get('x-billed'), 'false')
+    }
+    assert.equal((await result(firstBatch, 7)).body.code, 'not_found')
     assert.equal(await left(), 99)
     // The limit is no part of the request: the same batch is known, whatever the limit is now.
     const known = await client.post(path, { ...body, maxCents: 0 }, { key, headers })

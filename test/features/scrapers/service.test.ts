@@ -40,7 +40,7 @@ test('a call holds its price, is charged once it has a result, and a retry gets 
     const again = await process.call('one')
     assert.equal('text' in again && again.text, 'text' in got && got.text)
     const { 'x-balance-usd': _, ...bill } = got.headers
-    assert.deepEqual(again.headers, { ...bill, 'x-replayed': 'true' })
+    assert.deepEqual(again.headers, { ...bill, 'x-billed': 'false', 'idempotency-replayed': 'true' })
   }
   assert.equal(world.provider.calls.length, 1)
   assert.equal(world.provider.places(), 0)
@@ -94,7 +94,7 @@ for (const [name, outcome, code, billed, stored] of billing)
     assert.equal('code' in first ? first.code : null, code)
     assert.equal(first.headers['x-price-usd'], '0.0030')
     assert.equal(first.headers['x-billed'], String(billed))
-    assert.equal(first.headers['x-replayed'], undefined)
+    assert.equal(first.headers['idempotency-replayed'], undefined)
     assert.equal(first.headers['x-balance-usd'], dollarsOfMicros(left.available))
     if (outcome === 'bad_input')
       assert.deepEqual('extra' in first && first.extra, { details: 'subreddit must be one that exists' })
@@ -102,7 +102,8 @@ for (const [name, outcome, code, billed, stored] of billing)
     assert.deepEqual(await world.wallet(), left)
     const again = await world.there.call('one')
     assert.equal('code' in again ? again.code : null, code)
-    assert.equal(again.headers['x-replayed'], stored ? 'true' : undefined)
+    assert.equal(again.headers['idempotency-replayed'], stored ? 'true' : undefined)
+    assert.equal(again.headers['x-billed'], 'false')
     assert.equal(world.provider.calls.length, stored ? 1 : 2)
     assert.deepEqual(await world.wallet(), left)
     assert.equal((await world.scrape('one'))?.started.attempt, stored ? 1 : 2)
@@ -166,7 +167,7 @@ test('fifty equal ids at once over two processes: one call, one charge, one answ
   )
   assert.equal(world.provider.calls.length, 1)
   assert.equal(new Set(answers.map((answer) => 'text' in answer && answer.text)).size, 1)
-  assert.equal(answers.filter(({ headers }) => headers['x-replayed'] === undefined).length, 1)
+  assert.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
 
@@ -207,7 +208,11 @@ test('a result is stored for a day; after that the id reports so and is never ch
   for (const process of [world.here, world.there]) {
     const late = await process.call('one')
     assert.equal('code' in late && late.code, 'result_expired')
-    assert.deepEqual(late.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true', 'x-replayed': 'true' })
+    assert.deepEqual(late.headers, {
+      'x-price-usd': '0.0030',
+      'x-billed': 'false',
+      'idempotency-replayed': 'true',
+    })
   }
   world.clock.aheadMs += 60 * 60 * 1000
   await world.results.forget()
