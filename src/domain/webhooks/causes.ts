@@ -87,7 +87,7 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
 })
 
 const batchCause: CauseOf<ScrapeBatchFinished> = ({
-  data: { accountId, batchId, chargedMicros, canceled, ...data },
+  data: { accountId, batchId, chargedMicros, canceled, canceledCalls = 0, ...data },
 }) => ({
   event: 'scrape.batch.finished',
   resource: batchId,
@@ -98,6 +98,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
       batchId,
       status: canceled ? 'canceled' : 'finished',
       ...data,
+      canceledCalls,
       chargedUsd: dollarsOfMicros(chargedMicros),
     },
   },

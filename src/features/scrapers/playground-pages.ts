@@ -33,6 +33,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { detailsOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
+import { answerOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
 import { cacheDays, type Scraping } from './provider-port.ts'
@@ -247,7 +248,7 @@ ${cacheField(row, form)}
       : undefined
     const waitS = (await rate?.take(accountId))?.waitS ?? 0
     if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many calls; wait a moment', waitS)
-    const { bytes, headers } = await scrapes.call({
+    const finishedCall = await scrapes.call({
       accountId,
       keyId: null,
       actor,
@@ -258,7 +259,8 @@ ${cacheField(row, form)}
       body,
       ...(days !== undefined && { maxAgeDays: days }),
     })
-    const cost = costText(price, headers['x-billed'] === 'true', headers['x-replayed'] === 'true')
+    const { bytes } = answerOf(finishedCall)
+    const cost = costText(price, finishedCall.billed, finishedCall.replayed)
     const result = html`<h2>Result</h2>
 <p class="message" role="status">${cost}</p>
 <pre class="result" tabindex="0">${resultText(bytes)}</pre>

@@ -266,6 +266,9 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       notFound: z.int(),
       restricted: z.int(),
       failed: z.int(),
+      canceledCalls: z
+        .int()
+        .meta({ description: 'Calls that were not made because the batch was canceled.' }),
       chargedUsd: z.string(),
     },
     example: {
@@ -281,6 +284,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         notFound: 3,
         restricted: 0,
         failed: 1,
+        canceledCalls: 0,
         chargedUsd: '0.2970',
       },
     },

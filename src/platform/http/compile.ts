@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { type CustomerIdOf, externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { sentCallId } from './answer.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import { type CompiledRoute, clientGoneSignal, type HttpRequest } from './exchange.ts'
 import { type Checked, isLate, type ShapeCheck, shapeCheck, withExpectedShape } from './request-shape.ts'
@@ -104,7 +105,11 @@ const namedCustomer = (request: HttpRequest): string | null => {
 const checkHeaders = (route: Route, request: HttpRequest): Keys => {
   const { caller } = request.exchange
   const { customer } = route
-  const idempotencyKey = route.idempotencyKey === undefined ? null : idempotencyKeyOf(request.raw)
+  const idempotencyKey = route.requestIdIsKey
+    ? orThrow(sentCallId(request.raw))
+    : route.idempotencyKey === undefined
+      ? null
+      : idempotencyKeyOf(request.raw)
   const customerRef = caller === null ? null : namedCustomer(request)
   const reseller = caller?.reseller === true
   if (customerRef !== null && !reseller)

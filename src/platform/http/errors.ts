@@ -293,6 +293,20 @@ const errorTable = {
     extra: z.object({ capCents: cents, spentCents: cents, amountCents: cents }),
     example: { capCents: 5000, spentCents: 4500, amountCents: 1250 },
   }),
+  max_cents_exceeded: entry({
+    status: 402,
+    retry: 'after-change',
+    meaning:
+      'The calls of the batch could cost more than its `maxCents`. No call was made, and nothing was charged.',
+    remedy: 'Send fewer inputs, or raise `maxCents` to the cost that the body has.',
+    extra: z.object({
+      costUsd: z.string().meta({
+        description: 'The cost if all calls are billed, in dollars with four decimals.',
+      }),
+      maxCents: cents,
+    }),
+    example: { costUsd: '0.0330', maxCents: 3 },
+  }),
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',
@@ -491,8 +505,8 @@ const errorTable = {
     status: 410,
     retry: 'after-change',
     meaning:
-      'A call with this `X-Request-Id` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
-    remedy: 'Send a new `X-Request-Id` for a new call. `X-Billed` says whether the first call was billed.',
+      'A call with this `X-Request-Id` or `Idempotency-Key` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
+    remedy: 'Send a new one for a new call.',
   }),
   payload_too_large: entry({
     status: 413,
@@ -530,7 +544,7 @@ const errorTable = {
     status: 502,
     retry: 'later',
     meaning: 'The request to the platform failed. The call was not billed.',
-    remedy: 'Retry with a short backoff and the same X-Request-Id.',
+    remedy: 'Retry with a short backoff and the same `X-Request-Id` or `Idempotency-Key`.',
   }),
   overloaded: entry({
     status: 503,

@@ -10,7 +10,7 @@ import { bodySchema } from '../../../src/features/scrapers/scraper-schemas.ts'
 import { jsonSchemaOf } from '../../../src/platform/http/json-schema.ts'
 
 test('only scrapers with cached answers declare cacheMaxAge', () => {
-  const declared = scrapeRoutes({ scrapes: {} as never, rate: null })
+  const declared = scrapeRoutes({ scrapes: {} as never, clock: Date.now, rate: null })
     .flatMap(operationRoutes)
     .filter(({ query }) => 'cacheMaxAge' in query.shape)
     .map(({ path }) => path)

@@ -192,6 +192,7 @@ test('each of the sixteen events reaches a receiver as specified, and its data c
     notFound: 1,
     restricted: 0,
     failed: 0,
+    canceledCalls: 0,
     chargedUsd: '0.0060',
   })
   assert.deepEqual([batched.found.done, batched.found.chargedUsd], [2, '0.0060'])
