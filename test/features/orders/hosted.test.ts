@@ -220,7 +220,10 @@ describe('an order for a customer that is short of credit', () => {
     const { body } = await app.seller.order('alice', app.four, 'k')
     const needed = app.quote.amountCents + 1_430
     assert.deepEqual([body.owedCents, body.shortfallCents, body.chargeCents], [1_430, needed, needed])
-    const { order_id: orderId } = await app.readDeposit(key, body.depositId)
+    const deposit = await app.readDeposit(key, body.depositId)
+    const { order_id: orderId } = deposit
+    assert.deepEqual([deposit.amount_cents, deposit.owed_cents], [needed, 1_430])
+    assert.match(await (await fetch(body.payUrl)).text(), /account credit, 14\.30 USD of it for a debt/)
     assert.equal((await app.readOrder(key, orderId)).owedCents, 1_430)
     await app.act(body.depositId, 'pay')
     await app.untilOrder(key, orderId, 'completed')
