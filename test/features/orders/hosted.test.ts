@@ -323,14 +323,22 @@ describe('an order for a customer that is short of credit', () => {
     await app.act(short.body.depositId, 'pay')
     const { order_id: orderId } = await app.untilDeposit(key, short.body.depositId, { status: 'paid' })
     const held = await app.readOrder(key, orderId)
-    assert.deepEqual([held.status, held.failureReason], ['awaiting_payment', 'insufficient_balance'])
+    const missing = app.quote.yourCostCents - 1
+    const { status, waitsFor, walletShortfallCents, failureReason } = held
+    assert.deepEqual(
+      [status, waitsFor, walletShortfallCents, failureReason],
+      ['awaiting_payment', 'wallet', missing, null],
+    )
+    const { accountId: _, refunds: _none, ...shown } = await app.run('orders', 'show', orderId)
+    assert.deepEqual(shown, held)
     const retry = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
+    const { orderId: named, paidByCustomer, shortfallCents } = retry.body
+    assert.deepEqual([named, paidByCustomer, shortfallCents], [orderId, true, missing])
+    const other = await app.seller.order('alice', app.four, 'other')
+    assert.deepEqual([other.body.code, other.body.paidByCustomer], ['insufficient_balance', undefined])
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents)
-    await app.run(
-      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
-      ...['--cents', '100000', '--reference', 'more'],
-    )
+    await app.run(...['wallet', 'adjust', '--account', accountId, '--cents', '100000', '--reference', 'more'])
     await app.untilOrder(key, orderId, 'completed')
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents - app.quote.amountCents)
   })
