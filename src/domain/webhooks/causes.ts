@@ -275,6 +275,7 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     OrderCompleted: completedCause,
     OrderFulfilled: orderCause('order.fulfilled'),
     OrderFailed: orderCause('order.failed'),
+    OrderHeld: orderCause('order.wallet_short'),
     // A partly refunded order is refunded when nothing of it is left.
     OrderRefunded: orderCause<Extract<OrderEvent, { type: 'OrderRefunded' }>>(
       'order.refunded',

@@ -195,6 +195,7 @@ export const depositAdminPages = ({
         const { deposit, leftCents, chargedBackMicros, refundedMicros } = found
         const { details, creditedMicros, status, invoice } = deposit
         const { depositId, accountId, customerId, provider, gatewayId, rail, amountCents } = details
+        const { owedCents = 0 } = details
         const hindrance = refundHindrance(deposit, ownGatewayIds)
         const head = await journalHead()
         const explanation = await explainResource({ db, log }, depositId, { head, limit: maxEvents })
@@ -214,6 +215,7 @@ export const depositAdminPages = ({
             ['Gateway', html`<code>${gatewayId}</code>`],
             ['Invoice', invoice && html`<code>${invoice.invoiceId}</code>`],
             ['Invoiced', dollarText(amountCents)],
+            ['Debt that it pays first', owedCents === 0 ? null : dollarText(owedCents)],
             ['Credited', dollarText(microsToCentsFloor(creditedMicros))],
             [
               'Charged back',

@@ -79,7 +79,7 @@ export const setTermsInput = {
   ),
   bot: removable(
     '<file>',
-    'a JSON file {"token"} of the Telegram bot that writes to customers; "-" is standard input',
+    'a JSON file {"token"} of the Telegram bot that writes to customers, with {"chatId"} also to the reseller; "-" is standard input',
     'no bot',
   ),
 }

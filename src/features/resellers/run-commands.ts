@@ -198,7 +198,12 @@ export const setTerms = async (context: CliContext, input: SetTermsInput) => {
   const resellers = resellersOf(context)
   const token =
     typeof bot === 'string'
-      ? await readCredentials(bot, botCredentials, { provider: 'telegram' }, '{"token"}')
+      ? await readCredentials(
+          bot,
+          botCredentials,
+          { provider: 'telegram' },
+          '{"token"}, and {"chatId"} if the bot writes to the reseller, too',
+        )
       : null
   const result = await resellers.change(account, changeOf(input), context)
   const bots =

@@ -82,6 +82,11 @@ const change = (meaning: string, remedy: string, causes: readonly string[] = [])
   entry({ status: 400, retry: 'after-change', meaning, remedy, causes })
 
 const cents = z.int()
+const waitingOrderId = z
+  .string()
+  .optional()
+  .meta({ description: 'The id of the order that waits under this key. Left out: no order exists yet.' })
+
 const debtInShortfall = cents.optional().meta({
   description:
     'The debt after a refund or a dispute, which `shortfallCents` includes, because payments pay it first. Left out: there is no debt.',
@@ -281,6 +286,11 @@ const errorTable = {
         description: 'The amount to pay in: `amountCents` plus `owedCents` minus `balanceCents`.',
       }),
       owedCents: debtInShortfall,
+      orderId: waitingOrderId,
+      paidByCustomer: z.boolean().optional().meta({
+        description:
+          'True: the customer has paid this order. It waits for the wallet, and is placed by itself as soon as the wallet has `amountCents`. False: the customer has not paid it. Left out: no order exists yet.',
+      }),
     }),
     example: { balanceCents: 120, amountCents: 1250, shortfallCents: 1130 },
   }),
@@ -324,6 +334,7 @@ const errorTable = {
         description: 'The amount to pay in: `amountCents` plus `owedCents` minus `creditCents`.',
       }),
       owedCents: debtInShortfall,
+      orderId: waitingOrderId,
       payUrl: z
         .string()
         .optional()
