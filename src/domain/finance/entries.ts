@@ -4,7 +4,8 @@ import type { StreamName } from '../../kernel/streams.ts'
 import type { AccountEvent } from '../accounts/events.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf, statementPostings } from '../ledger/postings.ts'
-import type { StatementLineBooked } from '../ledger/statement-lines.ts'
+import type { StatementLineEvent } from '../ledger/statement-lines.ts'
+import { type EntryKind, entryKindOf } from './entry-kinds.ts'
 
 /** A journal entry: what one money event books in every book, with its purpose and its actor. */
 export type Entry = {
@@ -13,10 +14,13 @@ export type Entry = {
   readonly eventId: string
   /** The event's type, e.g. `WalletDebited`. */
   readonly type: string
+  readonly kind: EntryKind
   /** The account of the event's ledger; null for a line of a provider's statement. */
   readonly accountId: AccountId | null
   /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
   readonly at: string
+  /** The time in the provider's statement; null for an entry that is not from one. */
+  readonly happenedAt: string | null
   readonly orderId: string | null
   readonly customerId: string | null
   /** The deposit that was paid, or whose payment a chargeback takes back. */
@@ -39,7 +43,7 @@ export const ledgerOf = (event: RecordedEvent): AccountId | null =>
 /**
  * Whether the event is a line of a provider's statement. Such a line moves the service's own money and is in no ledger.
  */
-export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
+export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineEvent> =>
   event.stream.startsWith(statementPrefix)
 
 /** The account id if the event creates a reseller, or null. An account is a reseller from its creation or never. */
@@ -76,8 +80,10 @@ export const entryOf = (
     position: event.position,
     eventId: event.id,
     type: event.type,
+    kind: entryKindOf(event as RecordedEvent<LedgerEvent>),
     accountId: ledger.accountId,
     at: ledger.at,
+    happenedAt: null,
     orderId: purpose.order?.orderId ?? purpose.orderId ?? null,
     customerId: purpose.order?.customerId ?? purpose.customerId ?? null,
     depositId: purpose.depositId ?? null,
@@ -89,12 +95,14 @@ export const entryOf = (
 }
 
 /** The entry of a line of a statement. @throws what `statementPostings` throws */
-export const statementEntryOf = (event: RecordedEvent<StatementLineBooked>, at: string): Entry => ({
+export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: string): Entry => ({
   position: event.position,
   eventId: event.id,
   type: event.type,
+  kind: entryKindOf(event),
   accountId: null,
   at,
+  happenedAt: event.data.happenedAt,
   orderId: null,
   customerId: null,
   depositId: null,

@@ -14,16 +14,25 @@ export const streamOfLine = ({
 }: Pick<StatementBooking, 'gateway' | 'reference'>): StreamName =>
   statementStream(deriveId('stl', ['service', gateway, reference]))
 
-/** The booked line; null if it is not booked yet. */
+/** The line as it is booked, with its corrections; null if it is not booked yet. */
 export type StatementState = StatementBooking | null
 
-export const statementFold: Fold<StatementState, StatementLineBooked> = {
+export const statementFold: Fold<StatementState, StatementLineEvent> = {
   name: 'statement',
-  version: 1,
+  version: 2,
   initial: null,
-  evolve: (before, event) => {
-    if (before) throw new Error(`line ${event.data.reference} of ${event.data.gateway} was booked twice`)
-    return event.data
+  evolve: (before, { type, data }) => {
+    if (type === 'StatementLineBooked') {
+      if (before) throw new Error(`line ${data.reference} of ${data.gateway} was booked twice`)
+      return data
+    }
+    if (!before)
+      throw new Error(`line ${data.reference} of ${data.gateway} was corrected before it was booked`)
+    return {
+      ...before,
+      feeMicros: before.feeMicros + data.feeMicros,
+      payoutMicros: before.payoutMicros + data.payoutMicros,
+    }
   },
 }
 
@@ -43,6 +52,36 @@ export const decideStatement = (
   return { ...decided<StatementLineBooked>(), became: isSameAmount ? 'standing' : 'other' }
 }
 
+/** The right amounts of a line that was booked with wrong ones; left out: as booked. 0 and 0: it is on no statement. */
+export type StatementCorrection = {
+  readonly feeMicros?: number | undefined
+  readonly payoutMicros?: number | undefined
+  readonly reason: string
+}
+
+/** Books the difference between the booked and the right amounts. Nothing if they are equal. */
+export const decideStatementCorrection = (
+  booked: StatementBooking,
+  { feeMicros = booked.feeMicros, payoutMicros = booked.payoutMicros, reason }: StatementCorrection,
+): Decided<StatementLineCorrected> => {
+  const { gateway, reference, category, happenedAt } = booked
+  const change = { feeMicros: feeMicros - booked.feeMicros, payoutMicros: payoutMicros - booked.payoutMicros }
+  if (change.feeMicros === 0 && change.payoutMicros === 0) return decided()
+  return decided({
+    type: 'StatementLineCorrected',
+    data: {
+      gateway,
+      reference,
+      category,
+      ...change,
+      feeAfterMicros: feeMicros,
+      payoutAfterMicros: payoutMicros,
+      happenedAt,
+      reason,
+    },
+  } as const)
+}
+
 /** The lines of a provider's statement about the service's own gateways, except payments, which are in the ledgers. */
 export const statementLineBooked = defineEvent('StatementLineBooked', {
   stream: 'statement-{line}',
@@ -59,4 +98,22 @@ export const statementLineBooked = defineEvent('StatementLineBooked', {
 })
 export type StatementLineBooked = EventOf<typeof statementLineBooked>
 
-export const statementEventDefinitions = [statementLineBooked] as const
+export const statementLineCorrected = defineEvent('StatementLineCorrected', {
+  stream: 'statement-{line}',
+  means: 'A line that was booked with wrong amounts was corrected: the difference is booked.',
+  fields: {
+    gateway: text('as booked'),
+    reference: text('as booked'),
+    category: text('as booked'),
+    feeMicros: micros('either sign', 'the right fee less the booked fee'),
+    payoutMicros: micros('either sign', 'the right payout less the booked payout'),
+    feeAfterMicros: micros('either sign', 'the right fee: an auditor checks it'),
+    payoutAfterMicros: micros('either sign', 'the right payout: an auditor checks it'),
+    happenedAt: time('the time in the statement, as booked'),
+    reason: text('the typed reason, which names no person'),
+  },
+})
+export type StatementLineCorrected = EventOf<typeof statementLineCorrected>
+export type StatementLineEvent = StatementLineBooked | StatementLineCorrected
+
+export const statementEventDefinitions = [statementLineBooked, statementLineCorrected] as const

@@ -178,20 +178,23 @@ export const totalsOf = async (
 /** The movement of an account on one day of a time zone; a debit is positive. */
 export type DaySum = { readonly day: string; readonly account: string; readonly amountMicros: bigint }
 
-/** The movements of the account and those below it, by day and account. `exceptType`: entries that do not count. */
+/**
+ * The movements of the account and those below it, by day and account. `exceptStatements`: fees and payouts do not
+ * count.
+ */
 export const sumByDay = async (
   db: Db,
   range: Range,
   {
-    exceptType,
+    exceptStatements = false,
     ...account
-  }: { readonly book: string; readonly account: string; readonly exceptType?: string },
+  }: { readonly book: string; readonly account: string; readonly exceptStatements?: boolean },
   zone: string,
 ): Promise<readonly DaySum[]> => {
   const legs = db
     .selectFrom(legsIn(db, range, { ...account, below: true }).as('p'))
     .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
-  const rows = await (exceptType === undefined ? legs : legs.where('e.type', '<>', exceptType))
+  const rows = await (exceptStatements ? legs.where('e.happenedAt', 'is', null) : legs)
     .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
     .select([sql<string>`to_char(e.at at time zone ${zone}, 'YYYY-MM-DD')`.as('day'), 'a.account'])
     .select(({ fn }) => fn.sum<string>('p.amountMicros').as('amount'))

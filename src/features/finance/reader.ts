@@ -103,7 +103,7 @@ export const createFinanceReader = ({
   const byDay = async (
     reportRange: ReportRange,
     head: number,
-    filter: Account & { readonly exceptType?: string },
+    filter: Account & { readonly exceptStatements?: boolean },
   ) => {
     const span = await spanOf(reportRange, head)
     return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { type EntryKind, entryKinds } from '../../domain/finance/entry-kinds.ts'
 import { positionToken } from '../../kernel/log-position.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { integerQuery, pageShape, positionField } from '../../platform/http/query.ts'
 import { momentForms, parseMoment } from './input-forms.ts'
 
@@ -111,6 +113,15 @@ const entry = {
   position: positionField('The position of the event in the log. It identifies the entry.'),
   at: z.iso.datetime().meta({ description: 'The accounting time of the entry.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
+  kind: namedEnum('EntryKind', Object.keys(entryKinds) as EntryKind[]).meta({
+    description: `What the entry is: ${Object.entries(entryKinds)
+      .map(([kind, means]) => `\`${kind}\` ${means}`)
+      .join('; ')}.`,
+  }),
+  happenedAt: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: "The time in the provider's statement. Null: the entry is not from a statement." }),
   accountId: z.string().nullable().meta({
     description: "The account whose ledger has the event. Null: a line of a provider's statement.",
   }),
@@ -191,6 +202,8 @@ const entryExample = {
   position: positionToken(1284),
   at: '2026-11-21T02:30:00.000Z',
   type: 'WalletDebited',
+  kind: 'order',
+  happenedAt: null,
   accountId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   customerId: null,

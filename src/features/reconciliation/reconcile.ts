@@ -15,7 +15,13 @@ import {
   type Postable,
 } from './compare.ts'
 import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
-import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
+import {
+  type Coverage,
+  coverages,
+  type Layout,
+  type StatementFormat,
+  type StatementLine,
+} from './statement-format.ts'
 
 /**
  * Lines that were booked now, that were booked before, and that have other amounts in the books and were not changed.
@@ -118,8 +124,10 @@ export type ReadFile = { readonly file: string; readonly report: string; readonl
 
 export type Reconciliation = {
   readonly files: readonly ReadFile[]
-  /** Whether a file contains payments. Without one, no entry counts as missing at the provider. */
-  readonly coversPayments: boolean
+  /** What no file has, so that no entry of it counts as missing at the provider. */
+  readonly uncovered: readonly Coverage[]
+  /** The balance of the account at the end of the period, by the dates of the statement. */
+  readonly closingHereMicros: bigint
   readonly sums: readonly ClassSum[]
   readonly missingThere: { readonly entries: number; readonly hereMicros: bigint }
   readonly coins: readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
@@ -155,7 +163,7 @@ const inFile = (name: string, error: unknown): unknown =>
 
 /** Refuses two different reports of payments, which would contain the same money twice. */
 const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
-  if (before === undefined || before === layout || layout.covers !== before.covers) return
+  if (before === undefined || before === layout) return
   throw new StatementRefused(
     `${name} is the report "${layout.name}" and the file before it "${before.name}": give files of one of them, they say the same payments`,
   )
@@ -186,7 +194,7 @@ export const reconcile = async (
       refuseBoth(
         name,
         layout,
-        layouts.find(({ covers }) => covers === layout.covers),
+        layouts.find(({ covers }) => covers.some((each) => layout.covers.includes(each))),
       )
       layouts.push(layout)
       let count = 0
@@ -209,28 +217,34 @@ export const reconcile = async (
       )
 
     await comparison.compare(scope)
-    const coversPayments = layouts.some(({ covers }) => covers === 'payments')
+    const isCovered = (coverage: Coverage): boolean => layouts.some(({ covers }) => covers.includes(coverage))
+    const covered = coverages.filter(isCovered)
     const sums = await comparison.sums()
-    const missingThere = coversPayments ? await comparison.missingThere() : { entries: 0, hereMicros: 0n }
+    const missingThere = await comparison.missingThere(covered, scope)
+    const otherFees = await comparison.otherFees()
     const countOf = (wanted: DifferenceClass): number =>
       wanted === 'missing_there'
         ? missingThere.entries
-        : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
+        : wanted === 'other_fee'
+          ? otherFees
+          : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
     const counts = Object.fromEntries(differenceClasses.map((each) => [each, countOf(each)])) as Record<
       DifferenceClass,
       number
     >
     const differences: Difference[] = []
     for (const each of differenceClasses)
-      if (counts[each] > 0) differences.push(...(await comparison.differences(each, most)))
+      if (counts[each] > 0) differences.push(...(await comparison.differences(each, most, covered, scope)))
     const after = post === null ? null : await post(comparison.toPost(gateway))
     const head = after?.head ?? scope.head
+    if (after !== null) await comparison.afterPosting(scope, head)
     return {
-      postable: await comparison.postable(scope, head),
+      postable: await comparison.postable(scope),
+      closingHereMicros: await comparison.closingHere(scope),
       posted: after?.posted ?? null,
       head,
       files: read,
-      coversPayments,
+      uncovered: coverages.filter((each) => !isCovered(each)),
       sums,
       missingThere,
       coins: await comparison.coins(),

@@ -1,12 +1,15 @@
 import { createReadStream } from 'node:fs'
+import { isStatementLine } from '../../domain/finance/entries.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { providers } from '../../domain/payments/payments.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { amountWriter } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { CliMisuse, type CliOutput, notFound } from '../../platform/cli/output.ts'
 import { withProgress } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
@@ -19,8 +22,9 @@ import {
   readGatewayNames,
   type TypedMoment,
 } from '../finance/index.ts'
+import { correctStatementLine } from '../wallet/index.ts'
 import { btcpay } from './btcpay-statement.ts'
-import type { reconcileInput } from './commands.ts'
+import type { correctInput, reconcileInput } from './commands.ts'
 import { nowpayments } from './nowpayments-statement.ts'
 import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
@@ -114,6 +118,30 @@ const linePoster = (
   }
 }
 
+/** Corrects a fee or a payout that was booked with a wrong amount. */
+export const correctLine = async (
+  context: CliContext,
+  { entry: position, fee, payout, reason }: InputOf<typeof correctInput>,
+): Promise<CliOutput> => {
+  const stored = await context.log.eventAt(position)
+  const event = stored && context.codec.decode(stored)
+  if (event === null || !isStatementLine(event))
+    throw notFound(`no fee and no payout is booked at ${positionToken(position)}`)
+  const { gateway, reference } = event.data
+  const microsOf = (amount: bigint | undefined) => (amount === undefined ? undefined : Number(amount))
+  const correction = { feeMicros: microsOf(fee), payoutMicros: microsOf(payout), reason }
+  const change = await correctStatementLine(context.runner, event.data, correction, context)
+  const write = (micros: number): string => amountWriter([BigInt(micros)])(BigInt(micros))
+  const { feeMicros = 0, payoutMicros = 0 } = change ?? {}
+  return {
+    json: { gateway, reference, changed: change !== null, feeMicros, payoutMicros },
+    text:
+      change === null
+        ? 'unchanged'
+        : `corrected ${reference} of ${gateway}: the fee by ${write(feeMicros)}, the payout by ${write(payoutMicros)}`,
+  }
+}
+
 export const reconcileStatements = momentWork(
   async (context: CliContext, options: ReconcileInput): Promise<CliOutput> => {
     const { gateway, from, to, most } = options
@@ -126,8 +154,9 @@ export const reconcileStatements = momentWork(
     const span = await reader.spanOf({ from, to }, head)
     const time = { from: instantOf(from, context.calendar), before: instantOf(to, context.calendar) }
     const range = { after: span.after, to: span.position }
+    const statement = { openingMicros: options.opening ?? null, closingMicros: options.closing ?? null }
     const readOptions = { format, separator: separators[options.separator] }
-    const comparisonScope = { ...found, ...time, range, head }
+    const comparisonScope = { ...found, ...time, range, head, zone: context.calendar.zone }
     const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
       gateway,
       most,
@@ -138,11 +167,19 @@ export const reconcileStatements = momentWork(
     const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
     const { openingMicros, debitMicros, creditMicros } = totals
     const closingMicros = openingMicros + debitMicros - creditMicros
-    const reportScope = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
+    const reportScope = {
+      gateway,
+      ...found,
+      ...time,
+      head: result.head,
+      openingMicros,
+      closingMicros,
+      statement,
+    }
     return {
       json: reconciliationJson(reportScope, result),
       text: reconciliationText(reportScope, result),
-      failed: !agrees(result),
+      failed: !agrees(reportScope, result),
     }
   },
 )

@@ -1,7 +1,10 @@
 import {
   decideStatement,
+  decideStatementCorrection,
   type StatementAnswer,
   type StatementBooking,
+  type StatementCorrection,
+  type StatementLineCorrected,
   statementFold,
   streamOfLine,
 } from '../../domain/ledger/statement-lines.ts'
@@ -20,4 +23,20 @@ export const bookStatementLine = async (
     decideStatement(state, line),
   )
   return became
+}
+
+/** Books the difference of a booked line to its right amounts. Null: it has them already. */
+export const correctStatementLine = async (
+  runner: CommandRunner,
+  line: Pick<StatementBooking, 'gateway' | 'reference'>,
+  correction: StatementCorrection,
+  cause: Cause,
+): Promise<StatementLineCorrected['data'] | null> => {
+  const stream = { stream: streamOfLine(line), fold: statementFold }
+  const { change } = await handle(runner, { ...cause, name: 'correct-statement-line' }, stream, (booked) => {
+    if (booked === null) throw new Error(`line ${line.reference} of ${line.gateway} is not booked`)
+    const decision = decideStatementCorrection(booked, correction)
+    return { ...decision, change: decision.events[0]?.data ?? null }
+  })
+  return change
 }

@@ -1,4 +1,4 @@
-export { bookStatementLine } from './book-statement-line.ts'
+export { bookStatementLine, correctStatementLine } from './book-statement-line.ts'
 export { isReference, maxCents } from './input-forms.ts'
 export { lowBalanceMails } from './low-balance-mails.ts'
 export { refuseForPayment, shortfallText } from './payment-refusal.ts'
