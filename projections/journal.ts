@@ -38,6 +38,10 @@ const journalEntriesTable = readTable({
     customerId: nullable(column.text()),
     depositId: nullable(column.text()),
     reference: nullable(column.text()),
+    reason: nullable(column.text()),
+    file: nullable(column.text()),
+    fileSha256: nullable(column.text()),
+    proposalId: nullable(column.text()),
     /** `key:key_…`, `operator:…` or `system:…`. */
     actor: column.text(),
     correlationId: column.text(),
@@ -154,6 +158,10 @@ const book = (entry: Entry, rows: Rows): void => {
     customerId: entry.customerId,
     depositId: entry.depositId,
     reference: entry.reference,
+    reason: entry.reason,
+    file: entry.file,
+    fileSha256: entry.fileSha256,
+    proposalId: entry.proposalId,
     actor: actorText(entry.actor),
     correlationId: entry.correlationId,
   })

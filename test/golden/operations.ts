@@ -92,10 +92,12 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
     feeMicros: 250_000,
     payoutMicros: 20_000_000,
     happenedAt: isoTime(now()),
+    file: { name: 'balance.csv', sha256: 'a1'.repeat(32) },
+    proposalId: null,
   }
   const lines = streamOfLine(line)
   fact(lines, ...decideStatement(state(lines, statementFold), line).events)
-  const right = { feeMicros: 200_000, reason: 'the file was wrong' }
+  const right = { feeMicros: 200_000, reason: 'the file was wrong', proposalId: null }
   fact(lines, ...decideStatementCorrection(state(lines, statementFold)!, right).events)
 
   const file = parseExits(`

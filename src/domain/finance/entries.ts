@@ -27,6 +27,12 @@ export type Entry = {
   readonly depositId: string | null
   /** The reference of a payment, a refund or a hold, or the operator's reference. */
   readonly reference: string | null
+  /** Why a statement's line was corrected; null for other entries. A movement by hand has its reason as its reference. */
+  readonly reason: string | null
+  /** The file that a person posted, and the approved proposal; null for entries that are not from a file. */
+  readonly file: string | null
+  readonly fileSha256: string | null
+  readonly proposalId: string | null
   readonly actor: Actor
   readonly correlationId: string
   /** The legs of the entry, ordered by book. Each book sums to zero. */
@@ -88,6 +94,10 @@ export const entryOf = (
     customerId: purpose.order?.customerId ?? purpose.customerId ?? null,
     depositId: purpose.depositId ?? null,
     reference: purpose.reference ?? purpose.holdId ?? purpose.refundId ?? null,
+    reason: null,
+    file: null,
+    fileSha256: null,
+    proposalId: null,
     actor: event.metadata.actor,
     correlationId: event.metadata.correlationId,
     postings: postingsOf(event as RecordedEvent<LedgerEvent>, ledger),
@@ -95,22 +105,29 @@ export const entryOf = (
 }
 
 /** The entry of a line of a statement. @throws what `statementPostings` throws */
-export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: string): Entry => ({
-  position: event.position,
-  eventId: event.id,
-  type: event.type,
-  kind: entryKindOf(event),
-  accountId: null,
-  at,
-  happenedAt: event.data.happenedAt,
-  orderId: null,
-  customerId: null,
-  depositId: null,
-  reference: event.data.reference,
-  actor: event.metadata.actor,
-  correlationId: event.metadata.correlationId,
-  postings: statementPostings(event),
-})
+export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: string): Entry => {
+  const file = event.type === 'StatementLineBooked' ? event.data.file : null
+  return {
+    position: event.position,
+    eventId: event.id,
+    type: event.type,
+    kind: entryKindOf(event),
+    accountId: null,
+    at,
+    happenedAt: event.data.happenedAt,
+    orderId: null,
+    customerId: null,
+    depositId: null,
+    reference: event.data.reference,
+    reason: event.type === 'StatementLineCorrected' ? event.data.reason : null,
+    file: file?.name ?? null,
+    fileSha256: file?.sha256 ?? null,
+    proposalId: event.data.proposalId,
+    actor: event.metadata.actor,
+    correlationId: event.metadata.correlationId,
+    postings: statementPostings(event),
+  }
+}
 
 /** Whether events of this stream move money or create resellers. Only the time of all other events counts. */
 export const concernsBooks = (stream: StreamName): boolean =>

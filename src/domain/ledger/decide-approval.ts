@@ -11,8 +11,10 @@ import {
   type Proposal,
   type ProposalEvent,
   type ProposedAction,
+  type ProposedCorrection,
   type ProposedDepositRefund,
   type ProposedRefund,
+  type ProposedStatement,
 } from './approvals.ts'
 import { manualStream } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
@@ -36,27 +38,47 @@ export const proposerOf = (actor: Actor, proposedAction: ProposedAction): string
 }
 
 /**
- * The same movement or refund has the same proposal id. A refund's proposal id comes from its refund id. A proposal of
+ * The same movement, refund, lines or corrected line have the same proposal id. A refund's proposal id comes from its refund id. A proposal of
  * a setting has an id of its own.
  */
 export const proposalIdOf = (
   proposedAction:
     | ManualMovement
     | Pick<ProposedRefund, 'kind' | 'refundId'>
-    | Pick<ProposedDepositRefund, 'kind' | 'refundId'>,
-): string =>
-  proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund'
-    ? deriveId('prp', [proposedAction.refundId])
-    : deriveId('prp', [proposedAction.accountId, manualStream(proposedAction)])
+    | Pick<ProposedDepositRefund, 'kind' | 'refundId'>
+    | ProposedStatement
+    | Pick<ProposedCorrection, 'kind' | 'gateway' | 'reference'>,
+): string => {
+  switch (proposedAction.kind) {
+    case 'refund':
+    case 'deposit_refund':
+      return deriveId('prp', [proposedAction.refundId])
+    case 'statement':
+      return deriveId('prp', [proposedAction.gateway, JSON.stringify(proposedAction.lines)])
+    case 'statement_correction':
+      return deriveId('prp', [proposedAction.gateway, proposedAction.reference])
+    default:
+      return deriveId('prp', [proposedAction.accountId, manualStream(proposedAction)])
+  }
+}
 
 /** The whole proposed action as text with sorted fields, so that two actions can be compared. */
 export const proposedText = (proposedAction: ProposedAction): string =>
   JSON.stringify(Object.fromEntries(Object.entries(proposedAction).sort(([a], [b]) => (a < b ? -1 : 1))))
 
-/** The amount of a movement, or the larger side of a refund, micro-dollars; null for a setting. */
+const sizeOf = ({
+  feeMicros,
+  payoutMicros,
+}: Pick<ProposedCorrection, 'feeMicros' | 'payoutMicros'>): number =>
+  Math.abs(feeMicros) + Math.abs(payoutMicros)
+
+/** The amount of a movement, the fees and payouts of a statement together, or the larger side of a refund, micro-dollars; null for a setting. */
 export const proposedSizeMicros = (proposedAction: ProposedAction): number | null => {
   if (proposedAction.kind === 'setting') return null
   if (proposedAction.kind === 'deposit_refund') return centsToMicros(proposedAction.amountCents)
+  if (proposedAction.kind === 'statement')
+    return proposedAction.lines.reduce((sum, line) => sum + sizeOf(line), 0)
+  if (proposedAction.kind === 'statement_correction') return sizeOf(proposedAction)
   if (proposedAction.kind !== 'refund') return Math.abs(proposedAction.amountMicros)
   return centsToMicros(Math.max(proposedAction.amountCents, proposedAction.costCents ?? 0))
 }

@@ -1,11 +1,13 @@
 import { type Decided, decided, type Fold } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
-import { micros, text, time } from '../../kernel/event-fields.ts'
+import { group, hex, id, micros, orNull, text, time } from '../../kernel/event-fields.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { type StreamName, statementStream } from '../../kernel/streams.ts'
 
 /** A line of a statement, before it is booked. */
 export type StatementBooking = StatementLineBooked['data']
+/** As it is proposed: all but the gateway and the proposal. */
+export type ProposedLine = Omit<StatementBooking, 'gateway' | 'proposalId'>
 
 /** The stream of a line. Its name makes the provider's id unique. */
 export const streamOfLine = ({
@@ -57,12 +59,18 @@ export type StatementCorrection = {
   readonly feeMicros?: number | undefined
   readonly payoutMicros?: number | undefined
   readonly reason: string
+  readonly proposalId: string | null
 }
 
 /** Books the difference between the booked and the right amounts. Nothing if they are equal. */
 export const decideStatementCorrection = (
   booked: StatementBooking,
-  { feeMicros = booked.feeMicros, payoutMicros = booked.payoutMicros, reason }: StatementCorrection,
+  {
+    feeMicros = booked.feeMicros,
+    payoutMicros = booked.payoutMicros,
+    reason,
+    proposalId,
+  }: StatementCorrection,
 ): Decided<StatementLineCorrected> => {
   const { gateway, reference, category, happenedAt } = booked
   const change = { feeMicros: feeMicros - booked.feeMicros, payoutMicros: payoutMicros - booked.payoutMicros }
@@ -78,9 +86,38 @@ export const decideStatementCorrection = (
       payoutAfterMicros: payoutMicros,
       happenedAt,
       reason,
+      proposalId,
     },
   } as const)
 }
+
+/** The fields of a line besides its gateway, in the order of the event. */
+export const lineFields = {
+  reference: text("the line's id at the provider: with the gateway it is booked once"),
+  category: text("the provider's term, e.g. `payout`"),
+  feeMicros: micros('either sign', "positive: the provider's fee; negative: returned by the provider"),
+  payoutMicros: micros('either sign', 'above zero: it left the gateway for the bank; below: it came back'),
+  happenedAt: time('the time in the statement'),
+  file: orNull(
+    group(
+      { name: text('its name'), sha256: hex(32, 'SHA-256 of its bytes') },
+      'the file that a person posted; null: the provider reported it to the service',
+    ),
+  ),
+}
+/** The fields of a correction besides its proposal, in the order of the event. */
+export const correctionFields = {
+  gateway: text('as booked'),
+  reference: text('as booked'),
+  category: text('as booked'),
+  feeMicros: micros('either sign', 'the right fee less the booked fee'),
+  payoutMicros: micros('either sign', 'the right payout less the booked payout'),
+  feeAfterMicros: micros('either sign', 'the right fee: an auditor checks it'),
+  payoutAfterMicros: micros('either sign', 'the right payout: an auditor checks it'),
+  happenedAt: time('the time in the statement, as booked'),
+  reason: text('the typed reason, which names no person'),
+}
+const proposalId = orNull(id('prp', 'the approved proposal; null: one operator may post it alone'))
 
 /** The lines of a provider's statement about the service's own gateways, except payments, which are in the ledgers. */
 export const statementLineBooked = defineEvent('StatementLineBooked', {
@@ -89,11 +126,8 @@ export const statementLineBooked = defineEvent('StatementLineBooked', {
     "A line of a provider's statement was booked: a fee, a payout to the bank, or a withdrawal by the provider.",
   fields: {
     gateway: text("the service's gateway in the books, e.g. `stripe`"),
-    reference: text("the line's id at the provider: with the gateway it is booked once"),
-    category: text("the provider's term, e.g. `payout`"),
-    feeMicros: micros('either sign', "positive: the provider's fee; negative: returned by the provider"),
-    payoutMicros: micros('either sign', 'above zero: it left the gateway for the bank; below: it came back'),
-    happenedAt: time('the time in the statement'),
+    ...lineFields,
+    proposalId,
   },
 })
 export type StatementLineBooked = EventOf<typeof statementLineBooked>
@@ -101,17 +135,7 @@ export type StatementLineBooked = EventOf<typeof statementLineBooked>
 export const statementLineCorrected = defineEvent('StatementLineCorrected', {
   stream: 'statement-{line}',
   means: 'A line that was booked with wrong amounts was corrected: the difference is booked.',
-  fields: {
-    gateway: text('as booked'),
-    reference: text('as booked'),
-    category: text('as booked'),
-    feeMicros: micros('either sign', 'the right fee less the booked fee'),
-    payoutMicros: micros('either sign', 'the right payout less the booked payout'),
-    feeAfterMicros: micros('either sign', 'the right fee: an auditor checks it'),
-    payoutAfterMicros: micros('either sign', 'the right payout: an auditor checks it'),
-    happenedAt: time('the time in the statement, as booked'),
-    reason: text('the typed reason, which names no person'),
-  },
+  fields: { ...correctionFields, proposalId },
 })
 export type StatementLineCorrected = EventOf<typeof statementLineCorrected>
 export type StatementLineEvent = StatementLineBooked | StatementLineCorrected

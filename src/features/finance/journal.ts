@@ -293,6 +293,37 @@ const withPostings = async (db: Db, entries: readonly EntryLine[]): Promise<read
   }))
 }
 
+/**
+ * Whether a person of the service made the entry, or a reseller its own adjustment of a customer. The worker finishes
+ * movements by hand that a crash interrupted.
+ */
+const isByHand = sql<boolean>`(actor like 'operator:%' or actor like 'session:stf@_%' escape '@'
+  or actor = 'system:open-movements' or type = 'CustomerAdjusted' and actor not like 'system:%')`
+
+/** The entries by hand in the range, oldest first, with their number. `book`: only with postings in it. */
+export const entriesByHand = async (
+  db: Db,
+  range: Range,
+  book: string | null,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly total: number; readonly entries: readonly JournalEntry[] }> => {
+  let found = db
+    .selectFrom('read.journal_entries as e')
+    .where('position', '>', range.after)
+    .where('position', '<=', range.to)
+    .where(isByHand)
+  if (book !== null)
+    found = found.where(
+      sql<boolean>`exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number
+        where p.position = e.position and a.book = ${book})`,
+    )
+  const { total } = await found
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await found.selectAll().orderBy('position').limit(page.limit).offset(page.offset).execute()
+  return { total, entries: await withPostings(db, rows) }
+}
+
 /** The entries of an order in every book, oldest first. */
 export const entriesOfOrder = async (
   db: Db,

@@ -230,7 +230,7 @@ const classes = `
 /** Lines to post, in the order of the files. The same id with another kind is another posting. */
 const postable = `
   create temporary table postable as
-  select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
+  select n, file, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
          case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
     from classified
    where class in ('matched', 'own', 'other_amount') and currency = 'usd' and external_id is not null
@@ -247,6 +247,10 @@ const postedOf = `
      select to_char(b.at at time zone $1::text, 'YYYY-MM') <> to_char(l.at at time zone $1::text, 'YYYY-MM')
             as other_month) m
    where l.fee <> 0 or l.payout <> 0`
+
+const newLines = `
+  from postable l left join booked_lines b on b.reference = l.external_id
+ where b.reference is null and (l.fee <> 0 or l.payout <> 0)`
 
 const unmatchedFees = `
   select count(*) as lines, coalesce(sum(fee), 0)::text as fee from classified
@@ -447,17 +451,36 @@ export const createComparison = async (client: pg.ClientBase) => {
       }
     },
 
-    /** The lines to post, as bookings on a gateway. */
-    async *toPost(gateway: string): AsyncGenerator<StatementBooking> {
-      type Row = { n: number; external_id: string; word: string; at: string; fee: number; payout: number }
+    /** The number of lines that are to be posted and not yet booked, and the sum of their fees and payouts. */
+    async newLines(): Promise<{ readonly count: number; readonly sizeMicros: bigint }> {
+      const { rows } = await client.query<{ count: number; size: string }>(
+        `select count(*) as count, coalesce(sum(abs(l.fee) + abs(l.payout)), 0)::text as size ${newLines}`,
+      )
+      return { count: rows[0]?.count ?? 0, sizeMicros: BigInt(rows[0]?.size ?? 0) }
+    },
+
+    /** These lines, as bookings on a gateway. `fileOf`: the file of a name. */
+    async *toPost(
+      gateway: string,
+      fileOf: (name: string) => StatementBooking['file'],
+    ): AsyncGenerator<StatementBooking> {
+      type Row = {
+        n: number
+        file: string
+        external_id: string
+        word: string
+        at: string
+        fee: number
+        payout: number
+      }
       let last = -1
       for (;;) {
         const { rows } = await client.query<Row>(
-          `select n, external_id, word, at, fee, payout from postable
-            where n > $1::bigint and (fee <> 0 or payout <> 0) order by n limit ${pageSize}`,
+          `select l.n, l.file, l.external_id, l.word, l.at, l.fee, l.payout ${newLines} and l.n > $1::bigint
+            order by l.n limit ${pageSize}`,
           [last],
         )
-        for (const { n, external_id, word, at, fee, payout } of rows) {
+        for (const { n, file, external_id, word, at, fee, payout } of rows) {
           last = n
           yield {
             gateway,
@@ -466,6 +489,8 @@ export const createComparison = async (client: pg.ClientBase) => {
             feeMicros: fee,
             payoutMicros: payout,
             happenedAt: at,
+            file: fileOf(file),
+            proposalId: null,
           }
         }
         if (rows.length < pageSize) return

@@ -124,6 +124,12 @@ const balanceJson = (scope: Balances, result: Reconciliation) => {
   }
 }
 
+const postedJson = (posted: Reconciliation['posted']) => {
+  if (posted === null) return null
+  if (posted.outcome === 'booked') return { booked: posted.lines, proposalId: null }
+  return { booked: 0, proposalId: posted.proposal.proposalId }
+}
+
 export const reconciliationJson = (scope: ReconciliationScope, result: Reconciliation) => ({
   gateway: scope.gateway,
   book: scope.book,
@@ -164,7 +170,7 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
     inOtherMonthMicros: String(result.postable.otherMonthMicros),
     unmatchedFees: result.postable.unmatched,
     unmatchedFeesMicros: String(result.postable.unmatchedMicros),
-    now: result.posted,
+    now: postedJson(result.posted),
   },
   float: {
     openingMicros: String(scope.openingMicros),
@@ -287,12 +293,17 @@ const more = (listedCount: number, totalCount: number): string =>
 
 const postingText = ({ postable, posted }: Reconciliation, write: Writer): readonly string[] => {
   const { lines, posted: before, otherMonth, unmatched } = postable
-  const now = posted === null ? '' : `, ${posted.booked} of them booked now`
+  const now = posted?.outcome === 'booked' ? `, ${posted.lines} of them booked now` : ''
   const rest = before < lines && posted === null ? '; --post books the rest' : ''
   return [
     ...(lines === 0
       ? []
       : [`fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}${rest}`]),
+    ...(posted === null || posted.outcome === 'booked'
+      ? []
+      : [
+          `nothing is booked: above the limit of one operator, proposed as ${posted.proposal.proposalId} of ${posted.proposal.by}; another operator runs "proposals approve ${posted.proposal.proposalId}"`,
+        ]),
     ...(otherMonth === 0
       ? []
       : [

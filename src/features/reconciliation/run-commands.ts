@@ -1,16 +1,19 @@
 import { createReadStream } from 'node:fs'
 import { isStatementLine } from '../../domain/finance/entries.ts'
+import { approvalLimitAt, approvalLimitsRef } from '../../domain/ledger/approvals.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
+import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import { providers } from '../../domain/payments/payments.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
-import { amountWriter } from '../../kernel/money.ts'
+import { amountWriter, centsToMicros } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, notFound } from '../../platform/cli/output.ts'
 import { withProgress } from '../../platform/cli/progress-bar.ts'
+import { readState } from '../../platform/commands/command.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import {
@@ -22,11 +25,16 @@ import {
   readGatewayNames,
   type TypedMoment,
 } from '../finance/index.ts'
-import { correctStatementLine } from '../wallet/index.ts'
+import {
+  approvalNeeded,
+  bookStatementLines,
+  correctStatementLine,
+  proposeStatement,
+} from '../wallet/index.ts'
 import { btcpay } from './btcpay-statement.ts'
 import type { correctInput, reconcileInput } from './commands.ts'
 import { nowpayments } from './nowpayments-statement.ts'
-import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
+import { type PostLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
 import { declaredFormat, missingOf, type StatementFormat } from './statement-format.ts'
 import { separators } from './statement-words.ts'
@@ -35,6 +43,9 @@ import { stripe } from './stripe-statement.ts'
 const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]
 
 type ReconcileInput = InputOf<typeof reconcileInput>
+
+/** The length of a proposal, characters: an event of the log has at most 1 MiB. */
+const maxProposalLength = 900_000
 
 type GatewayAccount = { readonly book: string; readonly account: string }
 
@@ -111,10 +122,29 @@ const linePoster = (
     throw new CliMisuse(
       '--post books a line once by its id: declare the column id; --column ROLE=HEADING declares one',
     )
-  return async (lines) => {
-    const posted = await postLines(context.runner, lines, context)
+  const { runner, clock } = context
+  const bookAll = async (lines: AsyncIterable<StatementBooking> | Iterable<StatementBooking>) => {
+    const booked = await bookStatementLines(runner, lines, context)
     const head = await withProgress((bar) => catchUpBooks({ ...context, decode: createCodec().decode }, bar))
-    return { posted, head }
+    return { outcome: 'booked', lines: booked, head } as const
+  }
+  return async ({ count, sizeMicros, lines }) => {
+    const limits = await readState(runner, { ...context, name: 'read-limit' }, approvalLimitsRef)
+    const limitCents = approvalLimitAt(limits, clock())
+    if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return bookAll(lines)
+    const bookings: StatementBooking[] = []
+    for await (const line of lines) bookings.push(line)
+    const statement = {
+      kind: 'statement',
+      gateway,
+      lines: bookings.map(({ gateway: _, proposalId: __, ...line }) => line),
+    } as const
+    if (JSON.stringify(statement).length > maxProposalLength)
+      throw new CliMisuse(
+        `${count} lines are too many for one proposal: post them in parts, with --from and --to`,
+      )
+    const answer = await proposeStatement(runner, statement, context)
+    return answer.outcome === 'allowed' ? bookAll(bookings) : answer
   }
 }
 
@@ -130,7 +160,9 @@ export const correctLine = async (
   const { gateway, reference } = event.data
   const microsOf = (amount: bigint | undefined) => (amount === undefined ? undefined : Number(amount))
   const correction = { feeMicros: microsOf(fee), payoutMicros: microsOf(payout), reason }
-  const change = await correctStatementLine(context.runner, event.data, correction, context)
+  const answer = await correctStatementLine(context.runner, event.data, correction, context)
+  if (answer.outcome !== 'corrected') throw approvalNeeded(answer)
+  const { change } = answer
   const write = (micros: number): string => amountWriter([BigInt(micros)])(BigInt(micros))
   const { feeMicros = 0, payoutMicros = 0 } = change ?? {}
   return {
@@ -179,7 +211,7 @@ export const reconcileStatements = momentWork(
     return {
       json: reconciliationJson(reportScope, result),
       text: reconciliationText(reportScope, result),
-      failed: !agrees(reportScope, result),
+      failed: !agrees(reportScope, result) || (result.posted !== null && result.posted.outcome !== 'booked'),
     }
   },
 )

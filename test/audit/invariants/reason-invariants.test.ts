@@ -4,7 +4,8 @@ import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const credited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
-const line = (log: Log): StoredEvent => log.first('StatementLineBooked')
+const line = (log: Log): StoredEvent =>
+  log.first('StatementLineBooked', ({ reference }) => reference === 'txn_golden')
 const manual = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'manual')
 
 /** One more credit at the end of a ledger, whose figures fit. */

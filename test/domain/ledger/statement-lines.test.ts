@@ -14,6 +14,8 @@ const line: StatementBooking = {
   feeMicros: 100,
   payoutMicros: 5_000,
   happenedAt: '2026-11-01T00:00:00.000Z',
+  file: null,
+  proposalId: null,
 }
 
 test('a line is booked once, and a line with its id and other amounts is reported', () => {
@@ -30,7 +32,7 @@ test('a line is booked once, and a line with its id and other amounts is reporte
 })
 
 test('a correction books the difference, once, and the line then has the right amounts', () => {
-  const right = { feeMicros: 40, reason: 'wrong file' }
+  const right = { feeMicros: 40, reason: 'wrong file', proposalId: null }
   const [event] = decideStatementCorrection(line, right).events
   assert.deepEqual(event?.data, {
     gateway: 'stripe',
@@ -42,6 +44,7 @@ test('a correction books the difference, once, and the line then has the right a
     payoutAfterMicros: 5_000,
     happenedAt: line.happenedAt,
     reason: 'wrong file',
+    proposalId: null,
   })
   const after = statementFold.evolve(line, { ...event!, revision: 1, recordedAtMs: 0 })
   assert.deepEqual(after, { ...line, feeMicros: 40 })

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
+import { approvalLimitsRef } from '../../../src/domain/ledger/approvals.ts'
+import { createProposals } from '../../../src/features/approvals/approval-service.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
+import { approvalLimitsStream } from '../../../src/kernel/streams.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import type { CommandRunner } from '../../../src/platform/commands/command.ts'
 import { createCodec } from '../../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
 import { silent } from '../../platform/projections/engine.ts'
@@ -60,6 +66,17 @@ const steps = [
   depositBy('dep_4', 700),
 ]
 
+const createApprovals = (runner: CommandRunner, log: EventLog) => ({
+  proposals: createProposals({
+    runner,
+    log,
+    db: undefined as never, // these proposals refund no deposit
+    ownGatewayIds: [],
+    settleTraffic: async () => undefined,
+  }),
+  carol: { actor: { kind: 'operator', name: 'carol' }, correlationId: 'run_approve' } as const,
+})
+
 /** The same answer as if the lines had been posted before. */
 const postedBefore = (said: { posting: object }) => ({ ...said, posting: { ...said.posting, now: null } })
 
@@ -108,7 +125,7 @@ const world = async (t: TestContext, more: typeof steps = []) => {
     const { code, out } = await run(...args, '--json')
     return { code, said: JSON.parse(out) }
   }
-  return { pool, log, file, finance, run, json }
+  return { pool, log, file, finance, run, json, runner }
 }
 
 const heading =
@@ -208,14 +225,14 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     inOtherMonthMicros: '-38630000',
     unmatchedFees: 0,
     unmatchedFeesMicros: '0',
-    now: { booked: 8, standing: 0, other: 0 },
+    now: { booked: 8, proposalId: null },
   })
   assert.equal(first.said.bookedMicros, '11370000')
   assert.equal(first.said.totals[0].netMicros, first.said.bookedMicros)
   assert.equal((await lines()).length, 8)
 
   const again = await json(...november, ...files, '--post')
-  assert.deepEqual(again.said.posting.now, { booked: 0, standing: 8, other: 0 })
+  assert.deepEqual(again.said.posting.now, { booked: 0, proposalId: null })
   assert.deepEqual(postedBefore(again.said), postedBefore(first.said))
   assert.equal((await lines()).length, 8)
 
@@ -233,7 +250,7 @@ test('fees and payouts are posted once, and the account then moved as the balanc
   // The booking stays: a report with other figures of the same line is a difference.
   const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
   const other = await json(...november, '--file', changed, '--post')
-  assert.deepEqual([other.code, other.said.counts.other_fee, other.said.posting.now.other], [1, 1, 1])
+  assert.deepEqual([other.code, other.said.counts.other_fee, other.said.posting.now.booked], [1, 1, 0])
   assert.equal((await lines()).length, 8)
   const { out } = await run(...november, '--file', changed)
   assert.match(
@@ -315,6 +332,73 @@ test('fees and payouts that no line has are found, and a correction books the di
   const notBooked = await finance('correct', 'pos_0_1', '--fee', '1', ...why)
   assert.match(notBooked.err, /no fee and no payout is booked at pos_0_1/)
   assert.match((await finance('correct', amount, ...why)).err, /give the right --fee, --payout or both/)
+})
+
+test('what a file posts counts together, and above the limit another operator approves exactly its lines', async (t) => {
+  const { log, file, finance, run, json, runner } = await world(t)
+  const from = '2026-11-20T00:00:00.000Z'
+  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_limit' } as const
+  await runner.run({
+    name: 'test-limit',
+    streams: { fourEyes: approvalLimitsRef },
+    decide: () => ({
+      appends: [
+        {
+          stream: approvalLimitsStream,
+          events: [{ type: 'FourEyesSet', data: { limitCents: 2_000, from, proposalId: null } }],
+        },
+      ],
+      answer: null,
+    }),
+    ...cause,
+  })
+  const booked = async () =>
+    (await log.readAll(0, 1_000)).filter(({ type }) => type === 'StatementLineBooked')
+  // No payout is above 20.00. Together they are.
+  const payouts = [
+    payoutHeading,
+    'po_1,2026-11-25 00:00:00,usd,txn_6,-15.00,0.00,-15.00,payout',
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-15.00,0.00,-15.00,payout',
+  ]
+  const path = await file(payouts)
+  const first = await json(...november, '--file', path, '--post')
+  assert.deepEqual([first.code, await booked()], [1, []])
+  const { proposalId } = first.said.posting.now
+  const again = await run(...november, '--file', path, '--post')
+  assert.match(again.out, new RegExp(`proposed as ${proposalId} of operator:test; another operator runs`))
+
+  const { proposals, carol } = createApprovals(runner, log)
+  assert.deepEqual(await proposals.approve(proposalId, cause), {
+    outcome: 'refused',
+    refusal: { code: 'own_proposal' },
+  })
+  assert.deepEqual(await proposals.approve(proposalId, carol), { of: 'statement', lines: 2 })
+  // Another approval books nothing more.
+  assert.deepEqual(await proposals.approve(proposalId, carol), { of: 'statement', lines: 0 })
+  const sha256 = createHash('sha256')
+    .update(`${payouts.join('\n')}\n`)
+    .digest('hex')
+  const lines = (await booked()).map(({ data }) => JSON.parse(data))
+  assert.deepEqual(
+    lines.map(({ reference, proposalId: by, file: from }) => [reference, by, from.sha256]),
+    [
+      ['txn_6', proposalId, sha256],
+      ['txn_7', proposalId, sha256],
+    ],
+  )
+  assert.equal((await run(...november, '--file', path)).code, 0)
+
+  // A correction counts in the same way.
+  const position = `pos_0_${(await booked())[0]?.position}`
+  const alone = await finance('correct', position, '--payout', '-10', '--reason', 'a wrong file')
+  assert.match(alone.err, /was proposed as prp_/)
+  const [, id = ''] = /(prp_\w+)/.exec(alone.err) ?? []
+  const approved = await proposals.approve(id, carol)
+  assert.equal('of' in approved && approved.of, 'statement_correction')
+  assert.match(
+    (await run(...november, '--file', path)).out,
+    /^other fee or payout +payout +-15\.00 +10\.00 /m,
+  )
 })
 
 test('the balances of the statement are compared with its lines and the books', async (t) => {
