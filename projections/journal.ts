@@ -7,6 +7,7 @@ import {
   newResellerOf,
   statementEntryOf,
 } from '../src/domain/finance/entries.ts'
+import type { EntryKind } from '../src/domain/finance/entry-kinds.ts'
 import type { Posting } from '../src/domain/ledger/postings.ts'
 import { actorText, type RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
@@ -28,12 +29,19 @@ const journalEntriesTable = readTable({
     position: column.bigint(),
     at: column.timestamptz(),
     type: column.text(),
+    kind: column.text<EntryKind>(),
     /** The account of the ledger stream; null for a line of a provider's statement. */
     accountId: nullable(column.text()),
+    /** The time in the provider's statement; null for an entry that is not from one. */
+    happenedAt: nullable(column.timestamptz()),
     orderId: nullable(column.text()),
     customerId: nullable(column.text()),
     depositId: nullable(column.text()),
     reference: nullable(column.text()),
+    reason: nullable(column.text()),
+    file: nullable(column.text()),
+    fileSha256: nullable(column.text()),
+    proposalId: nullable(column.text()),
     /** `key:key_…`, `operator:…` or `system:…`. */
     actor: column.text(),
     correlationId: column.text(),
@@ -143,11 +151,17 @@ const book = (entry: Entry, rows: Rows): void => {
     position: entry.position,
     at: entry.at,
     type: entry.type,
+    kind: entry.kind,
     accountId: entry.accountId,
+    happenedAt: entry.happenedAt,
     orderId: entry.orderId,
     customerId: entry.customerId,
     depositId: entry.depositId,
     reference: entry.reference,
+    reason: entry.reason,
+    file: entry.file,
+    fileSha256: entry.fileSha256,
+    proposalId: entry.proposalId,
     actor: actorText(entry.actor),
     correlationId: entry.correlationId,
   })
@@ -178,7 +192,7 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
  */
 export const journal = readModel({
   name: 'journal',
-  version: 5,
+  version: 6,
   tables: [
     journalEntriesTable,
     journalAccountsTable,

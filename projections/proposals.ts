@@ -9,7 +9,7 @@ export const proposalsTable = readTable({
   columns: {
     proposalId: column.text(),
     what: column.jsonb<ProposedAction>(),
-    /** The account whose money moves; null for a setting. */
+    /** The account whose money moves; null for a setting or a statement. */
     accountId: nullable(column.text()),
     /** The larger side of the movement; null for a setting. */
     sizeMicros: nullable(column.bigint()),
@@ -36,7 +36,7 @@ export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<Prop
     return {
       proposalId,
       what,
-      accountId: what.kind === 'setting' ? null : what.accountId,
+      accountId: 'accountId' in what ? what.accountId : null,
       sizeMicros: proposedSizeMicros(what),
       status: 'open',
       proposedBy: by,

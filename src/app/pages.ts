@@ -66,7 +66,13 @@ export const navigation: readonly NavigationGroup[] = [
     entries: [
       { label: 'Money', page: 'showMoney' },
       { label: 'Trial balance', page: 'showTrialBalance' },
-      { label: 'Ledger account', page: 'showBookAccount' },
+      {
+        label: 'Ledger account',
+        page: [
+          { label: 'Ledger account', page: 'showBookAccount' },
+          { label: 'Entries by hand', page: 'listManualEntries' },
+        ],
+      },
       { label: 'Periods', page: 'showPeriods' },
       { label: 'Exports', page: 'showExports' },
       {

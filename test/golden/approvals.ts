@@ -5,6 +5,8 @@ import { decideManual, manualStream } from '../../src/domain/ledger/decide-manua
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import type { ManualMovement } from '../../src/domain/ledger/manual-movements.ts'
 import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
+import { decideStatement, streamOfLine } from '../../src/domain/ledger/statement-lines.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
 import type { Actor } from '../../src/kernel/event.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import {
@@ -81,6 +83,36 @@ export const makeApprovals = ({ fact, write, state, now, wait, by }: History, ac
   })
   close(propose('declined'), bob, 'declined')
   close(propose('withdrawn'), alice, 'withdrawn')
+  const line = {
+    reference: 'txn_golden_large',
+    category: 'payout',
+    feeMicros: 0,
+    payoutMicros: 150_000_000,
+    happenedAt: isoTime(now()),
+    file: { name: 'payouts.csv', sha256: 'b2'.repeat(32) },
+  }
+  const statement = { kind: 'statement', gateway: 'stripe', lines: [line] } as const
+  const statementId = approval.proposalIdOf(statement)
+  const nothing = { appends: [], answer: null }
+  by(alice, () => {
+    const states = { fourEyes: fourEyes(), proposal: proposal(statementId) }
+    const moment = { actor: alice, nowMs: now() }
+    write(approval.decideWithApproval<null>(states, moment, nothing, () => statement).appends)
+  })
+  by(bob, () => {
+    const moment = { actor: bob, nowMs: now() }
+    const found = proposal(statementId)
+    write(
+      approval.decideApproval<null>(
+        found,
+        moment,
+        () => nothing,
+        () => statement,
+      ).appends,
+    )
+    const booked = { gateway: 'stripe', ...line, proposalId: statementId }
+    fact(streamOfLine(booked), ...decideStatement(null, booked).events)
+  })
   limit(null, 'prp_golden_off')
   by(bob, () => {
     const states = { fourEyes: fourEyes(), proposal: proposal('prp_golden_off') }

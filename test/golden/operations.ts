@@ -9,7 +9,12 @@ import { introductionStatement, stopStatement } from '../../src/audit/signatures
 import { decideImport, decideState } from '../../src/domain/exits/decide.ts'
 import { exitsFold } from '../../src/domain/exits/fold.ts'
 import { decideTokenIssue, decideTokenRevocation, financeTokenFold } from '../../src/domain/finance/tokens.ts'
-import { decideStatement, statementFold, streamOfLine } from '../../src/domain/ledger/statement-lines.ts'
+import {
+  decideStatement,
+  decideStatementCorrection,
+  statementFold,
+  streamOfLine,
+} from '../../src/domain/ledger/statement-lines.ts'
 import { decideExpiration, decidePublication, noticeFold } from '../../src/domain/notices/decide.ts'
 import { decideClose, decideCutOff } from '../../src/domain/periods/decide.ts'
 import { periodFold } from '../../src/domain/periods/events.ts'
@@ -87,9 +92,13 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
     feeMicros: 250_000,
     payoutMicros: 20_000_000,
     happenedAt: isoTime(now()),
+    file: { name: 'balance.csv', sha256: 'a1'.repeat(32) },
+    proposalId: null,
   }
   const lines = streamOfLine(line)
   fact(lines, ...decideStatement(state(lines, statementFold), line).events)
+  const right = { feeMicros: 200_000, reason: 'the file was wrong', proposalId: null }
+  fact(lines, ...decideStatementCorrection(state(lines, statementFold)!, right).events)
 
   const file = parseExits(`
     {"id":"us-dal-1","kind":"socks5","host":"198.18.0.77","port":1080,"username":"u","password":"p","country":"us","state":"Texas","city":"Dallas","isp":"Comcast Cable","asn":7922,"os":"windows","udp":true}

@@ -108,10 +108,15 @@ const gatewaysTable = readTable({
   columns: { gateway: column.text() },
   key: ['gateway'],
 })
-/** A booked line of a statement. */
+/** A booked line of a statement, with its corrections. */
 const linesTable = readTable({
   name: 'audit_statement_lines',
-  columns: { gateway: column.text(), reference: column.text() },
+  columns: {
+    gateway: column.text(),
+    reference: column.text(),
+    feeMicros: column.bigint(),
+    payoutMicros: column.bigint(),
+  },
   key: ['gateway', 'reference'],
 })
 
@@ -124,16 +129,18 @@ const addGateway = (
 
 /**
  * A line of a statement is booked once, in the stream of its gateway and id. Its amount is not zero, and an earlier
- * movement of a wallet used its gateway.
+ * movement of a wallet used its gateway. Only a booked line is corrected.
  */
 export const statementRules = invariant({
   name: 'audit-statements',
-  version: 2,
+  version: 3,
   table: gatewaysTable,
   tables: [linesTable],
   key: ({ data }) => data.gateway,
   reads: ({ type, data }) =>
-    type === 'StatementLineBooked' ? [rowKey(linesTable, data.gateway, data.reference)] : [],
+    type === 'StatementLineBooked' || type === 'StatementLineCorrected'
+      ? [rowKey(linesTable, data.gateway, data.reference)]
+      : [],
   on: {
     WalletCredited: addGateway,
     WalletAdjusted: addGateway,
@@ -150,7 +157,28 @@ export const statementRules = invariant({
         )
       if (rows.get(linesTable, [gateway, reference]) !== undefined)
         report('line-twice', `line ${reference} of ${gateway} was booked before`)
-      rows.put(linesTable, { gateway, reference })
+      rows.put(linesTable, { gateway, reference, feeMicros, payoutMicros })
+    },
+    StatementLineCorrected: ({ stream, data }, _, { rows, report }) => {
+      const { gateway, reference, feeAfterMicros, payoutAfterMicros } = data
+      if (stream !== streamOfLine(data))
+        report('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(data)}`)
+      if (data.feeMicros === 0 && data.payoutMicros === 0)
+        report('line-of-nothing', 'it corrects neither a fee nor a payout')
+      const line = rows.get(linesTable, [gateway, reference])
+      if (line === undefined)
+        return report('line-not-booked', `line ${reference} of ${gateway} was never booked`)
+      if (
+        line.feeMicros + data.feeMicros !== feeAfterMicros ||
+        line.payoutMicros + data.payoutMicros !== payoutAfterMicros
+      )
+        report('line-correction', `line ${reference} of ${gateway} does not have the corrected amounts`)
+      rows.put(linesTable, {
+        gateway,
+        reference,
+        feeMicros: feeAfterMicros,
+        payoutMicros: payoutAfterMicros,
+      })
     },
   },
 })

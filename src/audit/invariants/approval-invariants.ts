@@ -74,6 +74,13 @@ const proposalsTable = readTable({
   key: ['proposalId'],
 })
 
+/** What each run posted from statements without an approval. */
+const postedTable = readTable({
+  name: 'audit_posted_statements',
+  columns: { correlationId: column.text(), postedMicros: column.bigint() },
+  key: ['correlationId'],
+})
+
 /**
  * The maximum delay between recording and appending an event, while the log is unavailable. An older time of recording
  * would claim an earlier limit. Milliseconds.
@@ -119,7 +126,10 @@ const isAsProposed = (event: Moved, what: string): boolean => {
   return proposedText(proposedAction) === proposedText(decidedAction as unknown as ProposedAction)
 }
 
-const limitFor = (event: Moved, { limits, lateMs }: RowOf<typeof settingTable>): number | null => {
+const limitFor = (
+  event: Moved | StatementEvent,
+  { limits, lateMs }: RowOf<typeof settingTable>,
+): number | null => {
   const atMs = Math.max(recordedMs(event), lateMs - latestLandingMs)
   return limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 }
@@ -140,6 +150,40 @@ const checkMoved = (event: Moved, { rows, report }: Context): void => {
     report('movement-unapproved', `it moves ${what} and no other operator approved it before, once`)
   else if (!isAsProposed(event, proposal.what))
     report('movement-not-as-proposed', `it moves ${what} and ${proposal.what} was approved`)
+}
+
+type StatementEvent = Recorded<'StatementLineBooked' | 'StatementLineCorrected'>
+
+/** Above the limit, a line is one of an approved statement, and a correction is approved as it is. */
+const isApproved = (event: StatementEvent, what: string): boolean => {
+  if (event.type === 'StatementLineBooked') {
+    const { gateway, proposalId: _, ...line } = event.data
+    return what.includes(JSON.stringify(line)) && what.includes(`"gateway":${JSON.stringify(gateway)}`)
+  }
+  const { proposalId: _, ...correction } = event.data
+  return what === proposedText({ kind: 'statement_correction', ...correction })
+}
+
+/** What one run posts without an approval, together, is not above the limit. */
+const checkStatement = (event: StatementEvent, { rows, report }: Context): void => {
+  const { proposalId, feeMicros, payoutMicros } = event.data
+  const { actor, correlationId } = event.metadata
+  if (actor.kind === 'system') return
+  if (proposalId !== null) {
+    const proposal = rows.get(proposalsTable, [proposalId])
+    if (proposal?.state !== 'approved' || !isApproved(event, proposal.what))
+      report('line-not-as-proposed', `no other operator approved it in ${proposalId}`)
+    return
+  }
+  const limitCents = limitFor(event, settingOf(rows))
+  const postedMicros =
+    (rows.get(postedTable, [correlationId])?.postedMicros ?? 0) + Math.abs(feeMicros) + Math.abs(payoutMicros)
+  rows.put(postedTable, { correlationId, postedMicros })
+  if (limitCents !== null && postedMicros > centsToMicros(limitCents))
+    report(
+      'line-unproposed',
+      `the run ${correlationId} posts ${inDollars(postedMicros)}, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone`,
+    )
 }
 
 const isRefund = ({ data }: Recorded<'RefundDecided'>): boolean => data.reason === 'operator'
@@ -213,18 +257,25 @@ const checkLimit = (event: Recorded<'FourEyesSet'>, { rows, report }: Context): 
 /**
  * Approvals. A manual movement or refund above the limit in force at its position has an earlier proposal and an
  * approval by another operator, for the same amount to the micro-dollar, and uses the approval once. A higher limit
- * needs an approval in the same way.
+ * needs an approval in the same way. What a run posts from statements counts together.
  */
 export const approvalRules = eventRules({
   name: 'audit-approvals',
-  version: 3,
-  tables: [settingTable, proposalsTable],
+  version: 4,
+  tables: [settingTable, proposalsTable, postedTable],
   reads: (event) => {
     switch (event.type) {
       case 'LogSealed':
         return event.stream === sealStream ? [settingKey] : []
       case 'RefundDecided':
         return isRefund(event) ? [settingKey, rowKey(proposalsTable, requiredProposalId(event))] : []
+      case 'StatementLineBooked':
+      case 'StatementLineCorrected': {
+        const { proposalId } = event.data
+        return proposalId === null
+          ? [settingKey, rowKey(postedTable, event.metadata.correlationId)]
+          : [rowKey(proposalsTable, proposalId)]
+      }
       case 'ManualMovementRecorded':
       case 'DepositRefundRequested':
         return [settingKey, rowKey(proposalsTable, requiredProposalId(event))]
@@ -250,6 +301,8 @@ export const approvalRules = eventRules({
     },
     ManualMovementRecorded: checkMoved,
     DepositRefundRequested: checkMoved,
+    StatementLineBooked: checkStatement,
+    StatementLineCorrected: checkStatement,
     RefundDecided: (event, context) => {
       if (isRefund(event)) checkMoved(event, context)
     },

@@ -4,7 +4,8 @@ import type { StreamName } from '../../kernel/streams.ts'
 import type { AccountEvent } from '../accounts/events.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf, statementPostings } from '../ledger/postings.ts'
-import type { StatementLineBooked } from '../ledger/statement-lines.ts'
+import type { StatementLineEvent } from '../ledger/statement-lines.ts'
+import { type EntryKind, entryKindOf } from './entry-kinds.ts'
 
 /** A journal entry: what one money event books in every book, with its purpose and its actor. */
 export type Entry = {
@@ -13,16 +14,25 @@ export type Entry = {
   readonly eventId: string
   /** The event's type, e.g. `WalletDebited`. */
   readonly type: string
+  readonly kind: EntryKind
   /** The account of the event's ledger; null for a line of a provider's statement. */
   readonly accountId: AccountId | null
   /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
   readonly at: string
+  /** The time in the provider's statement; null for an entry that is not from one. */
+  readonly happenedAt: string | null
   readonly orderId: string | null
   readonly customerId: string | null
   /** The deposit that was paid, or whose payment a chargeback takes back. */
   readonly depositId: string | null
   /** The reference of a payment, a refund or a hold, or the operator's reference. */
   readonly reference: string | null
+  /** Why a statement's line was corrected; null for other entries. A movement by hand has its reason as its reference. */
+  readonly reason: string | null
+  /** The file that a person posted, and the approved proposal; null for entries that are not from a file. */
+  readonly file: string | null
+  readonly fileSha256: string | null
+  readonly proposalId: string | null
   readonly actor: Actor
   readonly correlationId: string
   /** The legs of the entry, ordered by book. Each book sums to zero. */
@@ -39,7 +49,7 @@ export const ledgerOf = (event: RecordedEvent): AccountId | null =>
 /**
  * Whether the event is a line of a provider's statement. Such a line moves the service's own money and is in no ledger.
  */
-export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
+export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineEvent> =>
   event.stream.startsWith(statementPrefix)
 
 /** The account id if the event creates a reseller, or null. An account is a reseller from its creation or never. */
@@ -76,12 +86,18 @@ export const entryOf = (
     position: event.position,
     eventId: event.id,
     type: event.type,
+    kind: entryKindOf(event as RecordedEvent<LedgerEvent>),
     accountId: ledger.accountId,
     at: ledger.at,
+    happenedAt: null,
     orderId: purpose.order?.orderId ?? purpose.orderId ?? null,
     customerId: purpose.order?.customerId ?? purpose.customerId ?? null,
     depositId: purpose.depositId ?? null,
     reference: purpose.reference ?? purpose.holdId ?? purpose.refundId ?? null,
+    reason: null,
+    file: null,
+    fileSha256: null,
+    proposalId: null,
     actor: event.metadata.actor,
     correlationId: event.metadata.correlationId,
     postings: postingsOf(event as RecordedEvent<LedgerEvent>, ledger),
@@ -89,20 +105,29 @@ export const entryOf = (
 }
 
 /** The entry of a line of a statement. @throws what `statementPostings` throws */
-export const statementEntryOf = (event: RecordedEvent<StatementLineBooked>, at: string): Entry => ({
-  position: event.position,
-  eventId: event.id,
-  type: event.type,
-  accountId: null,
-  at,
-  orderId: null,
-  customerId: null,
-  depositId: null,
-  reference: event.data.reference,
-  actor: event.metadata.actor,
-  correlationId: event.metadata.correlationId,
-  postings: statementPostings(event),
-})
+export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: string): Entry => {
+  const file = event.type === 'StatementLineBooked' ? event.data.file : null
+  return {
+    position: event.position,
+    eventId: event.id,
+    type: event.type,
+    kind: entryKindOf(event),
+    accountId: null,
+    at,
+    happenedAt: event.data.happenedAt,
+    orderId: null,
+    customerId: null,
+    depositId: null,
+    reference: event.data.reference,
+    reason: event.type === 'StatementLineCorrected' ? event.data.reason : null,
+    file: file?.name ?? null,
+    fileSha256: file?.sha256 ?? null,
+    proposalId: event.data.proposalId,
+    actor: event.metadata.actor,
+    correlationId: event.metadata.correlationId,
+    postings: statementPostings(event),
+  }
+}
 
 /** Whether events of this stream move money or create resellers. Only the time of all other events counts. */
 export const concernsBooks = (stream: StreamName): boolean =>

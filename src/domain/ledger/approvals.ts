@@ -16,6 +16,7 @@ import {
 } from '../../kernel/event-fields.ts'
 import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
 import { movement } from './manual-movements.ts'
+import { correctionFields, lineFields } from './statement-lines.ts'
 
 /** The stream `foureyes`: the amount above which manual movements need a second operator. */
 const settingStream = 'foureyes'
@@ -26,7 +27,8 @@ const limitCents = orNull(cents('0 or more', 'the maximum amount without a secon
 
 export const fourEyesSet = defineEvent('FourEyesSet', {
   stream: settingStream,
-  means: 'The limit above which manual credits, adjustments and refunds need a second approver was changed.',
+  means:
+    'The limit above which manual credits, adjustments, refunds and posted statements need a second approver was changed.',
   fields: {
     limitCents,
     from: time('a minute after it was recorded, when every process has read it'),
@@ -69,13 +71,27 @@ const setting = group(
   { kind: exactly('setting', 'of four eyes'), limitCents },
   'A higher limit than the present one.',
 )
+const statement = group(
+  {
+    kind: exactly('statement', 'fees and payouts from files'),
+    gateway: text("the service's gateway in the books"),
+    lines: list(group(lineFields, 'a line'), 'the lines: exactly these are booked'),
+  },
+  'Lines of the statements of a provider.',
+)
+const correction = group(
+  { kind: exactly('statement_correction', 'of a booked fee or payout'), ...correctionFields },
+  'A correction of a fee or a payout.',
+)
 const proposed = either(
-  [movement, refund, depositRefund, setting],
+  [movement, refund, depositRefund, statement, correction, setting],
   'the proposed action, which needs an approval',
 )
 /** An action that one operator proposes to another. */
 export type ProposedAction = (typeof proposed)['_output']
 export type ProposedRefund = Extract<ProposedAction, { readonly kind: 'refund' }>
+export type ProposedStatement = Extract<ProposedAction, { readonly kind: 'statement' }>
+export type ProposedCorrection = Extract<ProposedAction, { readonly kind: 'statement_correction' }>
 export type ProposedDepositRefund = Extract<ProposedAction, { readonly kind: 'deposit_refund' }>
 
 const proposalId = id('prp', 'the proposal')

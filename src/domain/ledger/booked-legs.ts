@@ -1,6 +1,6 @@
 import { reversalReasons } from '../payments/payments.ts'
 import type { LedgerEvent } from './events.ts'
-import type { StatementLineBooked } from './statement-lines.ts'
+import type { StatementLineEvent } from './statement-lines.ts'
 
 /**
  * How each money event is booked, as data. The event dictionary shows it, and a program can do its bookings from it
@@ -50,7 +50,13 @@ const depositSources = { source: ['deposit', 'manual'] }
 const gatewayReasons = { reason: reversalReasons }
 const manualReasons = { reason: ['correction', 'goodwill'] }
 
-type BookedEventType = (LedgerEvent | StatementLineBooked)['type']
+type BookedEventType = (LedgerEvent | StatementLineEvent)['type']
+
+const statementLegs: readonly BookedLeg[] = [
+  service(gateway, { feeMicros: -1, payoutMicros: -1 }),
+  service('expenses:gateway-fees:{gateway}', { feeMicros: 1 }),
+  service('assets:bank', { payoutMicros: 1 }),
+]
 
 export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>> = {
   WalletCredited: [
@@ -124,9 +130,6 @@ export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>>
     reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: 1 }),
   ],
-  StatementLineBooked: [
-    service(gateway, { feeMicros: -1, payoutMicros: -1 }),
-    service('expenses:gateway-fees:{gateway}', { feeMicros: 1 }),
-    service('assets:bank', { payoutMicros: 1 }),
-  ],
+  StatementLineBooked: statementLegs,
+  StatementLineCorrected: statementLegs,
 }

@@ -11,8 +11,10 @@ import {
   type Proposal,
   type ProposalEvent,
   type ProposedAction,
+  type ProposedCorrection,
   type ProposedDepositRefund,
   type ProposedRefund,
+  type ProposedStatement,
 } from './approvals.ts'
 import { movementIdOf } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
@@ -36,18 +38,29 @@ export const proposerOf = (actor: Actor, proposedAction: ProposedAction): string
 }
 
 /**
- * The same movement or refund has the same proposal id. A refund's proposal id comes from its refund id. A proposal of
+ * The same movement, refund, lines or corrected line have the same proposal id. A refund's proposal id comes from its refund id. A proposal of
  * a setting has an id of its own.
  */
 export const proposalIdOf = (
   proposedAction:
     | ManualMovement
     | Pick<ProposedRefund, 'kind' | 'refundId'>
-    | Pick<ProposedDepositRefund, 'kind' | 'refundId'>,
-): string =>
-  proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund'
-    ? deriveId('prp', [proposedAction.refundId])
-    : movementProposalId(proposedAction.accountId, movementIdOf(proposedAction))
+    | Pick<ProposedDepositRefund, 'kind' | 'refundId'>
+    | ProposedStatement
+    | Pick<ProposedCorrection, 'kind' | 'gateway' | 'reference'>,
+): string => {
+  switch (proposedAction.kind) {
+    case 'refund':
+    case 'deposit_refund':
+      return deriveId('prp', [proposedAction.refundId])
+    case 'statement':
+      return deriveId('prp', [proposedAction.gateway, JSON.stringify(proposedAction.lines)])
+    case 'statement_correction':
+      return deriveId('prp', [proposedAction.gateway, proposedAction.reference])
+    default:
+      return movementProposalId(proposedAction.accountId, movementIdOf(proposedAction))
+  }
+}
 
 /** The id of the proposal of a movement. */
 export const movementProposalId = (accountId: string, movementId: string): string =>
@@ -57,10 +70,19 @@ export const movementProposalId = (accountId: string, movementId: string): strin
 export const proposedText = (proposedAction: ProposedAction): string =>
   JSON.stringify(Object.fromEntries(Object.entries(proposedAction).sort(([a], [b]) => (a < b ? -1 : 1))))
 
-/** The amount of a movement, or the larger side of a refund, micro-dollars; null for a setting. */
+const sizeOf = ({
+  feeMicros,
+  payoutMicros,
+}: Pick<ProposedCorrection, 'feeMicros' | 'payoutMicros'>): number =>
+  Math.abs(feeMicros) + Math.abs(payoutMicros)
+
+/** The amount of a movement, the fees and payouts of a statement together, or the larger side of a refund, micro-dollars; null for a setting. */
 export const proposedSizeMicros = (proposedAction: ProposedAction): number | null => {
   if (proposedAction.kind === 'setting') return null
   if (proposedAction.kind === 'deposit_refund') return centsToMicros(proposedAction.amountCents)
+  if (proposedAction.kind === 'statement')
+    return proposedAction.lines.reduce((sum, line) => sum + sizeOf(line), 0)
+  if (proposedAction.kind === 'statement_correction') return sizeOf(proposedAction)
   if (proposedAction.kind !== 'refund') return Math.abs(proposedAction.amountMicros)
   return centsToMicros(Math.max(proposedAction.amountCents, proposedAction.costCents ?? 0))
 }
@@ -103,12 +125,15 @@ const append = (event: ProposalEvent): Appends[number] => ({
 
 /**
  * Whether a declined proposal refuses this action. A refund of another amount may be proposed again, because what is
- * left of an order or a deposit changes. A movement of a provider without a known deposit has only one reference.
+ * left of an order or a deposit changes. A statement and a movement of a provider without a known deposit may, because
+ * they have only one reference.
  */
 const staysDeclined = (declinedAction: ProposedAction, proposedAction: ProposedAction): boolean => {
   if (proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund')
     return proposedText(declinedAction) === proposedText(proposedAction)
-  return proposedAction.kind !== 'adjustment' || proposedAction.gateway === null
+  const { kind } = proposedAction
+  if (kind === 'statement' || kind === 'statement_correction') return false
+  return kind !== 'adjustment' || proposedAction.gateway === null
 }
 
 const propose = (

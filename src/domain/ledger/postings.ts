@@ -4,7 +4,7 @@ import { isAtGateway } from './adjustment-reasons.ts'
 import { resellerBook, serviceBook } from './books.ts'
 import type { CustomerEvent, LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
 import { customerMovementOf, movementOf } from './movements.ts'
-import type { StatementLineBooked } from './statement-lines.ts'
+import type { StatementLineEvent } from './statement-lines.ts'
 
 /**
  * One leg of a double entry. `book` is `service` or `reseller:{account}`. Exactly one of the two amounts is above zero.
@@ -216,8 +216,8 @@ export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOw
   ]
 }
 
-/** The entry of a line of a statement, in the service's book: what left the gateway as a fee or to the bank. */
-export const statementPostings = ({ data }: StatementLineBooked): readonly Posting[] => {
+/** The entry of a line of a statement, or of its correction, in the service's book: what left the gateway as a fee or to the bank. */
+export const statementPostings = ({ data }: StatementLineEvent): readonly Posting[] => {
   const { gateway, feeMicros, payoutMicros } = data
   return toPostings(serviceBook, [
     [gatewayAccount(gateway), 0 - feeMicros - payoutMicros],

@@ -2,7 +2,8 @@ import type pg from 'pg'
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt, type ProposedAction } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { ProposedLine } from '../../domain/ledger/statement-lines.ts'
+import { amountWriter, microsToCentsFloor } from '../../kernel/money.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -12,7 +13,14 @@ import { fieldOf, formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { listPage } from '../../platform/ui/list.ts'
 import { type ConsolePage, goTo, operatorPage, type PersonVisit, refused } from '../../platform/ui/page.ts'
-import { detailsOf, nameColumn, textColumn, timeColumn } from '../../platform/ui/table.ts'
+import {
+  type Column,
+  detailsOf,
+  nameColumn,
+  tableOf,
+  textColumn,
+  timeColumn,
+} from '../../platform/ui/table.ts'
 import { afterText, buttonLink, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { emailsOf } from '../accounts/index.ts'
 import { refundRefusalText, resolutionRefusal } from '../deposits/index.ts'
@@ -66,6 +74,34 @@ const factsOf = (row: ProposalRow, visit: PersonVisit, { staff, email, available
     ['Reason', row.note],
     ['Proposal', idText(row.proposalId)],
   ])
+}
+
+/** The lines of a statement: exactly these are booked. */
+const linesOf = (what: ProposedAction): Html => {
+  if (what.kind !== 'statement') return nothing
+  const write = amountWriter(
+    what.lines.flatMap(({ feeMicros, payoutMicros }) => [BigInt(feeMicros), BigInt(payoutMicros)]),
+  )
+  const amount = (title: string, microsOf: (line: ProposedLine) => number): Column<ProposedLine> => ({
+    title,
+    number: true,
+    cell: (line) => write(BigInt(microsOf(line))),
+  })
+  const files = new Map(what.lines.map(({ file }) => [file?.sha256, file]))
+  return html`<ul>${[...files.values()].map((file) => html`<li>${file?.name ?? ''}, SHA-256 <code>${file?.sha256 ?? ''}</code></li>`)}</ul>
+${tableOf({
+  caption: 'Lines that are booked',
+  rows: what.lines,
+  empty: 'There are no lines.',
+  columns: [
+    { title: 'Id at the provider', head: true, cell: ({ reference }) => html`<code>${reference}</code>` },
+    { title: 'Category', cell: ({ category }) => category },
+    amount('Fee, USD', ({ feeMicros }) => feeMicros),
+    amount('Payout, USD', ({ payoutMicros }) => payoutMicros),
+    { title: 'Time', cell: ({ happenedAt }) => timeText(happenedAt) },
+    { title: 'File', place: 'minor', cell: ({ file }) => file?.name ?? null },
+  ],
+})}`
 }
 
 /** The id of what is refunded; null: the subject is an account, or a setting. */
@@ -163,7 +199,7 @@ export const proposalPages = ({
         return html`<p>${
           limit === null
             ? 'A second approver is not required: one operator can move any amount.'
-            : `Credits, adjustments and refunds ${limitText(limit)} need a second approver.`
+            : `Credits, adjustments, refunds and posted statements ${limitText(limit)} need a second approver.`
         }</p>`
       },
       caption: 'Proposals, newest first',
@@ -203,7 +239,7 @@ export const proposalPages = ({
           actions: isOpen
             ? html`${own ? nothing : buttonLink(`${pagePath}/approve`, 'Approve', 'first')}${buttonLink(`${pagePath}/close`, own ? 'Withdraw' : 'Decline', 'danger')}`
             : nothing,
-          body: html`${await facts(row, visit)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
+          body: html`${await facts(row, visit)}${linesOf(row.what)}${isOpen && own ? html`<p>Another operator must approve it. No money was moved yet.</p>` : nothing}
 <p><a href="${root}">All proposals</a></p>`,
           cliEquivalents: [`bin/farebox proposals show ${row.proposalId}`],
         }
@@ -219,7 +255,7 @@ export const proposalPages = ({
         const back = proposalPath(row.proposalId)
         return {
           title: 'Approve a proposal',
-          body: html`${await facts(row, visit)}
+          body: html`${await facts(row, visit)}${linesOf(row.what)}
 <p>It is carried out at once, with you as the approver.</p>
 ${formOf(visit.form, { submit: `Approve: ${whatText(row.what)}`, back })}`,
           cliEquivalents: [`bin/farebox proposals approve ${row.proposalId}`],

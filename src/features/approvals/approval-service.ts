@@ -6,6 +6,7 @@ import {
   approvalLimitsRef,
   type ProposalEvent,
   type ProposedAction,
+  type ProposedCorrection,
   proposalRef,
 } from '../../domain/ledger/approvals.ts'
 import {
@@ -21,8 +22,9 @@ import type { ManualAnswer } from '../../domain/ledger/decide-manual.ts'
 import type { RefundAnswer } from '../../domain/orders/refunds.ts'
 import { type Refused, refused } from '../../kernel/decider.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { newId, type OrderId, type PlanId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { amountWriter, microsToCentsFloor } from '../../kernel/money.ts'
 import { proposalStream } from '../../kernel/streams.ts'
 import { dollars } from '../../platform/cli/output.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -32,13 +34,15 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { approveDepositRefund, approveUnmatched } from '../deposits/index.ts'
 import { refundOrder, refundRequestOf } from '../orders/index.ts'
-import { createWallets } from '../wallet/index.ts'
+import { approveCorrection, approveStatement, type CorrectionAnswer, createWallets } from '../wallet/index.ts'
 
 type Approved =
   | { readonly of: 'movement'; readonly answer: ManualAnswer }
   | { readonly of: 'refund'; readonly answer: RefundAnswer }
   | { readonly of: 'deposit_refund'; readonly answer: DepositRefundAnswer }
   | { readonly of: 'unmatched'; readonly answer: ResolutionAnswer }
+  | { readonly of: 'statement'; readonly lines: number }
+  | { readonly of: 'statement_correction'; readonly answer: CorrectionAnswer }
   | { readonly of: 'setting'; readonly answer: LimitChangeAnswer }
 
 /** Actions that need two operators: the limit above which they do, and the proposals (docs/decisions/0072). */
@@ -116,6 +120,14 @@ export const createProposals = (dependencies: {
       if (what.kind === 'deposit_refund') {
         const answer = await approveDepositRefund(dependencies, what, cause)
         return isApprovalRefusal(answer) ? answer : { of: 'deposit_refund', answer }
+      }
+      if (what.kind === 'statement') {
+        const answer = await approveStatement(runner, proposalId, what, cause)
+        return answer.outcome === 'refused' ? answer : { of: 'statement', lines: answer.lines }
+      }
+      if (what.kind === 'statement_correction') {
+        const answer = await approveCorrection(runner, proposalId, what, cause)
+        return answer.outcome === 'refused' ? answer : { of: 'statement_correction', answer }
       }
       const booked = await approveUnmatched(runner, proposal, what, cause)
       if (booked !== null) return isApprovalRefusal(booked) ? booked : { of: 'unmatched', answer: booked }
@@ -201,6 +213,14 @@ export const readProposal = async (
 export const limitText = (limitCents: number | null): string =>
   limitCents === null ? 'off' : `above ${dollars(limitCents)}`
 
+const linesText = (lines: readonly Pick<ProposedCorrection, 'feeMicros' | 'payoutMicros'>[]): string => {
+  const sum = (microsOf: (line: (typeof lines)[number]) => number): bigint =>
+    lines.reduce((total, line) => total + BigInt(microsOf(line)), 0n)
+  const [fees, payouts] = [sum(({ feeMicros }) => feeMicros), sum(({ payoutMicros }) => payoutMicros)]
+  const write = amountWriter([fees, payouts])
+  return `fees ${write(fees)}, payouts ${write(payouts)}`
+}
+
 /** The proposed action in words. */
 export const whatText = (what: ProposedAction): string => {
   switch (what.kind) {
@@ -210,6 +230,12 @@ export const whatText = (what: ProposedAction): string => {
       return `refund ${dollars(what.amountCents)} of ${what.orderId} for "${what.reference}"`
     case 'deposit_refund':
       return `refund ${dollars(what.amountCents)} of ${what.depositId} to the payer for "${what.reference}"`
+    case 'statement': {
+      const files = [...new Set(what.lines.map(({ file }) => file?.name))].join(', ')
+      return `post ${pluralize(what.lines.length, 'line')} of ${files} to ${what.gateway}: ${linesText(what.lines)}`
+    }
+    case 'statement_correction':
+      return `correct ${what.reference} of ${what.gateway} for "${what.reason}": ${linesText([what])}`
     case 'credit':
       return `credit ${dollars(microsToCentsFloor(what.amountMicros))} for "${what.reference}"`
     default: {

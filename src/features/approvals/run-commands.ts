@@ -1,9 +1,10 @@
 import type { ProposalRow } from '../../../projections/proposals.ts'
-import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
+import { approvalLimitAt, type ProposedStatement } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { pluralize } from '../../kernel/formats.ts'
+import { amountWriter, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
-import { type CliOutput, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
+import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
 import { depositRefundRefusal, resolutionRefusal } from '../deposits/index.ts'
 import { gatewayIdsOf } from '../payments/index.ts'
 import { createMeter } from '../plans/index.ts'
@@ -51,6 +52,21 @@ export const list = async (
   }
 }
 
+const linesTable = ({ lines }: ProposedStatement): string => {
+  const write = amountWriter(
+    lines.flatMap(({ feeMicros, payoutMicros }) => [BigInt(feeMicros), BigInt(payoutMicros)]),
+  )
+  return table(lines, {
+    id: 'reference',
+    category: 'category',
+    fee: ({ feeMicros }) => write(BigInt(feeMicros)),
+    payout: ({ payoutMicros }) => write(BigInt(payoutMicros)),
+    at: 'happenedAt',
+    file: ({ file }) => file?.name,
+    sha256: ({ file }) => file?.sha256,
+  })
+}
+
 type ProposalInput = { readonly proposal: string }
 
 export const show = async (context: CliContext, { proposal }: ProposalInput): Promise<CliOutput> => {
@@ -58,7 +74,8 @@ export const show = async (context: CliContext, { proposal }: ProposalInput): Pr
   if (row === null) throw approvalRefusal({ code: 'unknown_proposal' })
   const json = jsonOf(row, context.clock())
   const { what, ...proposalFields } = json
-  return { json, text: fields({ what: whatText(what), ...proposalFields }) }
+  const text = fields({ what: whatText(what), ...proposalFields })
+  return { json, text: what.kind === 'statement' ? `${text}\n\n${linesTable(what)}` : text }
 }
 
 export const approve = async (
@@ -67,7 +84,16 @@ export const approve = async (
 ): Promise<CliOutput> => {
   const approved = await proposalsOf(context).approve(proposalId, context)
   if ('outcome' in approved) throw approvalRefusal(approved.refusal)
+  if (approved.of === 'statement') {
+    const { of, lines } = approved
+    return { json: { proposalId, of, lines }, text: `approved: ${pluralize(lines, 'line')} booked` }
+  }
   const { of, answer } = approved
+  if (of === 'statement_correction')
+    return {
+      json: { proposalId, of, changed: answer.change !== null },
+      text: 'approved: the line is corrected',
+    }
   if (of === 'movement') {
     if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
     const amountCents = microsToCentsFloor(answer.amountMicros)

@@ -97,6 +97,8 @@ const bookFees = async (
           feeMicros,
           payoutMicros: 0,
           happenedAt: at,
+          file: null,
+          proposalId: null,
         },
         cause,
       )

@@ -113,4 +113,17 @@ export const reportForms = {
       ],
     },
   },
+  manualEntries: {
+    name: 'manual-entries',
+    takes: {},
+    command: {
+      summary: 'every entry by hand: who, why, from which file',
+      description:
+        'every entry that a person made by hand, oldest first: who, why, from which file, and what it moved. These are credits, adjustments, refunds, fees and payouts from files, and their corrections',
+      examples: [
+        'bin/farebox ledger manual-entries --from 2026-10-01 --to 2027-01-01',
+        'bin/farebox ledger manual-entries --from 2026-10-01 --format csv',
+      ],
+    },
+  },
 } as const satisfies Record<string, ReportForm>

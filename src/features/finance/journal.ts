@@ -178,20 +178,23 @@ export const totalsOf = async (
 /** The movement of an account on one day of a time zone; a debit is positive. */
 export type DaySum = { readonly day: string; readonly account: string; readonly amountMicros: bigint }
 
-/** The movements of the account and those below it, by day and account. `exceptType`: entries that do not count. */
+/**
+ * The movements of the account and those below it, by day and account. `exceptStatements`: fees and payouts do not
+ * count.
+ */
 export const sumByDay = async (
   db: Db,
   range: Range,
   {
-    exceptType,
+    exceptStatements = false,
     ...account
-  }: { readonly book: string; readonly account: string; readonly exceptType?: string },
+  }: { readonly book: string; readonly account: string; readonly exceptStatements?: boolean },
   zone: string,
 ): Promise<readonly DaySum[]> => {
   const legs = db
     .selectFrom(legsIn(db, range, { ...account, below: true }).as('p'))
     .innerJoin('read.journal_entries as e', 'e.position', 'p.position')
-  const rows = await (exceptType === undefined ? legs : legs.where('e.type', '<>', exceptType))
+  const rows = await (exceptStatements ? legs.where('e.happenedAt', 'is', null) : legs)
     .innerJoin('read.journal_accounts as a', 'a.number', 'p.accountNumber')
     .select([sql<string>`to_char(e.at at time zone ${zone}, 'YYYY-MM-DD')`.as('day'), 'a.account'])
     .select(({ fn }) => fn.sum<string>('p.amountMicros').as('amount'))
@@ -288,6 +291,37 @@ const withPostings = async (db: Db, entries: readonly EntryLine[]): Promise<read
       amountMicros: BigInt(amountMicros),
     })),
   }))
+}
+
+/**
+ * Whether a person of the service made the entry, or a reseller its own adjustment of a customer. The worker finishes
+ * movements by hand that a crash interrupted.
+ */
+const isByHand = sql<boolean>`(actor like 'operator:%' or actor like 'session:stf@_%' escape '@'
+  or actor = 'system:open-movements' or type = 'CustomerAdjusted' and actor not like 'system:%')`
+
+/** The entries by hand in the range, oldest first, with their number. `book`: only with postings in it. */
+export const entriesByHand = async (
+  db: Db,
+  range: Range,
+  book: string | null,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly total: number; readonly entries: readonly JournalEntry[] }> => {
+  let found = db
+    .selectFrom('read.journal_entries as e')
+    .where('position', '>', range.after)
+    .where('position', '<=', range.to)
+    .where(isByHand)
+  if (book !== null)
+    found = found.where(
+      sql<boolean>`exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number
+        where p.position = e.position and a.book = ${book})`,
+    )
+  const { total } = await found
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await found.selectAll().orderBy('position').limit(page.limit).offset(page.offset).execute()
+  return { total, entries: await withPostings(db, rows) }
 }
 
 /** The entries of an order in every book, oldest first. */

@@ -7,6 +7,7 @@ import { readGatewayNames, withGateways } from './gateway-names.ts'
 import type { TypedMoment } from './input-forms.ts'
 import {
   type AccountFilter,
+  entriesByHand,
   type LinesPage,
   listLines,
   sumAccounts,
@@ -103,7 +104,7 @@ export const createFinanceReader = ({
   const byDay = async (
     reportRange: ReportRange,
     head: number,
-    filter: Account & { readonly exceptType?: string },
+    filter: Account & { readonly exceptStatements?: boolean },
   ) => {
     const span = await spanOf(reportRange, head)
     return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }
@@ -128,6 +129,17 @@ export const createFinanceReader = ({
       const span = await spanOf(reportRange, head)
       const noSums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
       return { span, totals: (await totalsOf(db, rangeOf(span), filter)) ?? noSums }
+    },
+
+    /** The entries by hand of a range, and their number. */
+    async byHand(
+      reportRange: ReportRange,
+      head: number,
+      book: string | null,
+      page: LinesPage & { offset: number },
+    ) {
+      const span = await spanOf(reportRange, head)
+      return { span, ...(await entriesByHand(db, rangeOf(span), book, page)) }
     },
 
     /** A page of an account's lines. */

@@ -3,8 +3,9 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
 import { type ReportForm, reportForms } from './input-forms.ts'
+import { manualEntriesCsv, manualEntriesJson, manualEntriesText } from './manual-entries.ts'
 import { type FinanceReader, isRange, type ReportRange } from './reader.ts'
-import { AccountBalance, AccountStatement, examples, TrialBalance } from './route-schemas.ts'
+import { AccountBalance, AccountStatement, examples, ManualEntries, TrialBalance } from './route-schemas.ts'
 import {
   accountBalanceJson,
   spanText,
@@ -67,7 +68,7 @@ export class TooManyLines extends Error {
 }
 
 /** The limit of a statement. Use an export for more lines. */
-const maxLines = 100_000
+export const maxLines = 100_000
 
 const itemsOnPage = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
   page === null ? items : items.slice(page.offset, page.offset + page.limit)
@@ -159,5 +160,29 @@ const statement: Report = {
   },
 }
 
+const manualEntries: Report = {
+  ...reportForms.manualEntries,
+  http: {
+    path: '/finance/v1/manual-entries',
+    operationId: 'listManualEntries',
+    summary: 'List the entries by hand',
+    description:
+      'Every entry that a person made by hand, oldest first: who, why, from which file, and what it moved. These are credits, adjustments and refunds by operators, adjustments of customers by resellers, fees and payouts that were posted from files, and their corrections.',
+    examples: { query: { from: '2026-10-01', to: '2026-11-01' } },
+    answer: { description: 'The entries.', body: ManualEntries, example: examples.manualEntries },
+  },
+  read: async ({ db, reader, head, range, book, page, names }) => {
+    await names.checkBook(db, book)
+    const all = { limit: maxLines, offset: 0 }
+    const { span, total, entries } = await reader.byHand(range, head, book ?? null, page ?? all)
+    if (page === null && total > maxLines) throw new TooManyLines(`${total} entries are too many to print`)
+    return {
+      json: () => ({ ...manualEntriesJson(span, entries), ...pageFields(total, page) }),
+      csv: () => manualEntriesCsv(entries),
+      table: () => manualEntriesText(span, entries),
+    }
+  },
+}
+
 /** In the order of the list of commands. */
-export const reports: readonly Report[] = [trialBalance, account, statement]
+export const reports: readonly Report[] = [trialBalance, account, statement, manualEntries]

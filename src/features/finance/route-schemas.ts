@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { type EntryKind, entryKinds } from '../../domain/finance/entry-kinds.ts'
 import { positionToken } from '../../kernel/log-position.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import { integerQuery, pageShape, positionField } from '../../platform/http/query.ts'
 import { momentForms, parseMoment } from './input-forms.ts'
 
@@ -111,6 +113,15 @@ const entry = {
   position: positionField('The position of the event in the log. It identifies the entry.'),
   at: z.iso.datetime().meta({ description: 'The accounting time of the entry.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
+  kind: namedEnum('EntryKind', Object.keys(entryKinds) as EntryKind[]).meta({
+    description: `What the entry is: ${Object.entries(entryKinds)
+      .map(([kind, means]) => `\`${kind}\` ${means}`)
+      .join('; ')}.`,
+  }),
+  happenedAt: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: "The time in the provider's statement. Null: the entry is not from a statement." }),
   accountId: z.string().nullable().meta({
     description: "The account whose ledger has the event. Null: a line of a provider's statement.",
   }),
@@ -121,6 +132,20 @@ const entry = {
     .nullable()
     .meta({ description: 'The id of the deposit that was paid, or that a chargeback reversed.' }),
   reference: z.string().nullable(),
+  reason: z.string().nullable().meta({
+    description:
+      "Why a line of a provider's statement was corrected. Null: any other entry. The reason of a movement by hand is its `reference`.",
+  }),
+  file: z.string().nullable().meta({
+    description: 'The name of the file that a person posted. Null: the entry is not from a file.',
+  }),
+  fileSha256: z
+    .string()
+    .nullable()
+    .meta({ description: 'SHA-256 of that file, lower-case hex. Null: the entry is not from a file.' }),
+  proposalId: z.string().nullable().meta({
+    description: 'The approved proposal with the line of the statement. Null: any other entry.',
+  }),
   actor: z.string().meta({
     description: 'The actor that caused the entry: `key:`, `session:`, `operator:` or `system:` and a name.',
   }),
@@ -149,25 +174,28 @@ export const AccountStatement = z
   })
   .meta({ id: 'AccountStatement' })
 
+const postings = z.array(
+  z
+    .object({
+      book,
+      account,
+      amountMicros: micros('The amount of the line. A debit is above zero, a credit below zero.'),
+    })
+    .meta({ id: 'JournalPosting' }),
+)
+
+export const ManualEntries = z
+  .object({
+    ...span,
+    entries: z.array(z.object({ ...entry, postings }).meta({ id: 'ManualEntry' })),
+    ...pageShape,
+  })
+  .meta({ id: 'ManualEntries' })
+
 export const OrderEntries = z
   .object({
     orderId: z.string(),
-    entries: z.array(
-      z
-        .object({
-          ...entry,
-          postings: z.array(
-            z
-              .object({
-                book,
-                account,
-                amountMicros: micros('The amount of the line. A debit is above zero, a credit below zero.'),
-              })
-              .meta({ id: 'JournalPosting' }),
-          ),
-        })
-        .meta({ id: 'JournalEntry' }),
-    ),
+    entries: z.array(z.object({ ...entry, postings }).meta({ id: 'JournalEntry' })),
   })
   .meta({ id: 'OrderEntries' })
 
@@ -191,11 +219,17 @@ const entryExample = {
   position: positionToken(1284),
   at: '2026-11-21T02:30:00.000Z',
   type: 'WalletDebited',
+  kind: 'order',
+  happenedAt: null,
   accountId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   customerId: null,
   depositId: null,
   reference: null,
+  reason: null,
+  file: null,
+  fileSha256: null,
+  proposalId: null,
   actor: 'key:key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8c',
   correlationId: 'req_0199f3b2c1d07a3e9b1f2c4d5e6f7a8d',
 } as const
@@ -241,6 +275,28 @@ export const examples = {
         amountMicros: '-12500000',
         balanceMicros: '-12500000',
         against: [wallet],
+      },
+    ],
+    ...page,
+  },
+  manualEntries: {
+    ...spanExample,
+    entries: [
+      {
+        ...entryExample,
+        type: 'StatementLineBooked',
+        kind: 'payout',
+        happenedAt: '2026-11-20T00:00:00.000Z',
+        accountId: null,
+        orderId: null,
+        reference: 'txn_1QZ3',
+        file: 'payouts.csv',
+        fileSha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+        actor: 'operator:alice',
+        postings: [
+          { book: service, account: 'assets:gateway:stripe', amountMicros: '-20000000' },
+          { book: service, account: 'assets:bank', amountMicros: '20000000' },
+        ],
       },
     ],
     ...page,

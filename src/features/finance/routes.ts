@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
@@ -10,6 +9,7 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { createAccountLookup } from './book-accounts.ts'
 import { createJournalHead, entriesOfOrder } from './journal.ts'
+import { entryJson } from './manual-entries.ts'
 import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, isReversedRange, type ReportRange } from './reader.ts'
 import { type Report, reports } from './reports.ts'
@@ -136,15 +136,7 @@ export const financeRoutes = ({
         const position = await head()
         const orderEntries = await entriesOfOrder(db, id, position)
         if (orderEntries.length === 0) throw refuse('not_found', 'no entry names this order')
-        const entries = orderEntries.map((entry) => ({
-          ...entry,
-          position: positionToken(entry.position),
-          postings: entry.postings.map((posting) => ({
-            ...posting,
-            amountMicros: String(posting.amountMicros),
-          })),
-        }))
-        return { status: 200, body: { orderId: id, entries } }
+        return { status: 200, body: { orderId: id, entries: orderEntries.map(entryJson) } }
       },
     }),
   ]

@@ -68,7 +68,7 @@ const invoiceColumns: Columns = {
  */
 const invoices: Layout = {
   name: 'Invoices',
-  covers: 'payments',
+  covers: ['payments'],
   columns: [...columnNames(invoiceColumns), 'InvoiceId', 'InvoiceStatus'],
   start: () => {
     let invoice = { id: '', currency: '', status: '' }
@@ -100,7 +100,7 @@ const legacyColumns: Columns = {
 
 const legacy: Layout = {
   name: 'Legacy Invoice Export',
-  covers: 'payments',
+  covers: ['payments'],
   columns: [...columnNames(legacyColumns), 'InvoiceId', 'InvoiceStatus', 'Accounted'],
   start: () => (cells) => {
     if (cells.text('PaymentId') === '') return null
@@ -111,7 +111,7 @@ const legacy: Layout = {
 
 const paymentLayout = (name: string, columns: Columns): Layout => ({
   name,
-  covers: 'payments',
+  covers: ['payments'],
   columns: [...columnNames(columns), 'InvoiceId', 'OrderId', 'Confirmed'],
   start: () => (cells) =>
     lineOf(cells, columns, { currency: cells.currency(columns.currency), final: isYes(cells, 'Confirmed') }),

@@ -1,8 +1,10 @@
 import { InvalidArgumentError } from 'commander'
 import { providers } from '../../domain/payments/payments.ts'
+import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 import { command } from '../../platform/cli/command.ts'
-import { defaulted, flag, oneOf, option, required, wholeNumber } from '../../platform/cli/input.ts'
+import { argument, defaulted, flag, oneOf, option, required, wholeNumber } from '../../platform/cli/input.ts'
 import { bookForms, momentText, type TypedMoment } from '../finance/for-commands.ts'
+import { referenceText } from '../wallet/for-commands.ts'
 import {
   type ColumnRole,
   columnRoles,
@@ -18,6 +20,14 @@ const timeText = (text: string): TypedMoment => {
   throw new InvalidArgumentError(
     'A statement has no positions: it must be a date such as 2026-11-21 (its midnight in the accounting time zone), or an instant such as 2026-11-21T02:30:00Z.',
   )
+}
+
+/** Dollars with at most six decimals, as micro-dollars. */
+const dollars = (text: string): bigint => {
+  const match = /^(-?)(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text)
+  if (!match) throw new InvalidArgumentError('It must be dollars such as 1250.00, without separators.')
+  const [, sign, whole = '', fraction = ''] = match
+  return BigInt(`${sign}${whole}${fraction.padEnd(6, '0')}`)
 }
 
 const splitPair = (text: string, form: string): readonly [string, string] => {
@@ -77,7 +87,30 @@ export const reconcileInput = {
     oneOf(Object.keys(separators) as Separator[]),
   ),
   most: defaulted('<n>', 'list at most this many of each; all are counted', 100, wholeNumber(1, 100_000)),
+  opening: option(
+    '<amount>',
+    "the statement's balance before its lines, in dollars such as 1250.00",
+    dollars,
+  ),
+  closing: option('<amount>', "the statement's balance after its lines, in dollars", dollars),
   post: flag('book fees and payouts, each once by its id at the provider'),
+}
+
+const entryText = (text: string): number => {
+  const position = parsePosition(text)
+  if (position !== null) return position
+  throw new InvalidArgumentError(`It must be ${positionForm}.`)
+}
+
+export const correctInput = {
+  entry: argument(
+    '<position>',
+    'the entry of the fee or the payout, as "finance reconcile" shows it',
+    entryText,
+  ),
+  fee: option('<amount>', 'the right fee in dollars such as 1.02; 0: there is none', dollars),
+  payout: option('<amount>', 'the right payout in dollars; 0: there is none', dollars),
+  reason: required('<text>', 'why; stored in the log permanently: name no person', referenceText),
 }
 
 export const commands = [
@@ -89,8 +122,20 @@ export const commands = [
       'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01',
       'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --post',
       'bin/farebox finance reconcile --gateway btcpay --file invoices.csv --json',
-      'bin/farebox finance reconcile --gateway bank --file bank.csv --column id=Ref --column at=Date --column amount=Amount --column deposit=Memo',
+      'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01 --opening 120.50 --closing 310.00',
     ],
     run: async () => (await import('./run-commands.ts')).reconcileStatements,
+  }),
+  command({
+    name: 'finance correct',
+    about: 'correct a fee or a payout that was booked from a wrong statement: the difference is booked',
+    input: correctInput,
+    check: ({ fee, payout }) =>
+      fee === undefined && payout === undefined ? 'give the right --fee, --payout or both' : null,
+    examples: [
+      'bin/farebox finance correct pos_0_1284 --fee 1.02 --reason "the file had 9.99"',
+      'bin/farebox finance correct pos_0_1284 --fee 0 --payout 0 --reason "on no statement"',
+    ],
+    run: async () => (await import('./run-commands.ts')).correctLine,
   }),
 ]

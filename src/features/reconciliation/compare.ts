@@ -1,12 +1,14 @@
 import type pg from 'pg'
 import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
-import type { StatementLine } from './statement-format.ts'
+import type { Coverage, StatementLine } from './statement-format.ts'
 import type { LineKind } from './statement-words.ts'
 
 /** The journal account and the period that a statement is compared with. */
 export type ComparisonScope = {
   readonly book: string
   readonly account: string
+  /** IANA name of the accounting time zone. */
+  readonly zone: string
   /** Positions of the log: entries after `after`, up to and including `to`. */
   readonly range: { readonly after: number; readonly to: number }
   /** The last position in the journal. */
@@ -31,13 +33,18 @@ export type LineClass =
   | 'other_amount'
   | 'duplicate'
   | 'other_currency'
-export type DifferenceClass = Exclude<LineClass, 'matched' | 'own' | 'open' | 'outside'> | 'missing_there'
+/** `other_fee`: another fee or payout is booked for the line. */
+export type DifferenceClass =
+  | Exclude<LineClass, 'matched' | 'own' | 'open' | 'outside'>
+  | 'missing_there'
+  | 'other_fee'
 
 export const differenceClasses: readonly DifferenceClass[] = [
   'missing_here',
   'missing_there',
   'not_final',
   'other_amount',
+  'other_fee',
   'duplicate',
   'other_currency',
 ]
@@ -94,7 +101,12 @@ export type Postable = {
   /** Lines that the books have, and their effect on the account, including lines with other amounts. */
   readonly posted: number
   readonly postedMicros: bigint
-  readonly otherwise: number
+  /** Of these, the lines whose month in the statement is not the month in which they are booked. */
+  readonly otherMonth: number
+  readonly otherMonthMicros: bigint
+  /** Fees of lines that match no payment of the books: they are not booked. */
+  readonly unmatched: number
+  readonly unmatchedMicros: bigint
 }
 
 const tables = `
@@ -147,6 +159,18 @@ const entries = `
           or 'payment:' || e.reference in (select key from statement_lines)
           or 'payment:' || ${reversalOf('e.reference')} in (select key from statement_lines)
           or 'deposit:' || e.deposit_id in (select key from statement_lines))`
+
+/** Fees and payouts that the account has from statements, with their corrections. `position` is that of the booking. */
+const bookedLines = `
+  create temporary table booked_lines as
+  select e.reference, min(p.position) as position, sum(p.amount_micros)::bigint as amount,
+         min(e.happened_at) as happened_at, min(e.at) as at,
+         case when bool_or(e.kind like 'payout%') then 'payout' else 'fee' end as kind
+    from read.journal_postings p
+    join read.journal_entries e using (position)
+   where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+     and p.position <= $3::bigint and e.happened_at is not null
+   group by e.reference`
 
 /**
  * Lines and entries with the same key and side are paired in order of their amounts, final lines first. A line that
@@ -206,24 +230,31 @@ const classes = `
 /** Lines to post, in the order of the files. The same id with another kind is another posting. */
 const postable = `
   create temporary table postable as
-  select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
+  select n, file, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
          case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
     from classified
-   where class not in ('outside', 'duplicate', 'other_currency', 'open', 'not_final') and currency = 'usd' and external_id is not null
+   where class in ('matched', 'own', 'other_amount') and currency = 'usd' and external_id is not null
      and (fee <> 0 or kind in ('fee', 'payout', 'payout_reversal'))`
 
 const postedOf = `
-  with booked as (
-    select e.reference, p.amount_micros as amount
-      from read.journal_postings p join read.journal_entries e using (position)
-     where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
-       and p.position <= $3::bigint and e.type = 'StatementLineBooked'
-  )
   select count(*) as lines, coalesce(sum(l.fee), 0)::text as fee, coalesce(sum(l.payout), 0)::text as payout,
          count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved,
-         count(*) filter (where b.amount <> -(l.fee + l.payout)) as otherwise
-    from postable l left join booked b on b.reference = l.external_id
+         count(*) filter (where other_month) as "otherMonth",
+         coalesce(sum(b.amount) filter (where other_month), 0)::text as "otherMonthMoved"
+    from postable l
+    left join booked_lines b on b.reference = l.external_id
+   cross join lateral (
+     select to_char(b.at at time zone $1::text, 'YYYY-MM') <> to_char(l.at at time zone $1::text, 'YYYY-MM')
+            as other_month) m
    where l.fee <> 0 or l.payout <> 0`
+
+const newLines = `
+  from postable l left join booked_lines b on b.reference = l.external_id
+ where b.reference is null and (l.fee <> 0 or l.payout <> 0)`
+
+const unmatchedFees = `
+  select count(*) as lines, coalesce(sum(fee), 0)::text as fee from classified
+   where class = 'missing_here' and currency = 'usd' and fee <> 0`
 
 /** Lines to post in one read. */
 const pageSize = 1_000
@@ -246,9 +277,42 @@ const differenceColumns = `class, file, line, external_id as "externalId", kind,
   at as "thereAt", position, reference, deposit_id as "depositId", account_id as "accountId", here::text as here,
   here_at as "hereAt"`
 
+/** SQL: entries in the period that no line has: payments, and the fees and payouts that the files would have. */
 const missingThere = `
-  from account_entries e
-  where e.within and not exists (select from classified c where c.position = e.position and c.leg = e.leg)`
+  from (
+    select position, leg, amount, reference, deposit_id, account_id, at, null as kind
+      from account_entries e
+     where within and 'payments' = any ($1::text[])
+       and not exists (select from classified c where c.position = e.position and c.leg = e.leg)
+    union all
+    select position, 0, amount, reference, null, null, happened_at, kind from booked_lines b
+     where amount <> 0 and kind || 's' = any ($1::text[])
+       and coalesce(happened_at >= $2::timestamptz, true) and coalesce(happened_at < $3::timestamptz, true)
+       and not exists (select from statement_lines l where l.external_id = b.reference)
+  ) missing`
+
+/** SQL: lines that are booked with another fee or payout. */
+const otherFee = `
+  from postable l
+  join classified c using (n)
+  join booked_lines b on b.reference = l.external_id
+ where b.amount <> -(l.fee + l.payout)`
+
+/**
+ * The balance of the account at the end of the period by the dates of the statement: entries up to the end; fees and
+ * payouts by their times in the statement; payments that one side has before the end and the other after it, by the
+ * times of their lines.
+ */
+const closingHere = `
+  select (
+    coalesce((select sum(p.amount_micros) from read.journal_postings p join read.journal_entries e using (position)
+      where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+        and p.position <= $3::bigint and e.happened_at is null), 0)
+    + coalesce((select sum(amount) from booked_lines where coalesce(happened_at < $4::timestamptz, true)), 0)
+    + coalesce((select sum(case when at < $4::timestamptz and position > $3::bigint then here
+                                when at >= $4::timestamptz and position <= $3::bigint then -here else 0 end)
+        from classified where class in ('matched', 'other_amount', 'outside')), 0)
+  )::text as micros`
 
 /** Compares statements with the journal, in temporary tables, because a file may be larger than memory. */
 export const createComparison = async (client: pg.ClientBase) => {
@@ -264,6 +328,7 @@ export const createComparison = async (client: pg.ClientBase) => {
     /** Call once, after all lines were added. */
     async compare({ book, account, range, head, from, before }: ComparisonScope): Promise<void> {
       await client.query('analyze statement_lines')
+      await client.query(bookedLines, [book, account, head])
       await client.query(entries, [book, account, range.after, range.to, head])
       await client.query(classes, [from, before])
       await client.query('create index on classified (position, leg)')
@@ -295,25 +360,59 @@ export const createComparison = async (client: pg.ClientBase) => {
       return rows
     },
 
-    /** Entries in the range without a line. */
-    async missingThere(): Promise<{ readonly entries: number; readonly hereMicros: bigint }> {
+    /** Entries in the period without a line, of the kinds that the files cover. */
+    async missingThere(
+      covered: readonly Coverage[],
+      { from, before }: ComparisonScope,
+    ): Promise<{ readonly entries: number; readonly hereMicros: bigint }> {
       const { rows } = await client.query<{ entries: number; here: string }>(
         `select count(*) as entries, coalesce(sum(amount), 0)::text as here ${missingThere}`,
+        [covered, from, before],
       )
       return { entries: rows[0]?.entries ?? 0, hereMicros: BigInt(rows[0]?.here ?? 0) }
     },
 
+    async otherFees(): Promise<number> {
+      const { rows } = await client.query<{ lines: number }>(`select count(*) as lines ${otherFee}`)
+      return rows[0]?.lines ?? 0
+    },
+
+    /** Micro-dollars. */
+    async closingHere({ book, account, range, before }: ComparisonScope): Promise<bigint> {
+      const { rows } = await client.query<{ micros: string }>(closingHere, [book, account, range.to, before])
+      return BigInt(rows[0]?.micros ?? 0)
+    },
+
     /** The first differences of a class, in the order of the files or of the log. */
-    async differences(differenceClass: DifferenceClass, maxRows: number): Promise<readonly Difference[]> {
-      const { rows } = await client.query<DifferenceRow>(
+    async differences(
+      differenceClass: DifferenceClass,
+      maxRows: number,
+      covered: readonly Coverage[],
+      { from, before }: ComparisonScope,
+    ): Promise<readonly Difference[]> {
+      const read = (select: string, values: readonly unknown[]) =>
+        client.query<DifferenceRow>(select, [...values])
+      const { rows } =
         differenceClass === 'missing_there'
-          ? `select 'missing_there' as class, null as file, null::bigint as line, null as "externalId", null as kind,
-                    null as word, null as currency, null as there, null::timestamptz as "thereAt", position,
-                    reference, deposit_id as "depositId", account_id as "accountId", amount::text as here,
-                    at as "hereAt" ${missingThere} order by position, leg limit $1::bigint`
-          : `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
-        differenceClass === 'missing_there' ? [maxRows] : [maxRows, differenceClass],
-      )
+          ? await read(
+              `select 'missing_there' as class, null as file, null::bigint as line, null as "externalId", kind,
+                      null as word, null as currency, null as there, null::timestamptz as "thereAt", position,
+                      reference, deposit_id as "depositId", account_id as "accountId", amount::text as here,
+                      at as "hereAt" ${missingThere} order by position, leg limit $4::bigint`,
+              [covered, from, before, maxRows],
+            )
+          : differenceClass === 'other_fee'
+            ? await read(
+                `select 'other_fee' as class, c.file, c.line, c.external_id as "externalId", b.kind, c.word,
+                        c.currency, (-(l.fee + l.payout))::text as there, c.at as "thereAt", b.position, b.reference,
+                        c.deposit_id as "depositId", c.account_id as "accountId", b.amount::text as here,
+                        b.at as "hereAt" ${otherFee} order by n limit $1::bigint`,
+                [maxRows],
+              )
+            : await read(
+                `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
+                [maxRows, differenceClass],
+              )
       return rows.map(({ there, here, ...difference }) => ({
         ...difference,
         thereMicros: there === null ? null : BigInt(there),
@@ -321,40 +420,67 @@ export const createComparison = async (client: pg.ClientBase) => {
       }))
     },
 
-    /** Lines to post, and those that the books already have, as of a position that the journal has reached. */
-    async postable(
-      { book, account }: Pick<ComparisonScope, 'book' | 'account'>,
-      head: number,
-    ): Promise<Postable> {
+    /** Reads the fees and payouts of the books again, after lines were posted. `head`: the journal has reached it. */
+    async afterPosting({ book, account }: ComparisonScope, head: number): Promise<void> {
+      await client.query('drop table booked_lines')
+      await client.query(bookedLines, [book, account, head])
+    },
+
+    /** Lines to post, and those that the books already have. */
+    async postable({ zone }: ComparisonScope): Promise<Postable> {
       type Row = {
         lines: number
         fee: string
         payout: string
         posted: number
         moved: string
-        otherwise: number
+        otherMonth: number
+        otherMonthMoved: string
       }
-      const { rows } = await client.query<Row>(postedOf, [book, account, head])
-      const { fee, payout, moved, ...counts } = rows[0] as Row
+      const { rows } = await client.query<Row>(postedOf, [zone])
+      const { fee, payout, moved, otherMonthMoved, ...counts } = rows[0] as Row
+      const { rows: unmatched } = await client.query<{ lines: number; fee: string }>(unmatchedFees)
       return {
         ...counts,
         feeMicros: BigInt(fee),
         payoutMicros: BigInt(payout),
         postedMicros: BigInt(moved),
+        otherMonthMicros: BigInt(otherMonthMoved),
+        unmatched: unmatched[0]?.lines ?? 0,
+        unmatchedMicros: BigInt(unmatched[0]?.fee ?? 0),
       }
     },
 
-    /** The lines to post, as bookings on a gateway. */
-    async *toPost(gateway: string): AsyncGenerator<StatementBooking> {
-      type Row = { n: number; external_id: string; word: string; at: string; fee: number; payout: number }
+    /** The number of lines that are to be posted and not yet booked, and the sum of their fees and payouts. */
+    async newLines(): Promise<{ readonly count: number; readonly sizeMicros: bigint }> {
+      const { rows } = await client.query<{ count: number; size: string }>(
+        `select count(*) as count, coalesce(sum(abs(l.fee) + abs(l.payout)), 0)::text as size ${newLines}`,
+      )
+      return { count: rows[0]?.count ?? 0, sizeMicros: BigInt(rows[0]?.size ?? 0) }
+    },
+
+    /** These lines, as bookings on a gateway. `fileOf`: the file of a name. */
+    async *toPost(
+      gateway: string,
+      fileOf: (name: string) => StatementBooking['file'],
+    ): AsyncGenerator<StatementBooking> {
+      type Row = {
+        n: number
+        file: string
+        external_id: string
+        word: string
+        at: string
+        fee: number
+        payout: number
+      }
       let last = -1
       for (;;) {
         const { rows } = await client.query<Row>(
-          `select n, external_id, word, at, fee, payout from postable
-            where n > $1::bigint and (fee <> 0 or payout <> 0) order by n limit ${pageSize}`,
+          `select l.n, l.file, l.external_id, l.word, l.at, l.fee, l.payout ${newLines} and l.n > $1::bigint
+            order by l.n limit ${pageSize}`,
           [last],
         )
-        for (const { n, external_id, word, at, fee, payout } of rows) {
+        for (const { n, file, external_id, word, at, fee, payout } of rows) {
           last = n
           yield {
             gateway,
@@ -363,6 +489,8 @@ export const createComparison = async (client: pg.ClientBase) => {
             feeMicros: fee,
             payoutMicros: payout,
             happenedAt: at,
+            file: fileOf(file),
+            proposalId: null,
           }
         }
         if (rows.length < pageSize) return

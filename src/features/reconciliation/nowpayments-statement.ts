@@ -55,7 +55,7 @@ const paidMicros = (cells: Cells): bigint => {
 
 const payments: Layout = {
   name: 'payments',
-  covers: 'payments',
+  covers: ['payments'],
   columns: [
     'payment_id',
     'payment_status',

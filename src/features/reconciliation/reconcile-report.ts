@@ -21,6 +21,8 @@ export type ReconciliationScope = {
   readonly head: number
   readonly openingMicros: bigint
   readonly closingMicros: bigint
+  /** The balances of the statement; null: not given. */
+  readonly statement: { readonly openingMicros: bigint | null; readonly closingMicros: bigint | null }
 }
 
 const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'outside', string>> = {
@@ -32,13 +34,52 @@ const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' 
   missing_there: 'missing there',
   not_final: 'booked, not final there',
   other_amount: 'other amount',
+  other_fee: 'other fee or payout',
   duplicate: 'duplicate',
   other_currency: 'other currency',
 }
 
-/** Whether there is no difference. */
-export const agrees = ({ counts, postable }: Reconciliation): boolean =>
-  differenceClasses.every((each) => counts[each] === 0) && postable.otherwise === 0
+type Balances = Pick<ReconciliationScope, 'statement'>
+
+/** The balances of the statement against its lines and the books. Null: they were not given. */
+const balanceOf = ({ statement }: Balances, { sums, closingHereMicros }: Reconciliation) => {
+  const { openingMicros, closingMicros } = statement
+  const rowsMicros = totalsThere(sums).find(({ currency }) => currency === 'usd')?.netMicros ?? 0n
+  return {
+    rowsMicros,
+    hereMicros: closingHereMicros,
+    /** What the closing balance has more than the opening balance and the lines. */
+    missingRowsMicros:
+      openingMicros === null || closingMicros === null ? null : closingMicros - openingMicros - rowsMicros,
+    /** What the closing balance has more than the books. */
+    differenceMicros: closingMicros === null ? null : closingMicros - closingHereMicros,
+  }
+}
+
+/** Whether there is no difference. What was not given was not compared: `uncheckedOf`. */
+export const agrees = (balances: Balances, result: Reconciliation): boolean => {
+  const { missingRowsMicros, differenceMicros } = balanceOf(balances, result)
+  return (
+    differenceClasses.every((each) => result.counts[each] === 0) &&
+    (missingRowsMicros ?? 0n) === 0n &&
+    (differenceMicros ?? 0n) === 0n
+  )
+}
+
+/** What could not be compared. */
+const uncheckedOf = ({ statement }: Balances, { uncovered }: Reconciliation) => [
+  ...uncovered,
+  ...(statement.openingMicros === null ? (['opening_balance'] as const) : []),
+  ...(statement.closingMicros === null ? (['closing_balance'] as const) : []),
+]
+
+const uncheckedTexts: Readonly<Record<ReturnType<typeof uncheckedOf>[number], string>> = {
+  payments: 'payments, which no file has',
+  fees: 'fees, which no file has',
+  payouts: 'payouts, which no file has',
+  opening_balance: 'the opening balance: give --opening',
+  closing_balance: 'the closing balance: give --closing',
+}
 
 /** The account's movement in the books by these statements: matched entries and posted lines. */
 const bookedMicros = ({ sums, postable }: Reconciliation): bigint =>
@@ -71,6 +112,24 @@ const totalsThere = (sums: readonly ClassSum[]) => {
 
 const asText = (micros: bigint | null): string | null => (micros === null ? null : String(micros))
 
+const balanceJson = (scope: Balances, result: Reconciliation) => {
+  const { rowsMicros, hereMicros, missingRowsMicros, differenceMicros } = balanceOf(scope, result)
+  return {
+    openingMicros: asText(scope.statement.openingMicros),
+    rowsMicros: String(rowsMicros),
+    closingMicros: asText(scope.statement.closingMicros),
+    missingRowsMicros: asText(missingRowsMicros),
+    hereMicros: String(hereMicros),
+    differenceMicros: asText(differenceMicros),
+  }
+}
+
+const postedJson = (posted: Reconciliation['posted']) => {
+  if (posted === null) return null
+  if (posted.outcome === 'booked') return { booked: posted.lines, proposalId: null }
+  return { booked: 0, proposalId: posted.proposal.proposalId }
+}
+
 export const reconciliationJson = (scope: ReconciliationScope, result: Reconciliation) => ({
   gateway: scope.gateway,
   book: scope.book,
@@ -79,7 +138,9 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
   to: scope.before,
   position: positionToken(scope.head),
   currency: 'USD',
-  agrees: agrees(result),
+  agrees: agrees(scope, result),
+  unchecked: uncheckedOf(scope, result),
+  balance: balanceJson(scope, result),
   files: result.files,
   counts: result.counts,
   sums: result.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
@@ -105,8 +166,11 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
     feeMicros: String(result.postable.feeMicros),
     payoutMicros: String(result.postable.payoutMicros),
     inTheBooks: result.postable.posted,
-    otherwise: result.postable.otherwise,
-    now: result.posted,
+    inOtherMonth: result.postable.otherMonth,
+    inOtherMonthMicros: String(result.postable.otherMonthMicros),
+    unmatchedFees: result.postable.unmatched,
+    unmatchedFeesMicros: String(result.postable.unmatchedMicros),
+    now: postedJson(result.posted),
   },
   float: {
     openingMicros: String(scope.openingMicros),
@@ -214,6 +278,10 @@ const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonl
   scope.openingMicros,
   scope.closingMicros,
   bookedMicros(result),
+  result.closingHereMicros,
+  result.postable.unmatchedMicros,
+  result.postable.otherMonthMicros,
+  ...Object.values(scope.statement).flatMap((micros) => micros ?? []),
   result.missingThere.hereMicros,
   ...result.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
   ...result.differences.flatMap(({ thereMicros, hereMicros }) => [thereMicros ?? 0n, hereMicros ?? 0n]),
@@ -223,16 +291,63 @@ const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonl
 const more = (listedCount: number, totalCount: number): string =>
   listedCount < totalCount ? `\n${totalCount - listedCount} more; --most lists more` : ''
 
-const postingText = ({ postable, posted }: Reconciliation): readonly string[] => {
-  const { lines, posted: before, otherwise } = postable
-  if (lines === 0) return []
-  const now = posted === null ? '' : `, ${posted.booked} of them booked now`
+const postingText = ({ postable, posted }: Reconciliation, write: Writer): readonly string[] => {
+  const { lines, posted: before, otherMonth, unmatched } = postable
+  const now = posted?.outcome === 'booked' ? `, ${posted.lines} of them booked now` : ''
   const rest = before < lines && posted === null ? '; --post books the rest' : ''
   return [
-    `fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}${rest}`,
-    ...(otherwise === 0
+    ...(lines === 0
       ? []
-      : [`${pluralize(otherwise, 'line')} of them stand in the books with another amount`]),
+      : [`fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}${rest}`]),
+    ...(posted === null || posted.outcome === 'booked'
+      ? []
+      : [
+          `nothing is booked: above the limit of one operator, proposed as ${posted.proposal.proposalId} of ${posted.proposal.by}; another operator runs "proposals approve ${posted.proposal.proposalId}"`,
+        ]),
+    ...(otherMonth === 0
+      ? []
+      : [
+          `${pluralize(otherMonth, 'line')} of them booked in another month than the statement's: ${write(postable.otherMonthMicros)}`,
+        ]),
+    ...(unmatched === 0
+      ? []
+      : [
+          `fees of ${pluralize(unmatched, 'line')} that match no payment are not booked: ${write(postable.unmatchedMicros)}`,
+        ]),
+  ]
+}
+
+const balanceText = (
+  scope: ReconciliationScope,
+  result: Reconciliation,
+  write: Writer,
+): readonly string[] => {
+  const { openingMicros, closingMicros } = scope.statement
+  const { rowsMicros, hereMicros, missingRowsMicros, differenceMicros } = balanceOf(scope, result)
+  return [
+    ...(missingRowsMicros === null || openingMicros === null || closingMicros === null
+      ? []
+      : [
+          `the statement: ${write(openingMicros)} opening, ${write(rowsMicros)} lines, ${write(closingMicros)} closing${missingRowsMicros === 0n ? '' : `; its lines lack ${write(missingRowsMicros)}`}`,
+        ]),
+    ...(differenceMicros === null || closingMicros === null
+      ? []
+      : [
+          `the closing balance: ${write(closingMicros)} there, ${write(hereMicros)} here by the dates of the statement${differenceMicros === 0n ? '' : `, a difference of ${write(differenceMicros)}`}`,
+        ]),
+  ]
+}
+
+const outcomeText = (scope: ReconciliationScope, result: Reconciliation): readonly string[] => {
+  const unchecked = uncheckedOf(scope, result)
+  const outcome = agrees(scope, result)
+    ? `everything ${unchecked.length === 0 ? '' : 'that was compared '}agrees`
+    : 'the balances differ'
+  return [
+    ...(differenceClasses.every((each) => result.counts[each] === 0) ? [outcome] : []),
+    ...(unchecked.length === 0
+      ? []
+      : [`not compared: ${unchecked.map((each) => uncheckedTexts[each]).join('; ')}`]),
   ]
 }
 
@@ -260,18 +375,20 @@ export const reconciliationText = (scope: ReconciliationScope, result: Reconcili
         `there ${currency.toUpperCase()}: ${amount} in ${pluralize(lines, 'payment')}`,
     ),
     `of these lines the books have USD: ${write(bookedMicros(result))}`,
-    ...postingText(result),
+    ...postingText(result, write),
     `the account here, in this time: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
+    ...balanceText(scope, result, write),
     ...(result.own.length === 0
       ? []
       : ['', `${ownLinesText(result.own, write)}${more(result.own.length, ownLines)}`]),
     '',
     ...(totalCount === 0
-      ? [agrees(result) ? 'everything agrees' : 'everything agrees but what was booked of fees and payouts']
+      ? []
       : [
           `${differencesText(result.differences, write)}${more(result.differences.length, totalCount)}`,
           '',
-          `${pluralize(totalCount, 'difference')}`,
+          `${pluralize(totalCount, 'difference')}${result.counts.other_fee + result.counts.missing_there === 0 ? '' : '; "finance correct" corrects a fee or a payout'}`,
         ]),
+    ...outcomeText(scope, result),
   ].join('\n')
 }

@@ -1,9 +1,9 @@
+import { createHash } from 'node:crypto'
+import { basename } from 'node:path'
 import type pg from 'pg'
-import type { StatementAnswer, StatementBooking } from '../../domain/ledger/statement-lines.ts'
-import type { Cause } from '../../kernel/event.ts'
-import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { ApprovalAnswer } from '../../domain/ledger/decide-approval.ts'
+import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
-import { bookStatementLine } from '../wallet/index.ts'
 import {
   type ClassSum,
   type ComparisonScope,
@@ -15,36 +15,27 @@ import {
   type Postable,
 } from './compare.ts'
 import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
-import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
+import {
+  type Coverage,
+  coverages,
+  type Layout,
+  type StatementFormat,
+  type StatementLine,
+} from './statement-format.ts'
 
-/**
- * Lines that were booked now, that were booked before, and that have other amounts in the books and were not changed.
- */
-export type PostingCounts = { readonly booked: number; readonly standing: number; readonly other: number }
-
-/** Lines that are decided concurrently, so that the runner batches them into one append. */
-const maxConcurrent = 50
-
-/** Books lines of statements, each exactly once. After an interruption, another run continues. */
-export const postLines = async (
-  runner: CommandRunner,
-  lines: AsyncIterable<StatementBooking>,
-  cause: Cause,
-): Promise<PostingCounts> => {
-  const counts: Record<StatementAnswer['became'], number> = { booked: 0, standing: 0, other: 0 }
-  const post = async (line: StatementBooking): Promise<void> => {
-    counts[await bookStatementLine(runner, line, cause)] += 1
-  }
-  let pendingPosts: Promise<void>[] = []
-  for await (const line of lines) {
-    pendingPosts.push(post(line))
-    if (pendingPosts.length < maxConcurrent) continue
-    await Promise.all(pendingPosts)
-    pendingPosts = []
-  }
-  await Promise.all(pendingPosts)
-  return counts
+/** Lines to book that the books do not have yet. */
+export type NewLines = {
+  readonly count: number
+  /** The sum of their fees and payouts, without signs. */
+  readonly sizeMicros: bigint
+  readonly lines: AsyncIterable<StatementBooking>
 }
+
+/** The lines were booked, and the journal has them up to `head`; or they wait for the approval of another operator. */
+export type PostAnswer =
+  | { readonly outcome: 'booked'; readonly lines: number; readonly head: number }
+  | ApprovalAnswer
+export type PostLines = (lines: NewLines) => Promise<PostAnswer>
 
 const namesOf = (column: string | readonly string[]): readonly string[] =>
   typeof column === 'string' ? [column] : column
@@ -114,12 +105,20 @@ export class StatementRefused extends Error {
   override readonly name = 'StatementRefused'
 }
 
-export type ReadFile = { readonly file: string; readonly report: string; readonly lines: number }
+export type ReadFile = {
+  readonly file: string
+  /** Lower-case hex. */
+  readonly sha256: string
+  readonly report: string
+  readonly lines: number
+}
 
 export type Reconciliation = {
   readonly files: readonly ReadFile[]
-  /** Whether a file contains payments. Without one, no entry counts as missing at the provider. */
-  readonly coversPayments: boolean
+  /** What no file has, so that no entry of it counts as missing at the provider. */
+  readonly uncovered: readonly Coverage[]
+  /** The balance of the account at the end of the period, by the dates of the statement. */
+  readonly closingHereMicros: bigint
   readonly sums: readonly ClassSum[]
   readonly missingThere: { readonly entries: number; readonly hereMicros: bigint }
   readonly coins: readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
@@ -130,7 +129,7 @@ export type Reconciliation = {
   readonly own: readonly OwnLine[]
   readonly postable: Postable
   /** The postings of this run; null without `post`. */
-  readonly posted: PostingCounts | null
+  readonly posted: PostAnswer | null
   /** The log position up to which the journal was read. */
   readonly head: number
 }
@@ -142,11 +141,6 @@ export type ReconcileOptions = {
   readonly post: PostLines | null
 }
 
-/** Posts lines, and returns the position up to which the journal contains them. */
-export type PostLines = (
-  lines: AsyncIterable<StatementBooking>,
-) => Promise<{ readonly posted: PostingCounts; readonly head: number }>
-
 /** Lines in one insert. */
 const batchSize = 1_000
 
@@ -155,7 +149,7 @@ const inFile = (name: string, error: unknown): unknown =>
 
 /** Refuses two different reports of payments, which would contain the same money twice. */
 const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
-  if (before === undefined || before === layout || layout.covers !== before.covers) return
+  if (before === undefined || before === layout) return
   throw new StatementRefused(
     `${name} is the report "${layout.name}" and the file before it "${before.name}": give files of one of them, they say the same payments`,
   )
@@ -168,7 +162,7 @@ const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): v
  */
 export const reconcile = async (
   pool: pg.Pool,
-  files: readonly StatementFile[],
+  statements: readonly StatementFile[],
   { format, separator }: { readonly format: StatementFormat; readonly separator: string },
   scope: ComparisonScope,
   { gateway, most, post }: ReconcileOptions,
@@ -182,11 +176,18 @@ export const reconcile = async (
 
     const layouts: Layout[] = []
     const addFile = async ({ name, chunks }: StatementFile): Promise<ReadFile> => {
-      const { layout, lines } = await openStatement(chunks(), format, separator)
+      const digest = createHash('sha256')
+      const hashed = async function* () {
+        for await (const chunk of chunks()) {
+          digest.update(chunk)
+          yield chunk
+        }
+      }
+      const { layout, lines } = await openStatement(hashed(), format, separator)
       refuseBoth(
         name,
         layout,
-        layouts.find(({ covers }) => covers === layout.covers),
+        layouts.find(({ covers }) => covers.some((each) => layout.covers.includes(each))),
       )
       layouts.push(layout)
       let count = 0
@@ -198,10 +199,10 @@ export const reconcile = async (
       }
       for await (const line of lines) if (batch.push(line) === batchSize) await flush()
       await flush()
-      return { file: name, report: layout.name, lines: count }
+      return { file: name, sha256: digest.digest('hex'), report: layout.name, lines: count }
     }
     const read: ReadFile[] = []
-    for (const file of files)
+    for (const file of statements)
       read.push(
         await addFile(file).catch((error) => {
           throw inFile(file.name, error)
@@ -209,28 +210,36 @@ export const reconcile = async (
       )
 
     await comparison.compare(scope)
-    const coversPayments = layouts.some(({ covers }) => covers === 'payments')
+    const isCovered = (coverage: Coverage): boolean => layouts.some(({ covers }) => covers.includes(coverage))
+    const covered = coverages.filter(isCovered)
     const sums = await comparison.sums()
-    const missingThere = coversPayments ? await comparison.missingThere() : { entries: 0, hereMicros: 0n }
+    const missingThere = await comparison.missingThere(covered, scope)
+    const otherFees = await comparison.otherFees()
     const countOf = (wanted: DifferenceClass): number =>
       wanted === 'missing_there'
         ? missingThere.entries
-        : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
+        : wanted === 'other_fee'
+          ? otherFees
+          : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
     const counts = Object.fromEntries(differenceClasses.map((each) => [each, countOf(each)])) as Record<
       DifferenceClass,
       number
     >
     const differences: Difference[] = []
     for (const each of differenceClasses)
-      if (counts[each] > 0) differences.push(...(await comparison.differences(each, most)))
-    const after = post === null ? null : await post(comparison.toPost(gateway))
-    const head = after?.head ?? scope.head
+      if (counts[each] > 0) differences.push(...(await comparison.differences(each, most, covered, scope)))
+    const files = new Map(read.map(({ file, sha256 }) => [file, { name: basename(file), sha256 }] as const))
+    const lines = comparison.toPost(gateway, (name) => files.get(name) ?? null)
+    const posted = post === null ? null : await post({ ...(await comparison.newLines()), lines })
+    const head = posted?.outcome === 'booked' ? posted.head : scope.head
+    if (posted?.outcome === 'booked') await comparison.afterPosting(scope, head)
     return {
-      postable: await comparison.postable(scope, head),
-      posted: after?.posted ?? null,
+      postable: await comparison.postable(scope),
+      closingHereMicros: await comparison.closingHere(scope),
+      posted,
       head,
       files: read,
-      coversPayments,
+      uncovered: coverages.filter((each) => !isCovered(each)),
       sums,
       missingThere,
       coins: await comparison.coins(),

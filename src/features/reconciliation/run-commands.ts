@@ -1,13 +1,19 @@
 import { createReadStream } from 'node:fs'
+import { isStatementLine } from '../../domain/finance/entries.ts'
+import { approvalLimitAt, approvalLimitsRef } from '../../domain/ledger/approvals.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
+import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import { providers } from '../../domain/payments/payments.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { amountWriter, centsToMicros } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { CliMisuse, type CliOutput, notFound } from '../../platform/cli/output.ts'
 import { withProgress } from '../../platform/cli/progress-bar.ts'
+import { readState } from '../../platform/commands/command.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import {
@@ -19,10 +25,16 @@ import {
   readGatewayNames,
   type TypedMoment,
 } from '../finance/index.ts'
+import {
+  approvalNeeded,
+  bookStatementLines,
+  correctStatementLine,
+  proposeStatement,
+} from '../wallet/index.ts'
 import { btcpay } from './btcpay-statement.ts'
-import type { reconcileInput } from './commands.ts'
+import type { correctInput, reconcileInput } from './commands.ts'
 import { nowpayments } from './nowpayments-statement.ts'
-import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
+import { type PostLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
 import { declaredFormat, missingOf, type StatementFormat } from './statement-format.ts'
 import { separators } from './statement-words.ts'
@@ -31,6 +43,9 @@ import { stripe } from './stripe-statement.ts'
 const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]
 
 type ReconcileInput = InputOf<typeof reconcileInput>
+
+/** The length of a proposal, characters: an event of the log has at most 1 MiB. */
+const maxProposalLength = 900_000
 
 type GatewayAccount = { readonly book: string; readonly account: string }
 
@@ -107,10 +122,55 @@ const linePoster = (
     throw new CliMisuse(
       '--post books a line once by its id: declare the column id; --column ROLE=HEADING declares one',
     )
-  return async (lines) => {
-    const posted = await postLines(context.runner, lines, context)
+  const { runner, clock } = context
+  const bookAll = async (lines: AsyncIterable<StatementBooking> | Iterable<StatementBooking>) => {
+    const booked = await bookStatementLines(runner, lines, context)
     const head = await withProgress((bar) => catchUpBooks({ ...context, decode: createCodec().decode }, bar))
-    return { posted, head }
+    return { outcome: 'booked', lines: booked, head } as const
+  }
+  return async ({ count, sizeMicros, lines }) => {
+    const limits = await readState(runner, { ...context, name: 'read-limit' }, approvalLimitsRef)
+    const limitCents = approvalLimitAt(limits, clock())
+    if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return bookAll(lines)
+    const bookings: StatementBooking[] = []
+    for await (const line of lines) bookings.push(line)
+    const statement = {
+      kind: 'statement',
+      gateway,
+      lines: bookings.map(({ gateway: _, proposalId: __, ...line }) => line),
+    } as const
+    if (JSON.stringify(statement).length > maxProposalLength)
+      throw new CliMisuse(
+        `${count} lines are too many for one proposal: post them in parts, with --from and --to`,
+      )
+    const answer = await proposeStatement(runner, statement, context)
+    return answer.outcome === 'allowed' ? bookAll(bookings) : answer
+  }
+}
+
+/** Corrects a fee or a payout that was booked with a wrong amount. */
+export const correctLine = async (
+  context: CliContext,
+  { entry: position, fee, payout, reason }: InputOf<typeof correctInput>,
+): Promise<CliOutput> => {
+  const stored = await context.log.eventAt(position)
+  const event = stored && context.codec.decode(stored)
+  if (event === null || !isStatementLine(event))
+    throw notFound(`no fee and no payout is booked at ${positionToken(position)}`)
+  const { gateway, reference } = event.data
+  const microsOf = (amount: bigint | undefined) => (amount === undefined ? undefined : Number(amount))
+  const correction = { feeMicros: microsOf(fee), payoutMicros: microsOf(payout), reason }
+  const answer = await correctStatementLine(context.runner, event.data, correction, context)
+  if (answer.outcome !== 'corrected') throw approvalNeeded(answer)
+  const { change } = answer
+  const write = (micros: number): string => amountWriter([BigInt(micros)])(BigInt(micros))
+  const { feeMicros = 0, payoutMicros = 0 } = change ?? {}
+  return {
+    json: { gateway, reference, changed: change !== null, feeMicros, payoutMicros },
+    text:
+      change === null
+        ? 'unchanged'
+        : `corrected ${reference} of ${gateway}: the fee by ${write(feeMicros)}, the payout by ${write(payoutMicros)}`,
   }
 }
 
@@ -126,8 +186,9 @@ export const reconcileStatements = momentWork(
     const span = await reader.spanOf({ from, to }, head)
     const time = { from: instantOf(from, context.calendar), before: instantOf(to, context.calendar) }
     const range = { after: span.after, to: span.position }
+    const statement = { openingMicros: options.opening ?? null, closingMicros: options.closing ?? null }
     const readOptions = { format, separator: separators[options.separator] }
-    const comparisonScope = { ...found, ...time, range, head }
+    const comparisonScope = { ...found, ...time, range, head, zone: context.calendar.zone }
     const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
       gateway,
       most,
@@ -138,11 +199,19 @@ export const reconcileStatements = momentWork(
     const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
     const { openingMicros, debitMicros, creditMicros } = totals
     const closingMicros = openingMicros + debitMicros - creditMicros
-    const reportScope = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
+    const reportScope = {
+      gateway,
+      ...found,
+      ...time,
+      head: result.head,
+      openingMicros,
+      closingMicros,
+      statement,
+    }
     return {
       json: reconciliationJson(reportScope, result),
       text: reconciliationText(reportScope, result),
-      failed: !agrees(result),
+      failed: !agrees(reportScope, result) || (result.posted !== null && result.posted.outcome !== 'booked'),
     }
   },
 )

@@ -34,6 +34,15 @@ const kindOf = (
   return { kind, word }
 }
 
+const coverageOf = ({ columns, words }: Declared): readonly Coverage[] => {
+  const kinds = new Set(Object.values(words))
+  return [
+    'payments',
+    ...(columns.fee !== undefined || kinds.has('fee') ? (['fees'] as const) : []),
+    ...(kinds.has('payout') ? (['payouts'] as const) : []),
+  ]
+}
+
 /** Any CSV file with declared columns. The sign of an amount is that of its effect on the balance. */
 export const declaredFormat = (declared: Declared): StatementFormat => {
   const { columns } = declared
@@ -49,7 +58,7 @@ export const declaredFormat = (declared: Declared): StatementFormat => {
     layouts: [
       {
         name: 'declared columns',
-        covers: 'payments',
+        covers: coverageOf(declared),
         columns: [...new Map(Object.values(columns).map((name) => [headingKey(name), name])).values()],
         start: () => (cells) => ({
           line: cells.line,
@@ -70,12 +79,15 @@ export const declaredFormat = (declared: Declared): StatementFormat => {
   }
 }
 
+export const coverages = ['payments', 'fees', 'payouts'] as const
+export type Coverage = (typeof coverages)[number]
+
 /** One report of a provider: the columns that identify it, and the conversion of its lines. */
 export type Layout = {
   /** E.g. `balance change (itemised)`. */
   readonly name: string
-  /** The subject of the report: a file of payouts cannot show that a payment is missing. */
-  readonly covers: 'payments' | 'payouts'
+  /** What the report has all of: a file of payouts cannot show that a payment is missing. */
+  readonly covers: readonly Coverage[]
   /** All must be in the heading. An array lists alternatives, of which one is required. */
   readonly columns: readonly (string | readonly string[])[]
   /**

@@ -66,14 +66,14 @@ const amounts = ['balance_transaction_id', 'reporting_category', 'currency', 'gr
 
 const payouts: Layout = {
   name: 'payouts (itemised)',
-  covers: 'payouts',
+  covers: ['payouts'],
   columns: ['payout_id', ...amounts, ['effective_at_utc', 'effective_at']],
   start: () => (cells) => lineOf(cells, ['effective_at_utc', 'effective_at'], false),
 }
 
 const balanceChange: Layout = {
   name: 'balance change from activity (itemised)',
-  covers: 'payments',
+  covers: ['payments', 'fees'],
   columns: [...amounts, 'source_id', deposit, ['created_utc', 'created']],
   start: () => (cells) => lineOf(cells, ['created_utc', 'created'], true),
 }

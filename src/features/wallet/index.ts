@@ -1,4 +1,12 @@
-export { bookStatementLine } from './book-statement-line.ts'
+export {
+  approveCorrection,
+  approveStatement,
+  bookStatementLine,
+  bookStatementLines,
+  type CorrectionAnswer,
+  correctStatementLine,
+  proposeStatement,
+} from './book-statement-line.ts'
 export { isReference, maxCents } from './input-forms.ts'
 export { lowBalanceMails } from './low-balance-mails.ts'
 export { refuseForPayment, shortfallText } from './payment-refusal.ts'

@@ -71,6 +71,14 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
       ({ first }) => [[first('FourEyesSet'), { from: '2027-06-01T00:00:00.000Z' }]],
       /which is not a minute after it was recorded/,
     ],
+    'lines of a statement that one operator posts alone, above the limit': [
+      ({ largeLine }) => [[largeLine, { proposalId: null }]],
+      /the run \S+ posts \$150\.00, above the \$100\.00 that one operator may move alone/,
+    ],
+    'a line with another amount than the approved one': [
+      ({ largeLine }) => [[largeLine, { payoutMicros: 151_000_000 }]],
+      /no other operator approved it in prp_/,
+    ],
     'a movement by the service itself, which no dispute explains': [
       ({ made, approved, recorded, large }) => [
         [made(large), null],
@@ -96,6 +104,7 @@ type Log = {
   readonly approved: (movement: ManualMovement) => StoredEvent
   readonly closed: (movement: ManualMovement) => StoredEvent
   readonly recorded: (movement: ManualMovement) => StoredEvent
+  readonly largeLine: StoredEvent
   readonly large: ManualMovement
   readonly withdrawn: ManualMovement
 }
@@ -118,6 +127,7 @@ const logOf = (events: readonly StoredEvent[]): Log => {
       events.find(
         (event) => event.type === 'ManualMovementRecorded' && dataOf(event).reference === reference,
       )!,
+    largeLine: events.find(({ type }) => type === 'StatementLineBooked')!,
     large: proposed('large'),
     withdrawn: proposed('withdrawn'),
   }

@@ -4,7 +4,8 @@ import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, invariantsFindEach, type Log } from '../deeds.ts'
 
 const credited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
-const line = (log: Log): StoredEvent => log.first('StatementLineBooked')
+const line = (log: Log): StoredEvent =>
+  log.first('StatementLineBooked', ({ reference }) => reference === 'txn_golden')
 const manual = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'manual')
 
 /** One more credit at the end of a ledger, whose figures fit. */
@@ -34,6 +35,22 @@ const cases: Cases = {
   "a statement's line that books nothing": [
     (log) => changed(line(log), { feeMicros: 0, payoutMicros: 0 }),
     /it books neither a fee nor a payout/,
+  ],
+  'a correction of a line that is not booked': [
+    (log) => {
+      const corrected = log.first('StatementLineCorrected')
+      const data = { ...dataOf(corrected), reference: 'txn_more' }
+      return { add: corrected, stream: 'statement-stl_more', data }
+    },
+    /line txn_more of stripe was never booked/,
+  ],
+  'a correction with another amount': [
+    (log) => changed(log.first('StatementLineCorrected'), { feeMicros: -1 }),
+    /line txn_golden of stripe does not have the corrected amounts/,
+  ],
+  'a correction of nothing': [
+    (log) => changed(log.first('StatementLineCorrected'), { feeMicros: 0, payoutMicros: 0 }),
+    /it corrects neither a fee nor a payout/,
   ],
   'a credit of a payment that no deposit received': [
     (log) => more(log, credited(log), { reference: 'pay_none', amountMicros: 5_000_000_000 }),

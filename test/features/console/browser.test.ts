@@ -204,6 +204,7 @@ const staffPathsOf = ({
   '/console/finance/balance?from=2020-01-01&depth=1',
   `/console/finance/account?name=${accountId}`,
   '/console/finance/account?name=nothing',
+  '/console/finance/manual-entries',
   '/console/finance/periods',
   `/console/finance/periods/${new Date().toISOString().slice(0, 7)}/close`,
   '/console/finance/replay',

@@ -177,6 +177,8 @@ test('every figure of finance and of the pages of staff equals the sum of the ev
       feeMicros: 250_000,
       payoutMicros: 20_000_000,
       happenedAt: new Date(core.clock()).toISOString(),
+      file: null,
+      proposalId: null,
     },
     operator,
   )

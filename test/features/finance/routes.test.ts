@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { asCustomer } from '../../support/app-actions.ts'
+import { staffBrowser } from '../../support/console.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -82,6 +84,66 @@ test('after a chargeback', async (t) => {
     await compared('trial-balance?book=service&depth=2', 'trial-balance', '--book', 'service', '--depth', '2')
     await compared('accounts/liabilities', 'account', 'liabilities')
     await compared(`accounts/${buyer.accountId}/statement`, 'statement', buyer.accountId)
+  })
+
+  await t.test('entries by hand say who made them, why, and from which file', async () => {
+    const other = await app.customer({ cents: 0 })
+    const statement = join(app.env.FAREBOX_DATA ?? '', 'payouts.csv')
+    const heading =
+      'payout_id,effective_at_utc,currency,balance_transaction_id,gross,fee,net,reporting_category'
+    await writeFile(statement, `${heading}\npo_1,2026-11-25,usd,txn_hand,-2.00,0.25,-2.25,payout\n`)
+    const hand = await app.cli.text(
+      'wallet',
+      'credit',
+      '--account',
+      other.accountId,
+      '--cents',
+      '100',
+      '--kind',
+      'goodwill',
+      '--reference',
+      'sorry',
+    )
+    assert.equal(hand.code, 0, hand.err)
+    await app.cli.text('finance', 'reconcile', '--gateway', 'stripe', '--file', statement, '--post')
+    await until(async () =>
+      (await ask('manual-entries')).entries.some(({ file }: { file: string }) => file !== null),
+    )
+    const { entries } = await ask('manual-entries')
+    const by = entries[0].actor
+    assert.match(by, /^operator:/)
+    // The dispute of the provider is not by hand.
+    assert.deepEqual(
+      entries
+        .filter(({ type }: Record<string, string>) => type !== 'WalletCredited')
+        .map(({ kind, actor, reference, file, fileSha256 }: Record<string, string>) => [
+          kind,
+          actor,
+          reference,
+          file,
+          fileSha256,
+        ]),
+      [
+        ['goodwill', by, 'sorry', null, null],
+        [
+          'payout',
+          by,
+          'txn_hand',
+          'payouts.csv',
+          createHash('sha256')
+            .update(await readFile(statement))
+            .digest('hex'),
+        ],
+      ],
+    )
+    const csv = await ledger('manual-entries', '--format', 'csv')
+    assert.match(
+      csv,
+      /,payout,operator:[^,]+,txn_hand,payouts\.csv,[0-9a-f]{64},,service,assets:bank,2\.000000,0\.000000/,
+    )
+    assert.match(await ledger('manual-entries'), /goodwill +operator:\S+ +sorry/)
+    const page = await (await staffBrowser(app, ['finance'])).open('/console/finance/manual-entries')
+    assert.match(page.html, /payouts\.csv/)
   })
 
   await t.test('a table of balances omits zero balances, and a table of movements does not', async () => {

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
+import { approvalLimitsRef } from '../../../src/domain/ledger/approvals.ts'
+import { createProposals } from '../../../src/features/approvals/approval-service.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
+import { approvalLimitsStream } from '../../../src/kernel/streams.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import type { CommandRunner } from '../../../src/platform/commands/command.ts'
+import { createCodec } from '../../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
 import { silent } from '../../platform/projections/engine.ts'
@@ -59,6 +66,20 @@ const steps = [
   depositBy('dep_4', 700),
 ]
 
+const createApprovals = (runner: CommandRunner, log: EventLog) => ({
+  proposals: createProposals({
+    runner,
+    log,
+    db: undefined as never, // these proposals refund no deposit
+    ownGatewayIds: [],
+    settleTraffic: async () => undefined,
+  }),
+  carol: { actor: { kind: 'operator', name: 'carol' }, correlationId: 'run_approve' } as const,
+})
+
+/** The same answer as if the lines had been posted before. */
+const postedBefore = (said: { posting: object }) => ({ ...said, posting: { ...said.posting, now: null } })
+
 const world = async (t: TestContext, more: typeof steps = []) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
@@ -73,6 +94,7 @@ const world = async (t: TestContext, more: typeof steps = []) => {
     clock,
     calendar: utcCalendar,
     runner,
+    codec: createCodec(),
     actor,
     correlationId: 'run_1',
     logger: silent,
@@ -84,10 +106,10 @@ const world = async (t: TestContext, more: typeof steps = []) => {
     await writeFile(path, `${lines.join('\n')}\n`)
     return path
   }
-  const run = async (...args: readonly string[]) => {
+  const finance = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(['finance', 'reconcile', ...args], reconciliationCommands, {
+    const code = await runCli(['finance', ...args], reconciliationCommands, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({ context, close: async () => undefined }),
@@ -98,11 +120,12 @@ const world = async (t: TestContext, more: typeof steps = []) => {
       err: err.join('\n').replaceAll(`${folder}/`, ''),
     }
   }
+  const run = (...args: readonly string[]) => finance('reconcile', ...args)
   const json = async (...args: readonly string[]) => {
     const { code, out } = await run(...args, '--json')
     return { code, said: JSON.parse(out) }
   }
-  return { pool, log, file, run, json }
+  return { pool, log, file, finance, run, json, runner }
 }
 
 const heading =
@@ -156,7 +179,8 @@ payout           payout           -20.00  0.25  USD       2026-11-25T00:00:00.00
 payout           payout            -5.00  0.00  USD       2026-11-26T00:00:00.000Z  txn_7     2.csv:3
 payout reversal  payout_reversal    5.00  0.00  USD       2026-11-27T00:00:00.000Z  txn_8     2.csv:4
 
-everything agrees`,
+everything that was compared agrees
+not compared: the opening balance: give --opening; the closing balance: give --closing`,
   )
   assert.equal(code, 0)
 
@@ -167,9 +191,10 @@ everything agrees`,
   ])
   assert.deepEqual(said.float, { openingMicros: '0', movedMicros: '50000000', closingMicros: '50000000' })
 
-  // Payouts alone do not say that a payment is missing.
+  // Payouts alone do not say that a payment is missing: the answer says so.
   const alone = await json(...november, '--file', payouts)
   assert.deepEqual([alone.code, alone.said.agrees], [0, true])
+  assert.deepEqual(alone.said.unchecked, ['payments', 'fees', 'opening_balance', 'closing_balance'])
 })
 
 test('fees and payouts are posted once, and the account then moved as the balance did', async (t) => {
@@ -196,19 +221,19 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     feeMicros: '18630000',
     payoutMicros: '20000000',
     inTheBooks: 8,
-    otherwise: 0,
-    now: { booked: 8, standing: 0, other: 0 },
+    inOtherMonth: 8,
+    inOtherMonthMicros: '-38630000',
+    unmatchedFees: 0,
+    unmatchedFeesMicros: '0',
+    now: { booked: 8, proposalId: null },
   })
   assert.equal(first.said.bookedMicros, '11370000')
   assert.equal(first.said.totals[0].netMicros, first.said.bookedMicros)
   assert.equal((await lines()).length, 8)
 
   const again = await json(...november, ...files, '--post')
-  assert.deepEqual(again.said.posting.now, { booked: 0, standing: 8, other: 0 })
-  assert.deepEqual(
-    { ...again.said, posting: { ...again.said.posting, now: null } },
-    { ...first.said, posting: { ...first.said.posting, now: null } },
-  )
+  assert.deepEqual(again.said.posting.now, { booked: 0, proposalId: null })
+  assert.deepEqual(postedBefore(again.said), postedBefore(first.said))
   assert.equal((await lines()).length, 8)
 
   const { rows } = await pool.query(
@@ -225,10 +250,13 @@ test('fees and payouts are posted once, and the account then moved as the balanc
   // The booking stays: a report with other figures of the same line is a difference.
   const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
   const other = await json(...november, '--file', changed, '--post')
-  assert.deepEqual([other.code, other.said.posting.otherwise, other.said.posting.now.other], [1, 1, 1])
+  assert.deepEqual([other.code, other.said.counts.other_fee, other.said.posting.now.booked], [1, 1, 0])
   assert.equal((await lines()).length, 8)
   const { out } = await run(...november, '--file', changed)
-  assert.match(out, /1 line of them stand in the books with another amount/)
+  assert.match(
+    out,
+    /^other fee or payout +payout +-21\.25 +-20\.25 +USD .* txn_6 +4\.csv:2 +pos_0_\d+ txn_6$/m,
+  )
 
   const refused = await run(
     '--gateway',
@@ -244,6 +272,167 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     refused.err,
     /--post books fees and payouts of the service's own gateways; crd_ada is a gateway of/,
   )
+})
+
+test('fees and payouts that no line has are found, and a correction books the difference', async (t) => {
+  const { log, file, finance, run, json } = await world(t)
+  const wrong = await file([
+    ...agreeing.with(1, 'txn_1,2026-11-21 02:29:00,usd,25.00,9.99,15.01,charge,ch_1,dep_1'),
+    'txn_6,2026-11-24 01:00:00,usd,-7.00,0.00,-7.00,fee,,',
+    'txn_7,2026-11-24 01:00:00,usd,8.00,0.50,7.50,charge,ch_8,',
+  ])
+  const wrongPayouts = await file([
+    payoutHeading,
+    'po_9,2026-11-25 00:00:00,usd,txn_9,-30.00,0.00,-30.00,payout',
+  ])
+  const posted = await json(...november, '--file', wrong, '--file', wrongPayouts, '--post')
+  // The fee of a payment that the books do not have is not booked, and the answer says so.
+  assert.deepEqual(
+    [posted.said.posting.lines, posted.said.posting.unmatchedFees, posted.said.posting.unmatchedFeesMicros],
+    [7, 1, '500000'],
+  )
+
+  const files = ['--file', await file(agreeing), '--file', await file([payoutHeading])]
+  const found = await json(...november, ...files)
+  assert.equal(found.code, 1)
+  type Row = Record<string, string>
+  const named = found.said.differences.map((each: Row) => [
+    each.class,
+    each.kind,
+    each.reference,
+    each.thereMicros,
+    each.hereMicros,
+  ])
+  assert.deepEqual(named, [
+    ['missing_there', 'fee', 'txn_6', null, '-7000000'],
+    ['missing_there', 'payout', 'txn_9', null, '-30000000'],
+    ['other_fee', 'fee', 'txn_1', '-1030000', '-9990000'],
+  ])
+  // Without the payouts, the booked payout is not compared.
+  const balanceOnly = await json(...november, ...files.slice(0, 2))
+  assert.deepEqual([balanceOnly.said.counts.missing_there, balanceOnly.said.unchecked[0]], [1, 'payouts'])
+  // An entry of another month is not compared with the statement of this one.
+  const december = ['--gateway', 'stripe', '--from', '2026-12-01'] as const
+  assert.equal((await json(...december, ...files)).said.counts.missing_there, 2) // dep_4, and the dispute that was won
+
+  const [fee, payout, amount] = found.said.differences.map(({ position }: Row) => position)
+  const why = ['--reason', 'a wrong file']
+  assert.match(
+    (await finance('correct', amount, '--fee', '1.03', ...why)).out,
+    /^corrected txn_1 of stripe: the fee by -8\.96, the payout by 0\.00$/,
+  )
+  await finance('correct', fee, '--fee', '0', ...why)
+  await finance('correct', payout, '--fee', '0', '--payout', '0', ...why)
+  assert.equal((await finance('correct', amount, '--fee', '1.03', ...why)).out, 'unchanged')
+  const corrections = (await log.readAll(0, 1_000)).filter(({ type }) => type === 'StatementLineCorrected')
+  assert.equal(corrections.length, 3)
+  const after = await run(...november, ...files)
+  assert.deepEqual([after.code, /^everything that was compared agrees$/m.test(after.out)], [0, true])
+
+  const notBooked = await finance('correct', 'pos_0_1', '--fee', '1', ...why)
+  assert.match(notBooked.err, /no fee and no payout is booked at pos_0_1/)
+  assert.match((await finance('correct', amount, ...why)).err, /give the right --fee, --payout or both/)
+})
+
+test('what a file posts counts together, and above the limit another operator approves exactly its lines', async (t) => {
+  const { log, file, finance, run, json, runner } = await world(t)
+  const from = '2026-11-20T00:00:00.000Z'
+  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_limit' } as const
+  await runner.run({
+    name: 'test-limit',
+    streams: { fourEyes: approvalLimitsRef },
+    decide: () => ({
+      appends: [
+        {
+          stream: approvalLimitsStream,
+          events: [{ type: 'FourEyesSet', data: { limitCents: 2_000, from, proposalId: null } }],
+        },
+      ],
+      answer: null,
+    }),
+    ...cause,
+  })
+  const booked = async () =>
+    (await log.readAll(0, 1_000)).filter(({ type }) => type === 'StatementLineBooked')
+  // No payout is above 20.00. Together they are.
+  const payouts = [
+    payoutHeading,
+    'po_1,2026-11-25 00:00:00,usd,txn_6,-15.00,0.00,-15.00,payout',
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-15.00,0.00,-15.00,payout',
+  ]
+  const path = await file(payouts)
+  const first = await json(...november, '--file', path, '--post')
+  assert.deepEqual([first.code, await booked()], [1, []])
+  const { proposalId } = first.said.posting.now
+  const again = await run(...november, '--file', path, '--post')
+  assert.match(again.out, new RegExp(`proposed as ${proposalId} of operator:test; another operator runs`))
+
+  const { proposals, carol } = createApprovals(runner, log)
+  assert.deepEqual(await proposals.approve(proposalId, cause), {
+    outcome: 'refused',
+    refusal: { code: 'own_proposal' },
+  })
+  assert.deepEqual(await proposals.approve(proposalId, carol), { of: 'statement', lines: 2 })
+  // Another approval books nothing more.
+  assert.deepEqual(await proposals.approve(proposalId, carol), { of: 'statement', lines: 0 })
+  const sha256 = createHash('sha256')
+    .update(`${payouts.join('\n')}\n`)
+    .digest('hex')
+  const lines = (await booked()).map(({ data }) => JSON.parse(data))
+  assert.deepEqual(
+    lines.map(({ reference, proposalId: by, file: from }) => [reference, by, from.sha256]),
+    [
+      ['txn_6', proposalId, sha256],
+      ['txn_7', proposalId, sha256],
+    ],
+  )
+  assert.equal((await run(...november, '--file', path)).code, 0)
+
+  // A correction counts in the same way.
+  const position = `pos_0_${(await booked())[0]?.position}`
+  const alone = await finance('correct', position, '--payout', '-10', '--reason', 'a wrong file')
+  assert.match(alone.err, /was proposed as prp_/)
+  const [, id = ''] = /(prp_\w+)/.exec(alone.err) ?? []
+  const approved = await proposals.approve(id, carol)
+  assert.equal('of' in approved && approved.of, 'statement_correction')
+  assert.match(
+    (await run(...november, '--file', path)).out,
+    /^other fee or payout +payout +-15\.00 +10\.00 /m,
+  )
+})
+
+test('the balances of the statement are compared with its lines and the books', async (t) => {
+  const { file, run, json } = await world(t)
+  // dep_4 came on 3 December here, on 30 November there.
+  const balance = await file([...agreeing, 'txn_8,2026-11-30 23:59:59,usd,7.00,0.00,7.00,charge,ch_4,dep_4'])
+  const payouts = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-20.00,0.25,-20.25,payout'])
+  const files = ['--file', balance, '--file', payouts]
+  // 75 + 7 - 25 - 0.30 - 3.08 - 15 - 20.25
+  const right = ['--opening', '0', '--closing', '18.37']
+  const before = await json(...november, ...files, ...right)
+  assert.deepEqual(
+    [before.code, before.said.balance],
+    [
+      1,
+      {
+        openingMicros: '0',
+        rowsMicros: '18370000',
+        closingMicros: '18370000',
+        missingRowsMicros: '0',
+        hereMicros: '57000000',
+        differenceMicros: '-38630000',
+      },
+    ],
+  )
+  assert.match((await run(...november, ...files, ...right)).out, /a difference of -38\.63$/m)
+
+  const posted = await run(...november, ...files, ...right, '--post')
+  assert.deepEqual([posted.code, /^everything agrees$/m.test(posted.out)], [0, true])
+  assert.match(posted.out, /^6 lines of them booked in another month than the statement's: -38\.63$/m)
+
+  const lacking = await run(...november, ...files, '--opening', '5.00', '--closing', '18.37')
+  assert.deepEqual([lacking.code, /its lines lack -5\.00$/m.test(lacking.out)], [1, true])
+  assert.match(lacking.out, /^the balances differ$/m)
 })
 
 test('every kind of difference is found, with both amounts', async (t) => {
@@ -267,6 +456,7 @@ test('every kind of difference is found, with both amounts', async (t) => {
     missing_there: 2,
     not_final: 0,
     other_amount: 1,
+    other_fee: 0,
     duplicate: 1,
     other_currency: 1,
   })
@@ -297,7 +487,10 @@ test('every kind of difference is found, with both amounts', async (t) => {
   )
   assert.match(out, /^other amount {4}payment +24\.00 +25\.00 +USD .* txn_1 +1\.csv:2 +pos_0_\d+ dep_1$/m)
   assert.match(out, /^missing there {3}- +- +-25\.00 +USD .* - +- +pos_0_\d+ dep_1$/m)
-  assert.match(out, /\n4 more; --most lists more\n\n9 differences$/)
+  assert.match(
+    out,
+    /\n4 more; --most lists more\n\n9 differences; "finance correct" corrects a fee or a payout\nnot compared: payouts, /,
+  )
 })
 
 test('entries that both sides booked in different months agree', async (t) => {

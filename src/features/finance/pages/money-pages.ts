@@ -1,6 +1,5 @@
 import { serviceBook } from '../../../domain/ledger/books.ts'
 import { elsewhereAccount } from '../../../domain/ledger/postings.ts'
-import { statementLineBooked } from '../../../domain/ledger/statement-lines.ts'
 import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
@@ -145,7 +144,7 @@ export const createFigures = ({ reader, journalHead }: MoneyReads) => {
       reader.account(now, head, accountFilter('assets:gateway')),
       reader.byDay(recentRange, head, {
         ...accountFilter('assets:gateway'),
-        exceptType: statementLineBooked.type,
+        exceptStatements: true,
       }),
       reader.byDay(recentRange, head, accountFilter('revenue')),
       reader.byDay(recentRange, head, accountFilter('expenses')),
