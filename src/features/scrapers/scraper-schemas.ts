@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { acceptedOf, maxLengthOf, maxPage } from '../../domain/scrapers/check-input.ts'
+import { mainListOf } from '../../domain/scrapers/sample.ts'
 import {
   type AnswerField,
   exampleBody,
@@ -97,26 +98,26 @@ const typeKeywords: Readonly<Record<FieldType, Keywords>> = {
   'number[]': { type: ['array', 'null'], items: { type: 'number' } },
 }
 
+const fieldSchema = (field: AnswerField): Keywords => {
+  const { type, meaning, unit, fields } = field
+  const properties = fields.length === 0 ? {} : { properties: fieldsSchema(fields) }
+  return {
+    ...typeKeywords[type],
+    ...(type === 'object[]' ? { items: { type: 'object', ...properties } } : properties),
+    description: unit === null ? `${meaning}.` : `${meaning}. Unit: ${unit}.`,
+  }
+}
+
 const fieldsSchema = (fields: readonly AnswerField[]): Keywords =>
-  Object.fromEntries(fields.map(({ name, type }) => [name, typeKeywords[type]]))
+  Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field)]))
 
 /** The shape of `data`, for the interface description: every field is optional, and more may be added. */
 export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
-  const { items } = answer
-  const list =
-    items === null
-      ? null
-      : { type: ['array', 'null'], items: { type: 'object', properties: fieldsSchema(items.fields) } }
+  const list = mainListOf(answer)
   const whole =
     answer.isBareList && list !== null
-      ? list
-      : {
-          type: 'object',
-          properties: {
-            ...fieldsSchema(answer.fields),
-            ...(items !== null && list !== null && { [items.path]: list }),
-          },
-        }
+      ? fieldSchema(list)
+      : { type: 'object', properties: fieldsSchema(answer.fields) }
   return z.json().meta({ description: `${answer.description}.`, override: whole })
 }
 
