@@ -148,8 +148,8 @@ const rowsOf = ([platform, { hosts, inputs: platformInputs, scrapers }]: [
           {
             ...commonInputs[name],
             ...platformInputs[name],
-            ...input,
             ...(positions[name] !== undefined && { example: positions[name] }),
+            ...input,
             ...(oneOf?.includes(name) && { required: false }),
             ...(paging?.input === name && paging.send !== name && { sentAs: paging.send }),
           },
