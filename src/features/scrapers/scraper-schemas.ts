@@ -11,6 +11,7 @@ import {
 } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { allOf, equals, given, someOf, when } from '../../platform/http/field-rules.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import type { Health } from './provider-health.ts'
 import type { ScraperState } from './provider-port.ts'
 
@@ -174,7 +175,7 @@ export const ScraperSchema = z
     summary: z.string(),
     note: z.string().nullable(),
     priceUsd: z.string().meta({ description: 'The price of a call, in dollars with four decimals.' }),
-    state: z.enum(['live', 'unavailable']).meta({
+    state: namedEnum('ScraperState', ['live', 'unavailable']).meta({
       description:
         'The availability of the scraper. `unavailable`: no configured provider has it; a call gets status 503 and is not billed.',
     }),
@@ -183,8 +184,7 @@ export const ScraperSchema = z
       .array(z.array(z.string()))
       .meta({ description: 'Groups of fields. A call must have at least one field of each group.' }),
     example: z.record(z.string(), value).meta({ description: 'An example of a valid request body.' }),
-    pageField: z
-      .enum(['cursor', 'page'])
+    pageField: namedEnum('ScraperPageField', ['cursor', 'page'])
       .nullable()
       .meta({ description: 'The field for the value of `nextCursor`. Null: the scraper has only one page.' }),
     isSearch: z.boolean().meta({
