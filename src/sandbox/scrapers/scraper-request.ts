@@ -155,9 +155,14 @@ const digits = (seed: string): string => String(Number.parseInt(seed.slice(0, 12
 
 const variedText = (example: string, seed: string): string => `stand-in ${example} ${seed.slice(0, 6)}`
 
+/** Another id of the same form. */
+const variedId = (example: string, seed: string): string =>
+  /^\d*$/.test(example) ? digits(seed) : `${example.slice(0, -6)}${seed.slice(0, 6)}`
+
 /** The example of a field in another form: ids differ, and texts say that they are invented. */
 const variedExample = ({ example, variation }: AnswerField, seed: string): unknown => {
-  if (variation === 'id') return typeof example === 'number' ? Number(digits(seed)) : digits(seed)
+  if (variation === 'id')
+    return typeof example === 'number' ? Number(digits(seed)) : variedId(String(example), seed)
   if (variation === 'none') return example
   return Array.isArray(example)
     ? example.map((each) => variedText(String(each), seed))

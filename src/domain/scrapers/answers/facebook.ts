@@ -103,7 +103,7 @@ const feedPost: Shape = {
 
 const isOnline = flag('Whether it takes place online', false)
 const eventName = text('Name of the event', 'Jazz in the park')
-const dayTime = text('Day and time in words', 'Sun, May 3 at 12 PM')
+const dayTime = word('Day and time in words', 'Sun, May 3 at 12 PM')
 const eventKind = word('Kind of event', 'PUBLIC_TYPE')
 const isPast = flag('Whether the event is over', false)
 const isOnNow = flag('Whether it takes place now', false)
@@ -116,7 +116,7 @@ const place = (more: Shape = {}) =>
     ...more,
   })
 const interest = object('How many people are interested', {
-  text: text('The figures in words', '21 interested · 10 going'),
+  text: word('The figures in words', '21 interested · 10 going'),
   interested_count: count('interested people', 21),
   going_count: count('people who will come', 10),
 })
@@ -124,7 +124,7 @@ const coverPhoto: Shape = {
   id: id('the picture'),
   accessibility_caption: text('Description of the picture', 'A stage in a park'),
 }
-const price = object('Tickets', { price_range_text: text('Prices in words', '$10 - $20') })
+const price = object('Tickets', { price_range_text: word('Prices in words', '$10 - $20') })
 
 const advertised: Shape = {
   page_id: id('the page'),
@@ -181,7 +181,7 @@ export const facebook: Answers = {
     currency: word('Currency of `spend`', 'USD'),
     spend: mixed('What it cost, for political advertisements; else null', '100-199', 'units of `currency`'),
     impressionsWithIndex: object('How often it was seen', {
-      impressionsText: text('The figure in words', '1K-5K'),
+      impressionsText: word('The figure in words', '1K-5K'),
       impressionsIndex: number('Place among the advertisements of the page; -1 if unknown', -1),
     }),
     categories: numbers('Numbers of the categories', [0]),
@@ -253,7 +253,7 @@ export const facebook: Answers = {
     end_time: mixed('When it ends, or null', clock),
     start_timestamp: begins,
     day_time_sentence: dayTime,
-    duration: text('Length in words', '4 hr'),
+    duration: word('Length in words', '4 hr'),
     is_online: isOnline,
     is_past: isPast,
     is_canceled: flag('Whether it is canceled', false),
@@ -368,17 +368,17 @@ export const facebook: Answers = {
     links: list('More links', { url: link('Where the link leads', 'menu') }),
     services: text('What the page offers', 'Delivery · Takeaway'),
     priceRange: word('How expensive it is', '$$'),
-    rating: text('Rating in words', '92% recommend (12 reviews)'),
+    rating: word('Rating in words', '92% recommend (12 reviews)'),
     businessHours: list('Opening hours, with `get_business_hours`', {
       monday: object('Hours of a day; the other days have the same form', {
         open: word('When it opens', '09:00'),
         close: word('When it closes', '18:00'),
-        fullText: text('Hours in words', '9 AM to 6 PM'),
+        fullText: word('Hours in words', '9 AM to 6 PM'),
       }),
     }),
     profilePicLarge: picture('Picture of the page'),
     adLibrary: object('Whether the page advertises', {
-      adStatus: text('State in words', 'This Page is currently running ads.'),
+      adStatus: word('State in words', 'This Page is currently running ads.'),
       pageId: id('the page, for ad-company'),
     }),
     isBusinessPageActive: flag('Whether it is a page of a business', true),

@@ -46,12 +46,12 @@ const ad: Shape = {
   image: picture('Picture'),
   cta: text('Text of the button', 'Learn more'),
   destinationUrl: link('Where it leads', 'guide'),
-  adDuration: text('When it ran, in words', 'Ran from Jan 1, 2026 to Jan 31, 2026'),
+  adDuration: word('When it ran, in words', 'Ran from Jan 1, 2026 to Jan 31, 2026'),
   startDate: isoTime('First day'),
   endDate: isoTime('Last day'),
   totalImpressions: word('How often it was seen, as a range', '5k-10k', 'views'),
   impressionsByCountry: list('Views by country', {
-    country: text('Name of the country', 'Portugal'),
+    country: word('Name of the country', 'Portugal'),
     impressions: word('Share of the views', '100%', 'percent'),
   }),
 }

@@ -27,9 +27,9 @@ const videoUrl = link('Link to the video', 'watch?v=EXAMPLEvide')
 const title = text('Title of the video', 'How proxies work')
 const description = text('Text below the video', 'A short introduction')
 const preview = picture('Preview picture')
-const viewsText = text('Number of views in words', '110,447 views')
+const viewsText = word('Number of views in words', '110,447 views')
 const views = count('views', 110_447)
-const ago = text('When it was published, in words', '9 days ago')
+const ago = word('When it was published, in words', '9 days ago')
 const published = isoTime('When it was published, estimated from the words')
 const lengthText = word('Length', '37:25', 'minutes and seconds')
 const length = seconds('Length', 2_245)
@@ -71,7 +71,7 @@ const detailed: Shape = {
   viewCountText: viewsText,
   viewCountInt: views,
   likeCountInt: count('likes', 4_043),
-  commentCountText: text('Number of comments in words', '358'),
+  commentCountText: word('Number of comments in words', '358'),
   commentCountInt: count('comments', 358),
   durationMs: milliseconds('Length', 37_000),
   durationFormatted: word('Length', '00:00:37', 'hours, minutes and seconds'),
@@ -137,11 +137,11 @@ export const youtube: Answers = {
     name: channelTitle,
     description: text('What the channel is about', 'Videos about proxies'),
     subscriberCount: count('subscribers', 2_750_000),
-    subscriberCountText: text('Number of subscribers in words', '2.75M subscribers'),
-    videoCountText: text('Number of videos in words', '9,221 videos'),
-    viewCountText: text('Number of views in words', '2,170,355,382 views'),
-    joinedDateText: text('When the channel was created, in words', 'Joined Jan 31, 2020'),
-    country: text('Country', 'United States'),
+    subscriberCountText: word('Number of subscribers in words', '2.75M subscribers'),
+    videoCountText: word('Number of videos in words', '9,221 videos'),
+    viewCountText: word('Number of views in words', '2,170,355,382 views'),
+    joinedDateText: word('When the channel was created, in words', 'Joined Jan 31, 2020'),
+    country: word('Country', 'United States'),
     tags: text('Words for the channel, with commas between', 'proxies, networks'),
     email: mixed('Mail address, or null', null),
     links: links('Links of the channel', 'shop'),
@@ -153,7 +153,7 @@ export const youtube: Answers = {
     shorts: list('Shorts', {
       type: word('Kind of the entry', 'short'),
       ...detailed,
-      genre: text('What it is about', 'Education'),
+      genre: word('What it is about', 'Education'),
     }),
     continuationToken: token,
     videos: list('Videos; empty', inList),
@@ -234,7 +234,7 @@ export const youtube: Answers = {
     channel: channelOf,
     chapters: entries('Chapters'),
     keywords: texts('Words for the video', ['proxies']),
-    genre: text('What it is about', 'Education'),
+    genre: word('What it is about', 'Education'),
     captionTracks: list('Captions', {
       baseUrl: link('Link to the captions', 'captions?v=EXAMPLEvide'),
       languageCode: word('Language, two letters', 'en'),
