@@ -16,7 +16,7 @@ export const amazon: Answers = {
       url: link('Link to the product', 'product/1'),
       image: picture('Picture of the product'),
       price: number('Price', 9.99, 'currency of the storefront'),
-      discount: number('Reduction of the price', 29, 'percent'),
+      discount: number('Discount', 29, 'percent'),
     }),
     curations: list('Collections of posts', {
       url: link('Link to the collection', 'shop/example/collection/1'),

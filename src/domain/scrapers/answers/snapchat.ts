@@ -36,7 +36,7 @@ const story = {
   storyType: number('Number of the kind', 3),
   storyId: wrapped(id('the story')),
   storyTitle: wrapped(text('Title of the story', 'A day at the lake')),
-  storyTapId: id('the story in its place', '0'),
+  storyTapId: word('Number of the story in the list, from 0', '0'),
   highlightId: wrapped(id('the highlight', '00000000-0000-4000-8000-000000000001')),
   thumbnailUrl: wrapped(picture('Preview picture')),
   snapList: list('Parts of the story', {
@@ -56,7 +56,7 @@ export const snapchat: Answers = {
     userProfile: object('The account', {
       ...account,
       businessProfileId: id('the public profile', '00000000-0000-4000-8000-000000000001'),
-      snapcodeImageUrl: picture('Code to scan'),
+      snapcodeImageUrl: picture('Code that opens the account when scanned'),
       squareHeroImageUrl: picture('Large picture'),
       websiteUrl: link('Link to the website', ''),
       address: text('Address', '1 Example Street'),

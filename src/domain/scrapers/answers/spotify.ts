@@ -44,7 +44,7 @@ const artistNames = list('Artists', {
   uri: uri('artist'),
   profile: object('Who it is', { name: text('Name of the artist', 'Example Artist') }),
 })
-const copyright = list('Rights', {
+const copyright = list('Copyright', {
   type: word('C for the text, P for the recording', 'C'),
   text: text('Who holds the rights', '© 2026 Example Records'),
 })
@@ -129,7 +129,7 @@ export const spotify: Answers = {
     uri: uri('artist'),
     profile: object('Who it is', {
       name: text('Name of the artist', 'Example Artist'),
-      biography: object('Life of the artist', {
+      biography: object('Biography', {
         type: word('Who wrote it', 'AUTOBIOGRAPHY'),
         text: text('The text', 'An artist who does not exist'),
       }),

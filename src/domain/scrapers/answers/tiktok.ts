@@ -38,7 +38,7 @@ const clip = (meaning: string) =>
 const webVtt = 'WEBVTT\n\n00:00:00.120 --> 00:00:02.000\nToday we walk around the lake'
 
 const uid = id('the account')
-const secUid = id('the account, as the platform names it inside', 'MS4wLjABAAAAexample0000001')
+const secUid = id('the account, internal to the platform', 'MS4wLjABAAAAexample0000001')
 const uniqueId = text('Name of the account', 'example')
 const nickname = text('Name that is shown', 'Example Person')
 const signature = text('What the account writes about itself', 'I film lakes')
@@ -161,14 +161,14 @@ const product: Shape = {
     currency_symbol: word('Sign of the currency', '$'),
     sale_price_decimal: word('Price now', '14.96', 'units of `currency_name`'),
     origin_price_decimal: word('Price before', '24.99', 'units of `currency_name`'),
-    discount_decimal: word('Reduction, from 0 to 1', '0.4'),
-    discount_format: word('Reduction', '40%', 'percent'),
+    discount_decimal: word('Discount, from 0 to 1', '0.4'),
+    discount_format: word('Discount', '40%', 'percent'),
   }),
   rate_info: object('Rating', {
     score: number('Stars, from 1 to 5', 4.5),
     review_count: countText('reviews', '91316'),
   }),
-  sold_info: object('Sales', { sold_count: count('pieces sold', 24_737) }),
+  sold_info: object('Sales', { sold_count: count('items sold', 24_737) }),
   seller_info: object('Seller', {
     seller_id: id('the seller'),
     shop_name: text('Name of the shop', 'Example Shoes'),
@@ -187,7 +187,7 @@ const shop: Shape = {
   shop_rating: word('Stars, from 1 to 5', '4.6'),
   desc: text('What the shop sells', 'Shoes for long runs'),
   region,
-  sold_count: count('pieces sold', 50_887),
+  sold_count: count('items sold', 50_887),
   on_sell_product_count: count('products', 14),
   review_count: count('reviews', 4_215),
   followers_count: countText('followers', '1796'),
@@ -319,7 +319,7 @@ export const tiktok: Answers = {
       language,
       createTime: unixTime('When the account was created'),
       bioLink: object('Link of the account', { link: link('Where the link leads', 'pictures') }),
-      commerceUserInfo: object('Trade', {
+      commerceUserInfo: object('Business', {
         commerceUser: flag('Whether it is an account of a business', false),
       }),
       ...profilePictures,
@@ -388,11 +388,11 @@ export const tiktok: Answers = {
       product_base: object('Description', {
         title: text('Name of the product', 'Running shoes'),
         images: list('Pictures', file),
-        sold_count: count('pieces sold', 7_160),
+        sold_count: count('items sold', 7_160),
         price: object('Price; digits can be hidden by ?', {
           real_price: word('Price now', '$2?'),
           original_price: word('Price before', '$3?'),
-          discount: word('Reduction', '-47%', 'percent'),
+          discount: word('Discount', '-47%', 'percent'),
           currency: word('Currency', 'USD'),
         }),
       }),
@@ -406,8 +406,8 @@ export const tiktok: Answers = {
       }),
       skus: list('Variants', {
         sku_id: id('the variant'),
-        stock: count('pieces in stock', 1_824),
-        purchase_limit: count('pieces that one buyer may order', 20),
+        stock: count('items in stock', 1_824),
+        purchase_limit: count('items that one buyer may order', 20),
         sku_sale_props: list('Values of the variant', {
           prop_name: word('Name of the choice', 'Color'),
           prop_value: word('The value', 'Black'),
@@ -418,7 +418,7 @@ export const tiktok: Answers = {
             currency: word('Currency', 'USD'),
           }),
           original_price: word('Price before', '$3?'),
-          discount: word('Reduction', '-47%', 'percent'),
+          discount: word('Discount', '-47%', 'percent'),
         }),
       }),
       product_detail_review: object('Reviews', {
@@ -448,7 +448,7 @@ export const tiktok: Answers = {
     sale_region: region,
     shop_performance: list('How the shop compares', {
       type: number('Number of what is compared', 1),
-      score_percentile: number('Share of shops that are worse', 98, 'percent'),
+      score_percentile: number('Share of shops with a lower score', 98, 'percent'),
     }),
     related_videos: list('Videos about the product', {
       item_id: id('the video'),

@@ -99,7 +99,7 @@ const clip: Shape = {
   id: id('the clip'),
   slug: id('the clip in its link', 'ExampleClip-0000000000000001'),
   url: link('Link to the clip', 'clip/ExampleClip-0000000000000001'),
-  embedURL: link('Link for frames', 'embed?clip=ExampleClip-0000000000000001'),
+  embedURL: link('Link for embedding', 'embed?clip=ExampleClip-0000000000000001'),
   title: text('Title of the clip', 'A good moment'),
   viewCount: count('views', 52_441),
   language: word('Language, two letters', 'EN'),
@@ -125,13 +125,13 @@ export const twitch: Answers = {
           ...clip,
           videoURL: media('Link to the video'),
           videoQualities: list('The video in several sizes', { sourceURL: media('Link to the video') }),
-          assets: list('Forms of the clip', {
-            id: id('the form'),
-            type: word('Kind of form', 'SOURCE'),
-            aspectRatio: number('Width by height', 1.778),
+          assets: list('Versions of the clip', {
+            id: id('the version'),
+            type: word('Kind of version', 'SOURCE'),
+            aspectRatio: number('Width divided by height', 1.778),
             videoQualities: list('The video in several sizes', {
               quality: word('Height', '1080', 'pixels'),
-              frameRate: number('Pictures a second', 60),
+              frameRate: number('Frames per second', 60),
               sourceURL: media('Link to the video'),
             }),
           }),

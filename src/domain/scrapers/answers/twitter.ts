@@ -17,11 +17,11 @@ import {
 const written = (what: string) =>
   word(`When ${what}`, 'Sat Jan 31 12:00:00 +0000 2026', 'date and time in words')
 const restId = (thing: string) => id(thing)
-const nodeId = (thing: string) => id(`${thing}, as the platform names it inside`, 'VXNlcjoxMDAwMDAx')
+const nodeId = (thing: string) => id(`${thing}, internal to the platform`, 'VXNlcjoxMDAwMDAx')
 const name = text('Name that is shown', 'Example Person')
 const screenName = text('Name of the account', 'example')
 const isBlueVerified = flag('Whether the account pays for its badge', true)
-const imageShape = word('Form of the picture', 'Circle')
+const imageShape = word('Shape of the picture', 'Circle')
 
 const accountFigures: Shape = {
   description: text('What the account writes about itself', 'News about proxies'),
