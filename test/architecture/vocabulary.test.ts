@@ -40,6 +40,7 @@ const contracts = [
   /[lL]awBreachDecided|'breach'|(?:decide-|block-for-)breach|\bbreach-/g,
   /FAREBOX_LAWS|farebox_law_problem|law_broken|law-guard|breaks the law (?=\$)|\blaw: 'rule'/g,
   /ledger breaches|'breaches'|\bbreaches:|\)\.breaches|withoutLaws/g,
+  /\bgoods: object/g,
   /\blaws'|(?:projection|rebuild) laws|\bnotes\b.*?\blaws\b/g,
 ]
 

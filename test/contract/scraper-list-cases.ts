@@ -2,7 +2,11 @@ import type { HttpClient } from '../support/http.ts'
 import type { Case } from './case.ts'
 
 /** Of the list of scrapers, which needs no key. */
-const paths = { listScrapers: '/v1/scrape', listPlatformScrapers: '/v1/scrape/reddit' } as const
+const paths = {
+  listScrapers: '/v1/scrape',
+  listPlatformScrapers: '/v1/scrape/reddit',
+  getScraper: '/v1/scrape/reddit/subreddit',
+} as const
 const operations = Object.entries(paths)
 
 export const scraperListCases = (client: HttpClient): readonly Case[] => [
@@ -19,6 +23,18 @@ export const scraperListCases = (client: HttpClient): readonly Case[] => [
     send: () => client.get('/v1/scrape?q='),
   },
   {
+    operation: 'listScrapers',
+    answer: '400 invalid_parameter',
+    how: 'a price that is none',
+    send: () => client.get('/v1/scrape?maxPriceUsd=cheap'),
+  },
+  {
+    operation: 'getScraper',
+    answer: '404 unknown_scraper',
+    how: 'an operation that there is not',
+    send: () => client.get('/v1/scrape/reddit/nothing'),
+  },
+  {
     operation: 'listPlatformScrapers',
     answer: '404 unknown_scraper',
     how: 'a platform that there is not',
@@ -29,6 +45,12 @@ export const scraperListCases = (client: HttpClient): readonly Case[] => [
     answer: '404 not_found',
     how: 'a name that none has',
     send: () => client.get(`/v1/scrape/${'x'.repeat(101)}`),
+  },
+  {
+    operation: 'getScraper',
+    answer: '404 not_found',
+    how: 'a name that none has',
+    send: () => client.get(`/v1/scrape/reddit/${'x'.repeat(101)}`),
   },
 ]
 

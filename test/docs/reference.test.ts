@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { settingsHelp } from '../../src/app/settings-command.ts'
+import { placedFieldsOf, sampleOf } from '../../src/domain/scrapers/sample.ts'
 import { rowName } from '../../src/domain/scrapers/scraper.ts'
 import { scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { errorCodes, errorEntry } from '../../src/platform/http/errors.ts'
@@ -40,7 +41,13 @@ test('every error code has a page with its status, meaning, remedy and an exampl
 
 test('the generated pages have every setting, command and scraper', () => {
   for (const { name } of settingsHelp()) assert.ok(pages['settings.md']?.includes(`| \`${name}\` |`), name)
-  for (const row of scrapers) assert.ok(pages['scrapers.md']?.includes(`| \`${rowName(row)}\` |`))
+  for (const row of scrapers) {
+    assert.ok(pages['scrapers.md']?.includes(`| \`${rowName(row)}\` |`))
+    const [, answer = ''] = pages[`scrapers/${row.platform}.md`]?.split(`\n## ${rowName(row)}\n`) ?? []
+    for (const { path } of placedFieldsOf(row)) assert.ok(answer.includes(`| \`${path}\` |`), path)
+    const [, json = ''] = /^```json\n([\s\S]*?)^```$/m.exec(answer) ?? []
+    assert.deepEqual(JSON.parse(json).data, sampleOf(row))
+  }
   const commands = [...(pages['commands.md'] ?? '').matchAll(/^## (farebox.*)$/gm)].map(([, name]) => name)
   assert.ok(commands.length > 100, `${commands.length} commands`)
   for (const name of ['farebox orders refund', 'farebox ledger seals export', 'farebox demo history'])

@@ -2,8 +2,10 @@ import { runCli } from '../../src/app/cli-program.ts'
 import { allRegistrations } from '../../src/app/commands.ts'
 import { settingsHelp } from '../../src/app/settings-command.ts'
 import { eventDictionary, eventsPage, markdownTable } from '../../src/audit/event-dictionary-page.ts'
+import { placedFieldsOf } from '../../src/domain/scrapers/sample.ts'
 import { rowName, type ScraperRow } from '../../src/domain/scrapers/scraper.ts'
 import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
+import { sampleAnswer } from '../../src/features/scrapers/sample-answer.ts'
 import { dollarsOfMicros } from '../../src/kernel/money.ts'
 import { exampleOf } from '../../src/platform/api-docs/openapi-errors.ts'
 import { type ErrorCode, errorCodes, errorEntry } from '../../src/platform/http/errors.ts'
@@ -106,10 +108,10 @@ const scraperFields = ({ inputs, oneOf }: ScraperRow): string => {
 const scrapersPage = (): string =>
   page(
     '# Scrapers',
-    'Fields in parentheses are optional. `GET /v1/scrape` has the same with an example of each field.',
+    'Fields in parentheses are optional. `GET /v1/scrape` has the same with an example of each field. The page of a platform has the fields of the answers.',
     ...platforms.map(
       (platform) =>
-        `## ${platform}\n\n${markdownTable(
+        `## [${platform}](scrapers/${platform}.md)\n\n${markdownTable(
           ['Scraper', 'Price', 'Fields', 'Result'],
           scrapers
             .filter((row) => row.platform === platform)
@@ -123,6 +125,31 @@ const scrapersPage = (): string =>
     ),
   )
 
+const answerOf = (row: ScraperRow): string =>
+  [
+    `## ${rowName(row)}`,
+    `${row.summary}. ${row.answer.description}.`,
+    markdownTable(
+      ['Field of `data`', 'Type', 'Meaning', 'Unit'],
+      placedFieldsOf(row).map(({ path, type, meaning, unit }) => [code(path), type, meaning, unit ?? '']),
+    ),
+    'A sample answer, with invented values:',
+    fenced('json', JSON.stringify(sampleAnswer(row), null, 2)),
+  ].join('\n\n')
+
+/** A page for each platform with the fields of all answers. */
+const answerPages = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    platforms.map((platform) => [
+      `scrapers/${platform}.md`,
+      page(
+        `# Scrapers of ${platform}`,
+        'Each field of an answer can be missing or null, and platforms add fields.',
+        ...scrapers.filter((row) => row.platform === platform).map(answerOf),
+      ),
+    ]),
+  )
+
 /** The generated pages of the reference: text by file name, relative to `docs/reference/generated`. */
 export const referencePages = async (): Promise<Readonly<Record<string, string>>> => ({
   'errors/README.md': errorsPage(),
@@ -130,6 +157,7 @@ export const referencePages = async (): Promise<Readonly<Record<string, string>>
   'settings.md': settingsPage(),
   'commands.md': await commandsPage(),
   'scrapers.md': scrapersPage(),
+  ...answerPages(),
   'events.md': eventsPage(),
   'events.json': jsonFile(eventDictionary()),
   'seals-vectors.json': jsonFile(makeVectors()),

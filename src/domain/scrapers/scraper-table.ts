@@ -1,28 +1,13 @@
 import { z } from 'zod'
 import { parseDollarsToMicros } from '../../kernel/money.ts'
-import {
-  type AnswerField,
-  fieldTypes,
-  type Input,
-  inputKinds,
-  type Paging,
-  rowName,
-  type ScraperRow,
-} from './scraper.ts'
+import { named } from './answers/fields.ts'
+import { answers } from './answers/index.ts'
+import { sampleOf, valueAt } from './sample.ts'
+import { type AnswerShape, type Input, inputKinds, type Paging, rowName, type ScraperRow } from './scraper.ts'
 import scrapersJson from './scrapers.json' with { type: 'json' }
 
 /** Words with spaces between. */
 const Words = z.string().transform((text) => text.split(' '))
-
-const FieldTypeSchema = z.enum(fieldTypes).default('string')
-
-/** Fields of an answer, such as `id likes:number posts:object[]`. A field without a type is a string. */
-const Fields = Words.transform((texts) =>
-  texts.map((text): AnswerField => {
-    const [name = '', type] = text.split(':')
-    return { name, type: FieldTypeSchema.parse(type) }
-  }),
-)
 
 const Price = z.string().transform((dollars, issues) => {
   const priceMicros = parseDollarsToMicros(dollars)
@@ -42,7 +27,7 @@ const InputEntry = z.strictObject({
   max: z.int().exactOptional(),
   /** False by default for `boolean`. */
   default: z.union([z.string(), z.number()]).exactOptional(),
-  /** By default the input's default, or a day for `date`. */
+  /** By default the input's default, or a day for `date`. A position has that of the sample answer. */
   example: z.string().exactOptional(),
   /** The input of the position is sent as `send` of `paging`. */
   sentAs: z.string().exactOptional(),
@@ -73,14 +58,8 @@ const ScraperEntry = z.strictObject({
       second: z.string().exactOptional(),
     })
     .prefault({}),
+  /** A description of the answer. `answers/` has its fields. */
   answer: z.string(),
-  fields: Fields,
-  /** The path of the main list, and the fields of its entries: `posts: id url`. */
-  items: z
-    .string()
-    .transform((text) => text.split(': '))
-    .pipe(z.tuple([z.string(), Fields]))
-    .optional(),
   isBareList: z.boolean().default(false),
   /** `/v1/{platform}/{operation}` by default. */
   path: z.string().optional(),
@@ -114,6 +93,17 @@ const pagingOf = ({ inputs, paging: { send, read, ...more } }: ScraperEntry): Pa
   return inputs.page ? { input: 'page', send: 'page', read: null, ...more } : null
 }
 
+/** The examples of the inputs with a position: the positions of the sample answer. */
+const positionsOf = (answer: AnswerShape, paging: Paging | null): Readonly<Record<string, string>> => {
+  if (paging === null || paging.read === null) return {}
+  const sample = sampleOf({ answer })
+  const { input, read, second } = paging
+  return {
+    [input]: String(valueAt(sample, read)),
+    ...(second !== undefined && { [second]: String(valueAt(sample, second)) }),
+  }
+}
+
 /** @throws RangeError if the description or the example is missing */
 const inputOf = (name: string, entry: InputEntry, hosts: readonly string[] | undefined): Input => {
   const { kind = 'text', description, required = false, ...options } = entry
@@ -140,8 +130,12 @@ const rowsOf = ([platform, { hosts, inputs: platformInputs, scrapers }]: [
   (typeof platformEntries)[string],
 ]): readonly ScraperRow[] =>
   Object.entries(scrapers).map(([operation, entry]): ScraperRow => {
-    const { price, inputs, oneOf, answer, fields, items, isBareList } = entry
+    const { price, inputs, oneOf } = entry
+    const shape = answers[platform]?.[operation]
+    if (shape === undefined) throw new RangeError(`the answer of ${platform}/${operation} has no fields`)
+    const answer = { description: entry.answer, fields: named(shape), isBareList: entry.isBareList }
     const paging = pagingOf(entry)
+    const positions = positionsOf(answer, paging)
     return {
       platform,
       operation,
@@ -154,6 +148,7 @@ const rowsOf = ([platform, { hosts, inputs: platformInputs, scrapers }]: [
           {
             ...commonInputs[name],
             ...platformInputs[name],
+            ...(positions[name] !== undefined && { example: positions[name] }),
             ...input,
             ...(oneOf?.includes(name) && { required: false }),
             ...(paging?.input === name && paging.send !== name && { sentAs: paging.send }),
@@ -166,12 +161,7 @@ const rowsOf = ([platform, { hosts, inputs: platformInputs, scrapers }]: [
       isSearch: entry.isSearch,
       nothingWhenNull: entry.nothingWhenNull,
       paging,
-      answer: {
-        description: answer,
-        fields,
-        items: items ? { path: items[0], fields: items[1] } : null,
-        isBareList,
-      },
+      answer,
       source: {
         path: entry.path ?? `/v1/${platform}/${operation}`,
         takesPost: entry.takesPost,

@@ -78,15 +78,31 @@ export const fieldTypes = [
   'number[]',
 ] as const
 export type FieldType = (typeof fieldTypes)[number]
-export type AnswerField = { readonly name: string; readonly type: FieldType }
+
+export type JsonValue = string | number | null | boolean | readonly JsonValue[] | JsonObject
+export type JsonObject = { readonly [name: string]: JsonValue }
+
+/** How the sandbox varies an example: an id is replaced, a text is marked as invented. */
+export type Variation = 'id' | 'text' | 'none'
+
+/** A field of an answer. */
+export type AnswerField = {
+  readonly name: string
+  readonly type: FieldType
+  readonly meaning: string
+  readonly unit: string | null
+  /** Of a field without `fields`. All examples together are the sample answer. */
+  readonly example: JsonValue
+  readonly variation: Variation
+  /** Of an `object`, or of each entry of an `object[]`. */
+  readonly fields: readonly AnswerField[]
+}
 
 /** The shape of `data`: the observed fields. A platform may omit some and add others. */
 export type AnswerShape = {
   readonly description: string
   readonly fields: readonly AnswerField[]
-  /** The main list of the answer, and the fields of its entries. */
-  readonly items: { readonly path: string; readonly fields: readonly AnswerField[] } | null
-  /** `data` is the list itself. */
+  /** `data` is the list in the first field. */
   readonly isBareList: boolean
 }
 
@@ -107,8 +123,8 @@ export type Source = {
 }
 
 /**
- * The complete definition of one scraper. Checks, queries, cursors, prices, reference and the simulated provider are
- * derived from it.
+ * The complete definition of one scraper. Checks, queries, cursors, prices, reference, sample answers and the simulated
+ * provider are derived from it.
  */
 export type ScraperRow = {
   readonly platform: string

@@ -1,4 +1,5 @@
 import { packed, unpacked } from '../../domain/scrapers/check-input.ts'
+import { mainListOf, valueAt } from '../../domain/scrapers/sample.ts'
 import type { InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { isNestedWithin } from '../../kernel/json-text.ts'
@@ -6,15 +7,6 @@ import { retryAfterMs } from '../../platform/outgoing/retry-after.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import type { ScrapeFailure, ScrapeInput, ScrapeOutcome } from './provider-port.ts'
-
-const valueAt = (data: unknown, path: string): unknown => {
-  let value: unknown = data
-  for (const name of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-    value = (value as Record<string, unknown>)[name]
-  }
-  return value
-}
 
 /** Platforms report it as true, as 1, or not at all. In the last case a missing cursor marks the end. */
 const hasNextPage = (
@@ -33,7 +25,8 @@ const positionText = (value: unknown): string | null => {
 }
 
 const nextPage = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
-  const list = row.answer.items === null ? undefined : valueAt(data, row.answer.items.path)
+  const main = mainListOf(row.answer)
+  const list = main === null ? undefined : valueAt(data, main.name)
   if (!Array.isArray(list) || list.length === 0) return null
   const max = row.inputs.find(({ kind }) => kind === 'page')?.max ?? Number.POSITIVE_INFINITY
   const page = (typeof input.page === 'number' ? input.page : 1) + 1

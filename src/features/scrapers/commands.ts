@@ -5,7 +5,12 @@ import type { ScraperAccess } from './run-scraper.ts'
 
 const runs = () => import('./run-scraper.ts')
 
-const platformInput = { platform: option('<name>', 'only scrapers of one platform') }
+const listInput = {
+  platform: option('<name>', 'only scrapers of one platform'),
+  search: option('<words>', 'only scrapers with each word in name, description or a field of the answer'),
+  field: option('<name>', 'only scrapers with such a field in their answer, such as email or author.name'),
+  maxPrice: option('<dollars>', 'only scrapers that cost at most this a call, such as 0.005'),
+}
 const scraper = argument('<scraper>', 'e.g. tiktok/profile')
 const columns = {
   scraper: 'name',
@@ -40,21 +45,21 @@ export const scrapersCommands = <Settings extends CliSettings>(
     bareCommand({
       name: 'scrapers list',
       about: 'list the scrapers with price, state and the results of the last 24 hours',
-      input: platformInput,
+      input: listInput,
       columns,
       run: opened(async () => (await runs()).list),
     }),
     bareCommand({
       name: 'scrapers health',
       about: 'the same list, only scrapers that were called in the last 24 hours',
-      input: platformInput,
+      input: listInput,
       columns,
       empty: 'no scraper was called in the last 24 hours',
       run: opened(async () => (await runs()).health),
     }),
     bareCommand({
       name: 'scrapers show',
-      about: 'show one scraper with its fields',
+      about: 'show one scraper with its fields, those of its answer, and with --json a sample answer',
       input: { scraper },
       run: opened(async () => (await runs()).show),
     }),

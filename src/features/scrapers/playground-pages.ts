@@ -1,4 +1,5 @@
 import { acceptedOf } from '../../domain/scrapers/check-input.ts'
+import { placedFieldsOf } from '../../domain/scrapers/sample.ts'
 import {
   exampleBody,
   type Input,
@@ -31,12 +32,13 @@ import {
   type FormRefusal,
   refused,
 } from '../../platform/ui/page.ts'
-import { detailsOf } from '../../platform/ui/table.ts'
+import { detailsOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
 import { answerOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
 import { cacheDays, type Scraping } from './provider-port.ts'
+import { sampleAnswer } from './sample-answer.ts'
 import { inputOf, type Scrapes } from './scrape.ts'
 
 /** The form field name of an input. The prefix avoids collisions with fields of the page frame. */
@@ -164,6 +166,24 @@ const costText = (price: string, charged: boolean, replayed: boolean): string =>
   return charged ? `$${price} were charged.` : 'Nothing was charged.'
 }
 
+/** The known fields of an answer, and a sample. */
+const answerFieldsOf = (row: ScraperRow): Html => html`<details><summary>Fields of the answer</summary>
+${tableOf({
+  caption: 'Fields of data',
+  rows: placedFieldsOf(row),
+  columns: [
+    { title: 'Field', head: true, cell: ({ path }) => html`<code>${path}</code>` },
+    { title: 'Type', place: 'lead', cell: ({ type }) => type },
+    {
+      title: 'Meaning',
+      place: 'plain',
+      cell: ({ meaning, unit }) => (unit === null ? meaning : `${meaning} (${unit})`),
+    },
+  ],
+})}</details>
+<details><summary>A sample answer</summary>
+<pre class="result" tabindex="0">${JSON.stringify(sampleAnswer(row), null, 2)}</pre></details>`
+
 /** The page of one scraper: its price, its health, and a form that calls it. */
 export const playgroundPages = ({
   scraping,
@@ -216,6 +236,7 @@ ${detailsOf([
   ['Timeout', `${row.source.timeoutMs / 1_000} seconds`],
   ['Response', row.answer.description],
 ])}
+${answerFieldsOf(row)}
 ${result}
 <h2>Try it</h2>
 <form method="post" action="${pathOf(row)}" class="stack" novalidate>

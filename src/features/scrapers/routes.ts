@@ -1,112 +1,19 @@
 import { z } from 'zod'
 import { exampleBody, rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
-import { platforms, scraperOf, scrapers } from '../../domain/scrapers/scraper-table.ts'
-import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+
+import { scrapers } from '../../domain/scrapers/scraper-table.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
-import { createRouteLimit, type Rate } from '../../platform/http/rate-limiter.ts'
 import { accountOnly, JsonBytes, type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import { answerOf, billingHeaders, withHeaders } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
-import type { ScraperHealth } from './provider-health.ts'
-import type { CacheDays, ScrapeInput, Scraping } from './provider-port.ts'
+import type { CacheDays, ScrapeInput } from './provider-port.ts'
+import { sampleAnswer } from './sample-answer.ts'
+
 import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
-import { bodySchema, dataSchema, ScraperSchema, scraperView } from './scraper-schemas.ts'
-
-const ListSchema = z
-  .strictObject({
-    scrapers: z.array(ScraperSchema),
-    total: z.int(),
-  })
-  .meta({ id: 'ScraperList' })
-
-const exampleRow = scraperOf('reddit', 'subreddit')
-const exampleView =
-  exampleRow === null
-    ? undefined
-    : scraperView(exampleRow, 'live', {
-        calls: 412,
-        successShare: 0.9903,
-        p50Ms: 2_000,
-        p95Ms: 4_000,
-        lastGoodAt: '2026-11-21T02:30:00.000Z',
-      })
-const example = exampleView && { scrapers: [exampleView], total: 1 }
-
-/** The list needs no key, so each address has its own limit. */
-const listRate: Rate = { burst: 60, perSecond: 2 }
-
-/** The list of scrapers: docs/guides/scrapers.md. */
-export const scraperListRoutes = (dependencies: {
-  readonly scraping: Pick<Scraping, 'stateOf'>
-  readonly health: Pick<ScraperHealth, 'read'>
-  readonly monotonicMs: MonotonicClock
-  readonly limited: boolean
-}): readonly Route[] => {
-  const { scraping, health, monotonicMs, limited } = dependencies
-  const limit = createRouteLimit('address', listRate, monotonicMs)
-
-  const scraperList = async (rows: readonly ScraperRow[]) => {
-    const healthByName = await health.read()
-    const views = rows.map((row) => scraperView(row, scraping.stateOf(row), healthByName.get(rowName(row))))
-    return { status: 200 as const, body: { scrapers: views, total: views.length } }
-  }
-  const common = {
-    method: 'GET',
-    tag: 'Scrapers',
-    access: 'public',
-    writes: false,
-    cors: true,
-    ...(limited && { limit }),
-  } as const
-
-  return [
-    route({
-      ...common,
-      path: '/v1/scrape',
-      operationId: 'listScrapers',
-      summary: 'List scrapers',
-      description:
-        'Every scraper with its price, its fields, an example, its availability, and its health in the last 24 hours. `q` selects scrapers by a text in the name or summary.',
-      query: z.object({
-        q: z
-          .string()
-          .min(1)
-          .max(100)
-          .optional()
-          .meta({ description: 'A part of a name or summary, in upper or lower case.' }),
-      }),
-      responses: { 200: { description: 'The scrapers, sorted by name.', body: ListSchema, example } },
-      errors: [],
-      handler: ({ query: { q } }) => {
-        const searchText = q?.toLowerCase() ?? ''
-        return scraperList(
-          scrapers.filter((row) => `${rowName(row)} ${row.summary}`.toLowerCase().includes(searchText)),
-        )
-      },
-    }),
-    route({
-      ...common,
-      path: '/v1/scrape/{platform}',
-      operationId: 'listPlatformScrapers',
-      summary: 'List scrapers of a platform',
-      description:
-        'Every scraper of one platform with its price, its fields, an example, its availability, and its health in the last 24 hours.',
-      params: z.object({ platform: z.string().max(100) }),
-      examples: { params: { platform: 'reddit' } },
-      responses: {
-        200: { description: 'The scrapers of the platform, sorted by name.', body: ListSchema, example },
-      },
-      errors: ['unknown_scraper'],
-      handler: ({ params: { platform } }) => {
-        if (!platforms.includes(platform))
-          throw refuse('unknown_scraper', `no scraper has this platform; there are ${platforms.join(', ')}`)
-        return scraperList(scrapers.filter((row) => row.platform === platform))
-      },
-    }),
-  ]
-}
+import { bodySchema, dataSchema } from './scraper-schemas.ts'
 
 export const ScrapeAnswer = z
   .object({
@@ -116,7 +23,8 @@ export const ScrapeAnswer = z
       .string()
       .meta({ description: 'The `X-Request-Id` of the call, from the client or created by the server.' }),
     data: z.json().meta({
-      description: 'The public data of the platform. The `fields` of the scraper list the known fields.',
+      description:
+        'The public data of the platform. `GET /v1/scrape/{platform}/{operation}` returns the known fields.',
     }),
     nextCursor: z.string().nullable().meta({
       description:
@@ -195,16 +103,8 @@ export const query = z.object({
   ).optional(),
 })
 
-export const scrapeExample = {
-  platform: 'reddit',
-  operation: 'subreddit',
-  requestId: 'scrape-1',
-  data: { display_name: 'askreddit', subscribers: 57_000_000 },
-  nextCursor: null,
-  billing: { priceUsd: '0.0030', billed: true },
-  fetchedAt: '2026-11-21T02:30:00.000Z',
-  cached: false,
-} as const satisfies z.input<typeof ScrapeAnswer>
+const exampleRow = requireScraper('reddit', 'subreddit')
+export const scrapeExample = sampleAnswer(exampleRow)
 
 /** Headers of each answer of a call, and of its refusals once the scraper is known. */
 export const headers = {
@@ -256,7 +156,7 @@ export const scrapeRoutes = (dependencies: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` or `Idempotency-Key` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` or `Idempotency-Key` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their prices. `GET` of this path returns all fields of the answer and a sample.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
@@ -270,7 +170,7 @@ export const scrapeRoutes = (dependencies: {
       }),
       examples: {
         params: { platform: scrapeExample.platform, operation: scrapeExample.operation },
-        body: { subreddit: 'AskReddit' },
+        body: exampleBody(exampleRow),
       },
       ...(rate && { limit: rate }),
       responses: {
@@ -370,7 +270,7 @@ export const operationRoutes = (generic: Route): readonly Route[] =>
           ...(generic.responses[200] as object),
           description: sentence(row.answer.description),
           body: callAnswer(dataSchema(row)),
-          example: undefined,
+          example: sampleAnswer(row),
         },
       },
     } as Route

@@ -1,7 +1,9 @@
 import { Registry } from 'prom-client'
 import { acceptedOf } from '../../domain/scrapers/check-input.ts'
+import { findScrapers } from '../../domain/scrapers/find-scrapers.ts'
 import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
-import { platforms, scraperOf, scrapers } from '../../domain/scrapers/scraper-table.ts'
+import { platforms, scraperOf } from '../../domain/scrapers/scraper-table.ts'
+import { parseDollarsToMicros } from '../../kernel/money.ts'
 import { closeAfter } from '../../kernel/resource-scope.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import {
@@ -14,6 +16,7 @@ import {
 } from '../../platform/cli/output.ts'
 import { openProviders, type Providers } from './open-providers.ts'
 import { isScrapeFailure } from './provider-port.ts'
+import { answerDetails } from './sample-answer.ts'
 import { inputOf } from './scrape.ts'
 import { scraperView } from './scraper-schemas.ts'
 import type { ScraperConfig } from './settings.ts'
@@ -68,19 +71,28 @@ type Listed = {
   readonly lastGoodAt: string | null
 }
 
+type ListInput = {
+  readonly platform?: string
+  readonly search?: string
+  readonly field?: string
+  readonly maxPrice?: string
+}
+
 /** All scrapers with state and health; with `health`, only those called in the last 24 hours. */
 const listed =
   (health: boolean) =>
   async (
     access: ScraperAccess,
     context: CliContext,
-    { platform }: { readonly platform?: string },
+    { platform, search, field, maxPrice }: ListInput,
   ): Promise<ListOutput<Listed>> => {
+    const maxPriceMicros = maxPrice === undefined ? undefined : parseDollarsToMicros(maxPrice)
+    if (maxPriceMicros === null) throw new CliMisuse('--max-price must be dollars such as 0.005')
     if (platform !== undefined && !platforms.includes(platform))
       throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
     return withProviders(access, context, async ({ scraping, health: healthReader }) => {
       const healths = await healthReader.read()
-      const views = scrapers
+      const views = findScrapers({ words: search, field, maxPriceMicros })
         .filter((row) => platform === undefined || row.platform === platform)
         .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
         .filter(({ view }) => !health || view.health.calls > 0)
@@ -118,8 +130,14 @@ export const show = async (
       needed: ({ required }) => (required ? 'yes' : 'no'),
       is: acceptedOf,
     })
+    const details = answerDetails(row)
+    const answer = table(details.dataFields, {
+      'field of the answer': 'path',
+      type: 'type',
+      meaning: ({ meaning, unit }) => (unit === null ? meaning : `${meaning} (${unit})`),
+    })
     return {
-      json: { ...view, credits: source.credits, maxCredits: source.maxCredits },
+      json: { ...view, ...details, credits: source.credits, maxCredits: source.maxCredits },
       text: `${fields({
         scraper: rowName(row),
         what: row.summary,
@@ -131,7 +149,7 @@ export const show = async (
         'calls of 24 hours': view.health.calls,
         good: percent(view.health.successShare),
         'last good call': view.health.lastGoodAt,
-      })}\n\n${inputs}`,
+      })}\n\n${inputs}\n\n${answer}`,
     }
   })
 }

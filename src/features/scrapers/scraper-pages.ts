@@ -5,9 +5,10 @@ import {
   type ScrapeUsageSum as ScrapeUsageRow,
   type UsageDimension,
 } from '../../../projections/scrape-usage.ts'
+import { findScrapers } from '../../domain/scrapers/find-scrapers.ts'
 import { rowName } from '../../domain/scrapers/scraper.ts'
-import { platforms, scrapers } from '../../domain/scrapers/scraper-table.ts'
-import { dollarsOfMicros } from '../../kernel/money.ts'
+import { platforms } from '../../domain/scrapers/scraper-table.ts'
+import { dollarsOfMicros, parseDollarsToMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -143,14 +144,18 @@ export const scraperPages = ({
     title: 'Scrapers',
     actions: html`${buttonLink(`${root}/usage`, 'Usage')}${buttonLink(batchesPath, 'Batches')}`,
     intro: () => html`<p>You pay for calls with a result, and for calls whose target does not exist.</p>`,
-    filters: { platform: { label: 'Platform', choices: labelled(platforms) } },
-    caption: 'Scrapers, by name',
-    search: 'Such as profile',
+    filters: {
+      platform: { label: 'Platform', choices: labelled(platforms) },
+      q: { label: 'Words', hint: 'tiktok profile' },
+      field: { label: 'Field of the answer', hint: 'email' },
+      price: { label: 'Up to, USD', hint: '0.005' },
+    },
+    caption: 'Scrapers',
     file: 'scrapers',
-    rows: async (_, { platform }) => {
+    rows: async (_, { platform, q, field, price }) => {
       const healthByName = await health.read()
-
-      return scrapers
+      const maxPriceMicros = parseDollarsToMicros(price ?? '') ?? undefined
+      return findScrapers({ words: q, field, maxPriceMicros })
         .filter((row) => platform === undefined || row.platform === platform)
         .map((row) => ({ ...row, health: healthByName.get(rowName(row)) }))
     },

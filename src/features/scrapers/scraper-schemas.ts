@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { acceptedOf, maxLengthOf, maxPage } from '../../domain/scrapers/check-input.ts'
+import { mainListOf } from '../../domain/scrapers/sample.ts'
 import {
   type AnswerField,
   exampleBody,
@@ -10,6 +11,7 @@ import {
 } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { allOf, equals, given, someOf, when } from '../../platform/http/field-rules.ts'
+import { namedEnum } from '../../platform/http/named-enum.ts'
 import type { Health } from './provider-health.ts'
 import type { ScraperState } from './provider-port.ts'
 
@@ -97,26 +99,26 @@ const typeKeywords: Readonly<Record<FieldType, Keywords>> = {
   'number[]': { type: ['array', 'null'], items: { type: 'number' } },
 }
 
+const fieldSchema = (field: AnswerField): Keywords => {
+  const { type, meaning, unit, fields } = field
+  const properties = fields.length === 0 ? {} : { properties: fieldsSchema(fields) }
+  return {
+    ...typeKeywords[type],
+    ...(type === 'object[]' ? { items: { type: 'object', ...properties } } : properties),
+    description: unit === null ? `${meaning}.` : `${meaning}. Unit: ${unit}.`,
+  }
+}
+
 const fieldsSchema = (fields: readonly AnswerField[]): Keywords =>
-  Object.fromEntries(fields.map(({ name, type }) => [name, typeKeywords[type]]))
+  Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field)]))
 
 /** The shape of `data`, for the interface description: every field is optional, and more may be added. */
 export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
-  const { items } = answer
-  const list =
-    items === null
-      ? null
-      : { type: ['array', 'null'], items: { type: 'object', properties: fieldsSchema(items.fields) } }
+  const list = mainListOf(answer)
   const whole =
     answer.isBareList && list !== null
-      ? list
-      : {
-          type: 'object',
-          properties: {
-            ...fieldsSchema(answer.fields),
-            ...(items !== null && list !== null && { [items.path]: list }),
-          },
-        }
+      ? fieldSchema(list)
+      : { type: 'object', properties: fieldsSchema(answer.fields) }
   return z.json().meta({ description: `${answer.description}.`, override: whole })
 }
 
@@ -173,7 +175,7 @@ export const ScraperSchema = z
     summary: z.string(),
     note: z.string().nullable(),
     priceUsd: z.string().meta({ description: 'The price of a call, in dollars with four decimals.' }),
-    state: z.enum(['live', 'unavailable']).meta({
+    state: namedEnum('ScraperState', ['live', 'unavailable']).meta({
       description:
         'The availability of the scraper. `unavailable`: no configured provider has it; a call gets status 503 and is not billed.',
     }),
@@ -182,8 +184,7 @@ export const ScraperSchema = z
       .array(z.array(z.string()))
       .meta({ description: 'Groups of fields. A call must have at least one field of each group.' }),
     example: z.record(z.string(), value).meta({ description: 'An example of a valid request body.' }),
-    pageField: z
-      .enum(['cursor', 'page'])
+    pageField: namedEnum('ScraperPageField', ['cursor', 'page'])
       .nullable()
       .meta({ description: 'The field for the value of `nextCursor`. Null: the scraper has only one page.' }),
     isSearch: z.boolean().meta({

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { mainListOf } from '../../domain/scrapers/sample.ts'
 import type { AnswerField, InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
 
 export type Parameters = Readonly<Record<string, string>>
@@ -145,41 +146,36 @@ const hashOf = (...parts: readonly (string | number)[]): string =>
 
 const digits = (seed: string): string => String(Number.parseInt(seed.slice(0, 12), 16))
 
-const isAddress = (name: string): boolean =>
-  /url$|uri$|link$|permalink|avatar|thumbnail|image$|picture|website$|cover$/i.test(name)
+const variedText = (example: string, seed: string): string => `stand-in ${example} ${seed.slice(0, 6)}`
 
-const textOf = (name: string, seed: string): string => {
-  if (/(^|_)(id|pk|cid|sec_uid)$|Id$/i.test(name)) return digits(seed)
-  if (isAddress(name)) return `https://stand-in.invalid/${name}/${seed.slice(0, 8)}`
-  if (/(_at|date|time|published)$/i.test(name)) return '2026-01-31T12:00:00.000Z'
-  return `stand-in ${name} ${seed.slice(0, 6)}`
+/** Another id of the same form. */
+const variedId = (example: string, seed: string): string =>
+  /^\d*$/.test(example) ? digits(seed) : `${example.slice(0, -6)}${seed.slice(0, 6)}`
+
+/** The example of a field in another form: ids differ, and texts say that they are invented. */
+const variedExample = ({ example, variation }: AnswerField, seed: string): unknown => {
+  if (variation === 'id')
+    return typeof example === 'number' ? Number(digits(seed)) : variedId(String(example), seed)
+  if (variation === 'none') return example
+  return Array.isArray(example)
+    ? example.map((each) => variedText(String(each), seed))
+    : variedText(String(example), seed)
 }
 
-const sampleValue = ({ name, type }: AnswerField, seed: string): unknown => {
-  const fieldSeed = hashOf(seed, name)
-  switch (type) {
-    case 'string':
-      return textOf(name, fieldSeed)
-    case 'number':
-      return Number.parseInt(fieldSeed.slice(0, 5), 16)
-    case 'boolean':
-      return Number.parseInt(fieldSeed.slice(0, 1), 16) % 2 === 0
+const sampleValue = (field: AnswerField, seed: string, length = 1): unknown => {
+  const fieldSeed = hashOf(seed, field.name)
+  switch (field.type) {
     case 'object':
-      return { stand_in: true, id: digits(fieldSeed), name: textOf('name', fieldSeed) }
-    case 'any':
-      return null
-    case 'array':
-      return []
+      return objectOf(field.fields, fieldSeed)
     case 'object[]':
-      return [0, 1].map((at) => ({ stand_in: true, id: digits(hashOf(fieldSeed, at)) }))
-    case 'string[]':
-      return [textOf(name, fieldSeed)]
-    case 'number[]':
-      return [Number.parseInt(fieldSeed.slice(0, 4), 16)]
+      return Array.from({ length }, (_, at) => objectOf(field.fields, hashOf(fieldSeed, at)))
     default:
-      return type satisfies never
+      return variedExample(field, fieldSeed)
   }
 }
+
+const objectOf = (fields: readonly AnswerField[], seed: string): Record<string, unknown> =>
+  Object.fromEntries(fields.map((field) => [field.name, sampleValue(field, seed)]))
 
 const put = (body: Record<string, unknown>, path: string, value: unknown): void => {
   const [head = '', ...remainingPath] = path.split('.')
@@ -225,26 +221,20 @@ const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number)
 }
 
 /**
- * The answer of a row, with data that is visibly invented. The same call always gives the same body.
+ * The answer of a row: its sample with other ids and texts, so that it is visibly invented. The same call always gives
+ * the same body.
  * @param call all parameters of the call except its page
  */
 export const bodyOf = (row: ScraperRow, call: string, page: number, isEmpty: boolean): unknown => {
   const seed = hashOf(row.platform, row.operation, call, page)
-  const { fields, items, isBareList } = row.answer
-  const list = isEmpty
-    ? []
-    : Array.from({ length: itemsPerPage }, (_, at) =>
-        Object.fromEntries(
-          (items?.fields ?? []).map((field) => [field.name, sampleValue(field, hashOf(seed, 'item', at))]),
-        ),
-      )
-  if (isBareList) return list
+  const { answer } = row
+  const mainList = mainListOf(answer)
+  if (answer.isBareList && mainList !== null) return isEmpty ? [] : sampleValue(mainList, seed, itemsPerPage)
   const body: Record<string, unknown> = {}
-  for (const field of fields) {
+  for (const field of answer.fields) {
     const isList = field.type === 'object[]' || field.type === 'array'
-    body[field.name] = isEmpty && isList ? [] : sampleValue(field, seed)
+    body[field.name] = isEmpty && isList ? [] : sampleValue(field, seed, itemsPerPage)
   }
-  if (items) body[items.path] = list
   putPaging(row, body, isEmpty ? pages : page)
   return body
 }

@@ -313,6 +313,10 @@ test('resources of an account', async (t) => {
       const list = await browser.get('/console/scrapers?platform=reddit')
       assert.match(list.html, /href="\/console\/scrapers\/reddit\/subreddit"/)
       assert.doesNotMatch(list.html, /scrapers\/youtube\/video"/)
+      const found = await browser.get('/console/scrapers?q=reddit+rules&field=subscribers&price=0.003')
+      assert.match(found.html, /href="\/console\/scrapers\/reddit\/subreddit"/)
+      assert.doesNotMatch(found.html, /scrapers\/reddit\/search"/)
+      assert.match((await browser.get(path)).html, /<code>weekly_active_users<\/code>/)
       assert.equal((await browser.get('/console/scrapers/reddit/nothing')).status, 404)
       const balance = async () =>
         (await api('/wallet/transactions?limit=1')).body.transactions[0].balanceAfterMicros as number

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isBilled, type ScrapeOutcome } from '../../../src/domain/scrapers/calls.ts'
 import type { InputValue } from '../../../src/domain/scrapers/scraper.ts'
+import { classify } from '../../../src/features/scrapers/call-provider.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
 /** The configured answer of the stand-in, and the result. Requests count, because some are not repeated. */
@@ -237,4 +238,15 @@ describe("A provider's answer becomes", () => {
     assert.equal(request?.method, 'POST')
     assert.equal(request?.parameters.cursor?.length, 7_000)
   })
+})
+
+test('a search with hits in any of its lists has a result, with its next page', () => {
+  const found = { videos: [], channels: [{ id: 'UC1' }], continuationToken: 'next' }
+  const text = JSON.stringify({ success: true, ...found })
+  const { outcome } = classify(
+    row('youtube/search'),
+    { query: 'proxies', type: 'channels' },
+    { status: 200, text },
+  )
+  assert.deepEqual(outcome, { kind: 'found', data: found, nextCursor: 'next', cached: false })
 })

@@ -21,6 +21,17 @@ test('an operator lists scrapers, shows one, and tests one at the provider witho
   const { out } = await operate(['scrapers', 'show', 'tiktok/audience'], env)
   assert.match(out, /^price +\$0\.0780$/m)
   assert.match(out, /^handle +yes +/m)
+  assert.match(out, /^audienceLocations\[\]\.percentage +string +Share of the sample \(percent\)$/m)
+  const found = (
+    await run('list', '--search', 'reddit rules', '--field', 'subscribers', '--max-price', '0.003')
+  ).json
+  assert.deepEqual(
+    found.scrapers.map(({ operation }: { readonly operation: string }) => operation),
+    ['subreddit'],
+  )
+  const { sample, dataFields } = (await run('show', 'tiktok/audience')).json
+  assert.equal(sample.data.audienceLocations.length, 1)
+  assert.equal(dataFields[0].path, 'audienceLocations')
 
   const tried = await run('try', 'reddit/subreddit', '--input', '{"subreddit":"node"}')
   assert.equal(tried.code, 0)
@@ -52,6 +63,7 @@ test('an operator lists scrapers, shows one, and tests one at the provider witho
   for (const [args, words] of [
     [['show', 'tiktok/nothing'], /there is no scraper tiktok\/nothing/],
     [['list', '--platform', 'nothing'], /there is no platform nothing; there are amazon/],
+    [['list', '--max-price', 'cheap'], /--max-price must be dollars such as 0.005/],
     [['try', 'reddit/subreddit', '--input', '[1]'], /--input must be a JSON object such as/],
     [['try', 'reddit/subreddit', '--input', '{"colour":1}'], /unknown field/],
   ] as const) {

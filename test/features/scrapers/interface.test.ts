@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { findScrapers } from '../../../src/domain/scrapers/find-scrapers.ts'
+import { placedFieldsOf, sampleOf } from '../../../src/domain/scrapers/sample.ts'
 import { rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
-import { dollarsOfMicros } from '../../../src/kernel/money.ts'
+import { dollarsOfMicros, micros } from '../../../src/kernel/money.ts'
 import { type Document, httpClient } from '../../support/http.ts'
 import { testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -87,12 +89,26 @@ describe('the HTTP interface of the scrapers', () => {
       const operation = document.paths[shown.path]?.post as Operation
       assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
     }
-    assert.deepEqual(
-      (await client.get('/v1/scrape?q=TRANSCRIPT')).body.scrapers.map(
-        ({ operation }: { operation: string }) => operation,
-      ),
-      scrapers.filter(({ operation }) => operation.includes('transcript')).map(({ operation }) => operation),
-    )
+    for (const [query, expected] of [
+      ['q=tiktok%20profile', { words: 'tiktok profile' }],
+      ['q=TRANSCRIPT&maxPriceUsd=0.03', { words: 'transcript', maxPriceMicros: micros(30_000) }],
+      ['field=follower_count', { field: 'followerCount' }],
+    ] as const)
+      assert.deepEqual(
+        (await client.get(`/v1/scrape?${query}`)).body.scrapers.map(
+          ({ path }: { readonly path: string }) => path,
+        ),
+        findScrapers(expected).map((row) => `/v1/scrape/${rowName(row)}`),
+      )
+    await atOnce(scrapers, async (row) => {
+      const { status, body } = await client.get(`/v1/scrape/${rowName(row)}`)
+      assert.equal(status, 200, rowName(row))
+      assert.deepEqual(body.sample.data, sampleOf(row))
+      assert.deepEqual(
+        body.dataFields.map(({ path }: { readonly path: string }) => path),
+        placedFieldsOf(row).map(({ path }) => path),
+      )
+    })
     assert.equal((await client.get('/v1/scrape/reddit')).body.total, 5)
   })
 

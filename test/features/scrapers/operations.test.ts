@@ -39,3 +39,18 @@ test('the interface description has the rules for each field of a scraper, and f
       }
   }
 })
+
+test('the sample answer of each scraper fits the description of its answers', () => {
+  const ajv = new Ajv2020({ strict: false })
+  addFormats.default(ajv)
+  for (const { path, responses } of scrapeRoutes({
+    scrapes: {} as never,
+    clock: Date.now,
+    rate: null,
+  }).flatMap(operationRoutes)) {
+    const answer = responses[200]
+    assert.ok(answer && 'body' in answer, path)
+    const isDescribed = ajv.compile(jsonSchemaOf(answer.body, 'output'))
+    assert.ok(isDescribed(answer.example), `${path}: ${JSON.stringify(isDescribed.errors)}`)
+  }
+})

@@ -1,0 +1,75 @@
+import {
+  type Answers,
+  count,
+  flag,
+  id,
+  isoTime,
+  link,
+  list,
+  media,
+  mixed,
+  object,
+  picture,
+  position,
+  type Shape,
+  seconds,
+  size,
+  text,
+  word,
+} from './fields.ts'
+
+const account: Shape = {
+  id: id('the account'),
+  username: text('Name of the account', 'example'),
+  acct: text('Name of the account, with its server if it is another one', 'example'),
+  display_name: text('Name that is shown', 'Example Person'),
+  note: text('What the account writes about itself, as HTML', '<p>News about proxies</p>'),
+  url: link('Link to the account', '@example'),
+  avatar: picture('Picture of the account'),
+  header: picture('Wide picture of the account'),
+  followers_count: count('followers', 9_528_475),
+  following_count: count('accounts that it follows', 72),
+  statuses_count: count('posts', 26_249),
+  verified: flag('Whether the account is verified', true),
+  locked: flag('Whether the account accepts its followers one by one', false),
+  bot: flag('Whether it is an automatic account', false),
+  created_at: isoTime('When the account was created'),
+  last_status_at: word('Day of the latest post', '2026-01-31', 'day'),
+  location: text('Where the person lives', 'Example City'),
+  website: word('Website', 'www.example.com'),
+}
+
+const post: Shape = {
+  id: id('the post'),
+  created_at: isoTime('When the post was published'),
+  text: text('Text of the post', 'A new version is out'),
+  content: text('Text of the post, as HTML', '<p>A new version is out</p>'),
+  url: link('Link to the post', '@example/posts/1'),
+  uri: link('Link to the post', '@example/posts/1'),
+  language: word('Language, two letters', 'en'),
+  account: object('Who wrote the post', account),
+  media_attachments: list('Pictures and videos', {
+    id: id('the file'),
+    type: word('image, video or gifv', 'video'),
+    url: media('Link to the file'),
+    preview_url: picture('Preview picture'),
+    meta: object('Details of the file', {
+      original: object('The file as it was sent', { duration: seconds('Length', 138.176), ...size }),
+    }),
+  }),
+  card: mixed('Preview of a linked page, or null', null),
+  replies_count: count('answers', 797),
+  reblogs_count: count('reposts', 2_423),
+  favourites_count: count('likes', 8_552),
+}
+
+export const truthsocial: Answers = {
+  post: {
+    ...post,
+    sensitive: flag('Whether the media are hidden at first', false),
+    visibility: word('Who may see it', 'public'),
+    in_reply_to_id: id('the post that it answers'),
+  },
+  posts: { posts: list('Posts, the newest first', post), next_max_id: position('114000000000000001') },
+  profile: account,
+}
