@@ -147,6 +147,8 @@ const depositsTable = readTable({
     /** The state of the invoice: a dispute does not change it (`shownDepositStatus`). */
     status: column.text<DepositStatus>(),
     amountCents: column.bigint(),
+    /** The debt of the payer when it was opened, which its payment pays first. */
+    owedCents: column.bigint(),
     creditedMicros: column.bigint(),
     /** The amount of its chargebacks, minus the amount of won disputes. */
     chargedBackMicros: column.bigint(),
@@ -264,12 +266,14 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
   switch (event.type) {
     case 'DepositOpened': {
       const { depositId, accountId, customerId, amountCents, rail, gatewayId, pending, openedAt } = event.data
+      const { owedCents = 0 } = event.data
       rows.put(depositsTable, {
         depositId,
         accountId,
         customerId,
         status: 'awaiting_payment',
         amountCents,
+        owedCents,
         creditedMicros: 0,
         chargedBackMicros: 0,
         refundedMicros: 0,
@@ -313,7 +317,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
 /** Deposits with their payments and amounts, and the number of an account's deposits in each status. */
 export const deposits = readModel({
   name: 'deposits',
-  version: 6,
+  version: 7,
   tables: [depositsTable, depositCountsTable, depositPaymentsTable],
   reads: (event) => {
     const countsOf = (accountId: string) =>

@@ -36,19 +36,35 @@ const orderPaymentsTable = readTable({
 
 export type OrderPaymentRow = RowOf<typeof orderPaymentsTable>
 
-/** The outcome of an order that a customer paid on a pay page, for the customer: one row per order, never deleted. */
-const orderOutcomesTable = readTable({
-  name: 'order_outcomes',
+/**
+ * What messages say about an order that a customer paid on a pay page: its outcome, for the customer, and the shortage of
+ * the wallet, for the reseller. Rows are never deleted.
+ */
+export type OrderNotice = 'placed' | 'failed' | 'wallet_short'
+
+const orderNoticesTable = readTable({
+  name: 'order_notices',
   columns: {
     orderId: column.text(),
+    notice: column.text<OrderNotice>(),
     accountId: column.text(),
     customerId: column.text(),
-    outcome: column.text<'placed' | 'failed'>(),
     position: column.bigint(),
   },
-  key: ['orderId'],
+  key: ['orderId', 'notice'],
   indexes: ['position'],
 })
+
+const noticeOf = (
+  event: RecordedEvent<OrderEvent>,
+  row: OrderPaymentRow,
+  notice: OrderNotice,
+  rows: Rows,
+) => {
+  const { orderId, accountId, customerId } = row
+  if (customerId === null) return
+  rows.put(orderNoticesTable, { orderId, notice, accountId, customerId, position: event.position })
+}
 
 const endWaiting = (
   event: RecordedEvent<OrderEvent>,
@@ -59,21 +75,14 @@ const endWaiting = (
   const row = rows.get(orderPaymentsTable, [orderId])
   if (!row?.waits) return
   rows.put(orderPaymentsTable, { ...row, ...fields, waits: false })
-  if (row.customerId === null) return
-  rows.put(orderOutcomesTable, {
-    orderId,
-    accountId: row.accountId,
-    customerId: row.customerId,
-    outcome: fields.paid === true ? 'placed' : 'failed',
-    position: event.position,
-  })
+  noticeOf(event, row, fields.paid === true ? 'placed' : 'failed', rows)
 }
 
-/** The state and the outcome of orders with a pay page. */
+/** The state and the notices of orders with a pay page. */
 export const orderPayments = readModel({
   name: 'order-payments',
-  version: 2,
-  tables: [orderPaymentsTable, orderOutcomesTable],
+  version: 3,
+  tables: [orderPaymentsTable, orderNoticesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
     switch (event.type) {
@@ -107,7 +116,8 @@ export const orderPayments = readModel({
       case 'OrderHeld': {
         const row = rows.get(orderPaymentsTable, [event.data.orderId])
         if (!row) throw new Error(`${event.type} of order ${event.data.orderId}, which awaits nothing`)
-        return rows.put(orderPaymentsTable, { ...row, heldUntil: event.data.until })
+        rows.put(orderPaymentsTable, { ...row, heldUntil: event.data.until })
+        return noticeOf(event, row, 'wallet_short', rows)
       }
       case 'OrderPaid':
         return endWaiting(event, event.data.orderId, rows, { paid: true })

@@ -1,4 +1,5 @@
 import { type DepositStatus, isPayable } from '../src/domain/deposits/fold.ts'
+import { walletShortfallOf } from '../src/domain/orders/decide-awaited.ts'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '../src/domain/orders/fold.ts'
 import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-terms.ts'
@@ -225,6 +226,8 @@ type PaymentColumns = {
   readonly cancelReason: Order['cancelReason']
   readonly chargeCents: number | null
   readonly owedMicros: number
+  readonly walletMicros: number
+  readonly walletDebtMicros: number
   readonly invoiceStatus: DepositStatus | null
   readonly invoiceExpiresAt: string | null
 } & Omit<StoredPages, 'accountId' | 'customerId'>
@@ -240,7 +243,13 @@ const invoiceOf = (
   const { chargeCents, owedMicros, invoiceStatus: status, invoiceExpiresAt: expiresAt } = row
   if (chargeCents === null || status === null) return null
   const payUrl = isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null
-  return { chargeCents, owedCents: microsToCentsCeil(owedMicros), payUrl }
+  const wallet = { availableMicros: row.walletMicros, receivableMicros: row.walletDebtMicros }
+  return {
+    chargeCents,
+    owedCents: microsToCentsCeil(owedMicros),
+    payUrl,
+    walletShortfallCents: walletShortfallOf(wallet, JSON.parse(row.details)),
+  }
 }
 
 /** The order from its row. Pending refunds are not in the row: only the log decides on them. */
@@ -286,6 +295,10 @@ const withPayments = (db: Db, scope: ListScope) =>
         'owedMicros',
       ),
     )
+    .select([
+      sql<number>`coalesce(b.available_micros, 0)`.as('walletMicros'),
+      sql<number>`coalesce(b.receivable_micros, 0)`.as('walletDebtMicros'),
+    ])
     .where(inScope('o', scope))
 
 /**
@@ -399,4 +412,6 @@ export type AwaitedInvoice = {
   readonly owedCents: number
   /** Null when it can no longer be paid. */
   readonly payUrl: string | null
+  /** What the wallet of the account lacks for the order, whole cents, with its debt. */
+  readonly walletShortfallCents: number
 }

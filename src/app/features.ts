@@ -72,7 +72,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   const { termsOf, refreshTerms } = prices.terms
 
   const accounts = openAccounts(core)
-  const catalogue = openCatalog(core, { catalog, termsOf })
+  const catalogue = openCatalog(core, { catalog, termsOf, refreshTerms })
   const stock = openStock(core, { catalog })
   const payments = openPayments(core, {
     settings: config.payments,

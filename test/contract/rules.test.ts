@@ -166,6 +166,20 @@ test('The document', async (t) => {
     assert.ok(sent > 200, `${sent} requests`)
   })
 
+  await t.test('has every query parameter that the server accepts', async () => {
+    const wrong: string[] = []
+    for (const { operation, base, send } of requests) {
+      const names = operation.parameters
+        .filter((parameter) => parameter.in === 'query')
+        .map(({ name }) => name)
+      const { status, body } = await send({ ...base, query: { ...base.query, colour: 1 } })
+      const expected = `unknown query parameter "colour"; accepted parameters: ${names.join(', ') || 'none'}`
+      if (status !== 400 || body.code !== 'invalid_parameter' || body.error !== expected)
+        wrong.push(`${operation.operationId}: ${status} ${body?.error}`)
+    }
+    assert.deepEqual(wrong, [])
+  })
+
   await t.test('has every rule by which the server refuses a value without looking anything up', async () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)

@@ -45,6 +45,7 @@ const batchCases = ({ client, demo }: Pick<TestApp, 'client' | 'demo'>): readonl
     batch('409 idempotency_conflict', 'the id of another batch', batchOf('dogs'), known),
     batch('404 unknown_scraper', 'a platform that there is not', { ...batchOf('cats'), platform: 'nothing' }),
     batch('400 bad_input', 'an input without what it needs', { ...batchOf(), inputs: [{}] }),
+    batch('402 max_cents_exceeded', 'above its limit', { ...batchOf('cats'), maxCents: 0 }),
     batch('400 invalid_body', 'no input', batchOf()),
   ]
 }
@@ -54,6 +55,17 @@ export const scrapeCases = async (app: TestApp): Promise<readonly Case[]> => {
   const scrape = scrapeOf(app)
   const poor = await app.customer({ cents: 0, scopes: ['scrape'] })
   const headers = { 'X-Request-Id': 'known' }
+  const { key } = app.demo.scraper
+  const inputs = [{ handle: 'missing-1' }, { handle: 'agegate-1' }]
+  const batch = { platform: 'tiktok', operation: 'profile', inputs }
+  const { batchId } = (await done(app.client.post(batches, batch, { key }))).body
+  const resultCase = (answer: string, how: string, n: number): Case => ({
+    operation: 'getScrapeBatchResult',
+    answer,
+    how,
+    send: () => app.client.get(`${batches}/${batchId}/results/${n}`, { key }),
+  })
+  await until(async () => (await app.client.get(`${batches}/${batchId}`, { key })).body.status === 'finished')
   await done(app.client.post(path, { subreddit: 'cats' }, { key: app.demo.scraper.key, headers }))
   return [
     scrape('404 unknown_scraper', 'a platform that there is not', {}, '/v1/scrape/nothing/profile'),
@@ -70,6 +82,8 @@ export const scrapeCases = async (app: TestApp): Promise<readonly Case[]> => {
     scrape('404 target_not_found', 'no account of this name', { handle: 'missing-1' }, profile),
     scrape('403 target_restricted', 'for grown-ups', { handle: 'agegate-1' }, profile),
     scrape('502 provider_failed', 'no answer', { handle: 'html-1' }, profile),
+    resultCase('404 target_not_found', 'no account of this name', 1),
+    resultCase('403 target_restricted', 'for grown-ups', 2),
     ...batchCases(app),
   ]
 }

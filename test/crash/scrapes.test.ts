@@ -126,7 +126,7 @@ const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
       assert.equal(status, 200, text)
       if (request.text !== null) {
         assert.equal(text, request.text, 'a retry got other bytes')
-        assert.equal(headers.get('x-replayed'), 'true')
+        assert.equal(headers.get('idempotency-replayed'), 'true')
       }
       request.text = text
     }

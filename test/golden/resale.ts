@@ -55,10 +55,23 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   by({ kind: 'key', accountId: shop, keyId: 'key_shop' }, () =>
     change({ markupMillionths: 1_300_000 }, decideOwnPrices),
   )
-  change({ retail: { ...retail, unitPriceMicros: 4_000_000 } })
-  change({ retail: { ...retail, unitPriceMicros: null } })
+  const oneTier = (unitPriceMicros: number) => ({ tiers: [{ from: 1, unitPriceMicros }], belowCost: false })
+  change({ retail: { ...retail, price: oneTier(3_000_000) } })
+  change({ retail: { ...retail, price: null } })
   change({
-    retail: { productId: 'residential-unlimited', countries: [], periods: [], unitPriceMicros: 5_000_000 },
+    retail: {
+      productId: 'residential-unlimited',
+      countries: [],
+      periods: [],
+      price: {
+        tiers: [
+          { from: 1, unitPriceMicros: 4_000_000 },
+          { from: 10, unitPriceMicros: 3_500_000 },
+          { from: 20, unitPriceMicros: 3_300_000 },
+        ],
+        belowCost: true,
+      },
+    },
   })
   change({ sellable: ['isp-static', 'residential-premium', 'residential-unlimited'] })
   change({ shop: { merchantName: 'Golden proxies', website: 'https://golden.example' } })

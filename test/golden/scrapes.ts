@@ -40,6 +40,7 @@ export const scraperOf =
       priceMicros: 3_000,
       pricesDigest: digest,
       leaseMs: 45_000,
+      isFree: endings.every(({ cached }) => cached),
       capKeyId: keyId,
       cap,
     }
@@ -74,7 +75,16 @@ export const makeScrapes = (history: History, accountId: AccountId): void => {
   const batch = () => state(stream, scrapeBatchRef(batchId).fold)
   const taken = decideAccept(batch(), batchRequest)
   if (taken.outcome === 'decided') write([{ stream, events: taken.events }])
-  const tally = { found: 1, empty: 0, notFound: 1, restricted: 0, failed: 0, chargedMicros: 6_000 }
+  const tally = {
+    found: 1,
+    empty: 0,
+    notFound: 1,
+    restricted: 0,
+    failed: 0,
+    canceledCalls: 0,
+    chargedMicros: 6_000,
+  }
   write([{ stream, events: decideFinish(batch(), batchRequest, tally, false).events }])
+  scrape('again', { ...foundEnd, cached: true, creditsCharged: 0 })
   scrape('absent', { ...none, outcome: 'provider_failed' }, { ...none, outcome: 'empty', body })
 }

@@ -36,7 +36,7 @@ test('fifty equal ids at once through two servers are one call, one charge and o
   const answers = await scrapeBoth(town, 50, key, () => ({ id: 'one', name: 'slow-500-twins' }))
   assert.deepEqual(counted(answers), { '200': 50 })
   assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
-  assert.equal(answers.filter(({ headers }) => !headers.has('x-replayed')).length, 1)
+  assert.equal(answers.filter(({ headers }) => !headers.has('idempotency-replayed')).length, 1)
   assert.equal(await callsOf(town), 1)
   assert.equal(await balanceOf(town, key), 99)
   const { body } = await call(`${town.shops[0].baseUrl}/api/v1/wallet/transactions`, key)

@@ -1,6 +1,13 @@
 import { catalogDigest } from '../../domain/catalog/catalog-file.ts'
 import type { CatalogImported } from '../../domain/catalog/events.ts'
-import { quote, type ResellerTerms, retailKey, type Sale, saleOf } from '../../domain/catalog/pricing.ts'
+import {
+  type OwnPrice,
+  quote,
+  type ResellerTerms,
+  retailKey,
+  type Sale,
+  saleOf,
+} from '../../domain/catalog/pricing.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import type { PriceLimits, TermsEvent } from '../../domain/resellers/events.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
@@ -183,8 +190,8 @@ const changeIn = (event: TermsRecord): readonly [slot: string, value: unknown] |
     case 'RetailPriceRemoved': {
       const { productId, country, periodDays } = event.data
       const target = country === null || periodDays === null ? null : { country, periodDays }
-      const price = event.type === 'RetailPriceSet' ? event.data.unitPriceMicros : null
-      return [retailSlot(productId, target), price]
+      const price: OwnPrice | null = event.type === 'RetailPriceSet' ? event.data : null
+      return [retailSlot(productId, target), price && { tiers: price.tiers, belowCost: price.belowCost }]
     }
     default:
       return null
@@ -238,7 +245,7 @@ const applyOwnPrice = (
 /** Stores the terms of resellers for `priceRules`, and checks the prices that resellers set themselves. */
 export const termsRules = eventRules({
   name: 'audit-terms',
-  version: 2,
+  version: 3,
   tables: [termsTable],
   kind: 'terms-',
   reads: (event) => {
@@ -292,12 +299,13 @@ const findTerms = (rows: Rows, order: OrderDetails, atMs: number): ResellerTerms
     return `terms ${revision < 0 ? 'that were never set' : revision} of ${accountId} were no longer in force`
   const valueIn = (slot: string): unknown =>
     versionsOf(rows, accountId, slot).findLast(([one]) => one <= revision)?.[2] ?? null
-  const price = valueIn(retailSlot(productId, target)) as number | null
+  const price = valueIn(retailSlot(productId, target)) as OwnPrice | null
   const sellable = valueIn('sellable') as readonly string[] | null
   return {
     discountBp: (valueIn('discount') as number | null) ?? 0,
     markupMillionths: valueIn('markup') as number | null,
     retail: new Map(price === null ? [] : [[retailKey(target), price]]),
+    priceLimits: valueIn(limitsSlot) as PriceLimits | null,
     sellable: sellable === null || sellable.includes(productId),
     revision: termsRevision ?? null,
   }
@@ -377,7 +385,7 @@ const readsOf = (order: OrderDetails): readonly RowKey[] => {
     rowKey(sellersTable, accountId),
   ]
   if (termsRevision === undefined && customerId === null) return keys
-  const slots = [revisionSlot, 'discount', 'markup', 'sellable', retailSlot(productId, target)]
+  const slots = [revisionSlot, limitsSlot, 'discount', 'markup', 'sellable', retailSlot(productId, target)]
   return [...keys, ...slots.map((slot) => rowKey(termsTable, accountId, slot))]
 }
 
@@ -406,7 +414,7 @@ const checkPrice = (event: PricedEvent, { rows, report }: Context): void => {
  */
 export const priceRules = eventRules({
   name: 'audit-prices',
-  version: 2,
+  version: 3,
   tables: [awaitedTable],
   reads: (event) => {
     const order = orderIn(event)

@@ -57,8 +57,8 @@ export const batchRules = invariant({
       return batchRow(event, false)
     },
     ScrapeBatchFinished: (event, row, { report }) => {
-      const { batchId, inputs, found, empty, notFound, restricted, failed } = event.data
-      const calls = found + empty + notFound + restricted + failed
+      const { batchId, inputs, found, empty, notFound, restricted, failed, canceledCalls = 0 } = event.data
+      const calls = found + empty + notFound + restricted + failed + canceledCalls
       const next = batchRow(event, true)
       if (row === undefined) report('scrape-batch', `batch ${batchId} was never taken on`)
       else if (row.finished) report('scrape-batch', `batch ${batchId} was over before`)

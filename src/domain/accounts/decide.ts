@@ -17,6 +17,8 @@ export type AccountRefusal =
   | { readonly code: 'key_expired' }
   | { readonly code: 'expiry_passed' }
   | { readonly code: 'too_many_keys'; readonly limit: number }
+  /** The cap covers orders, and the key cannot order. */
+  | { readonly code: 'cap_covers_nothing' }
 
 /** The most active keys of an account, and finance tokens. Revoked and expired keys do not count. */
 export const maxActiveKeys = 100
@@ -110,14 +112,19 @@ export const refusalToIssue = (
   return activeCount >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
+/** A cap for orders is no limit of a key that cannot order. */
+const coversNothing = (scopes: readonly Scope[], cap: KeyCap | null): boolean =>
+  cap?.covers === 'orders' && !scopes.includes('buy')
+
 /**
- * A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`.
+ * A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`, `cap_covers_nothing`.
  * @throws RangeError for an invalid cap
  */
 export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number): AccountDecision => {
   const data = issuedData(issue)
   if (!state) return unknownAccount
   if (state.keys.has(issue.keyId)) return decided()
+  if (coversNothing(issue.scopes, issue.cap)) return refused({ code: 'cap_covers_nothing' })
   const refusal = refusalToIssue(state.keys, issue.expiresAtMs, nowMs)
   return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data })
 }
@@ -174,7 +181,7 @@ export type NewCap = { readonly cents: number; readonly covers?: CapCovers | und
  * Sets or removes (null) the cap of a key, and of the keys that it replaced or that replaced it: their spending counts
  * together, so another cap of one of them would be a way around it. Revoked keys have it, too, because a subscription
  * that one of them ordered is renewed within its cap. Refusals: `unknown_account`, `unknown_key`,
- * `key_revoked`.
+ * `key_revoked`, `cap_covers_nothing`.
  * @throws RangeError for an invalid cap
  */
 export const decideCap = (
@@ -186,6 +193,7 @@ export const decideCap = (
   if (!key) return refused({ code: 'unknown_key' })
   if (key.revoked) return refused({ code: 'key_revoked' })
   const cap = wanted && { cents: wanted.cents, covers: wanted.covers ?? key.capCovers }
+  if (coversNothing(key.scopes, cap)) return refused({ code: 'cap_covers_nothing' })
   const { capKeyId } = key
   return decided(
     ...[...state.keys].flatMap(([id, one]): AccountEvent[] => {

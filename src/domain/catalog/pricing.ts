@@ -4,14 +4,19 @@ import type { OrderDetails, Target } from '../shared/order-terms.ts'
 import { chooseRate, type LineInStock, type RateRequest, unitPriceMicros } from './catalog.ts'
 import { accept, deliveryOf, type Product, type Result, reject, type Tier } from './product.ts'
 
+/** A customer's price of one unit by quantity. `belowCost`: the reseller allows a price below its cost. */
+export type OwnPrice = { readonly tiers: readonly Tier[]; readonly belowCost: boolean }
+
 /** A reseller's terms for one product. */
 export type ResellerTerms = {
   /** The discount from the list price, basis points: 1,250 is 12.5 %. */
   readonly discountBp: number
   /** The customer's price as a multiple of the list price, millionths: 1,300,000 is 1.30; null without one. */
   readonly markupMillionths: number | null
-  /** The reseller's own prices of one unit by `retailKey`, micro-dollars. They take precedence over the markup. */
-  readonly retail: ReadonlyMap<string, number>
+  /** The customer's prices by `retailKey`. They take precedence over the markup. */
+  readonly retail: ReadonlyMap<string, OwnPrice>
+  /** The limits of the customer's price as multiples of the list price, millionths; null: none. */
+  readonly priceLimits: { readonly fromMillionths: number; readonly toMillionths: number } | null
   /** Whether the product is in the reseller's own catalogue. */
   readonly sellable: boolean
   /** The revision of the reseller's terms; null if none were set. */
@@ -39,6 +44,7 @@ export const defaultResellerTerms: ResellerTerms = {
   discountBp: 0,
   markupMillionths: null,
   retail: new Map(),
+  priceLimits: null,
   sellable: true,
   revision: null,
 }
@@ -85,6 +91,9 @@ export type Priced = { readonly target: Target | null; readonly tiers: readonly 
 /**
  * Computes the figures for price, price list, order, refund and margin. No other function does. Each amount is computed
  * exactly in micro-dollars and rounded half up to a cent once (docs/reference/api.md, "Catalogue and prices").
+ *
+ * Prices are checked when they are set. List prices, discounts and limits change later: a customer's price that is
+ * outside the limits now is moved to the nearest limit, and one below the cost to the cost (docs/decisions/0133).
  */
 export const figuresOf = (
   { target, tiers }: Priced,
@@ -98,11 +107,21 @@ export const figuresOf = (
   if (terms === null)
     return { unitPriceCents: unitPriceCents(listCents), amountCents: listCents, listCents, reseller: null }
   const yourCostCents = multiplyToCents(listMicros, units, basisPoints(10_000 - terms.discountBp))
-  const retailMicros = terms.retail.get(retailKey(target))
-  const customerCents =
-    retailMicros !== undefined
-      ? multiplyToCents(retailMicros, units)
-      : multiplyToCents(listMicros, units, millionths(terms.markupMillionths ?? 1_000_000))
+  const ownPrice = terms.retail.get(retailKey(target))
+  const listTimes = (multiple: number) => multiplyToCents(listMicros, units, millionths(multiple))
+  const wantedCents =
+    ownPrice === undefined
+      ? listTimes(terms.markupMillionths ?? 1_000_000)
+      : multiplyToCents(unitPriceMicros(ownPrice.tiers, quantity), units)
+  const { priceLimits } = terms
+  const limitedCents =
+    priceLimits === null
+      ? wantedCents
+      : Math.min(
+          Math.max(wantedCents, listTimes(priceLimits.fromMillionths)),
+          listTimes(priceLimits.toMillionths),
+        )
+  const customerCents = ownPrice?.belowCost ? limitedCents : Math.max(limitedCents, yourCostCents)
   return {
     unitPriceCents: unitPriceCents(customerCents),
     amountCents: customerCents,

@@ -33,6 +33,9 @@ const detailFields = {
   ),
   rail: oneOf(railNames, 'the payment method'),
   amountCents: cents('above 0', "the invoiced amount, raised to the rail's minimum"),
+  owedCents: orAbsent(
+    cents('above 0', 'the debt of the payer at that time: the payment pays it first. Absent: none'),
+  ),
   gatewayId: text("the gateway: the service's, or the reference of a reseller's own, `crd_…`"),
   provider: oneOf(providers, 'the provider of the invoice'),
   merchantName: text('the amount on the payment page'),

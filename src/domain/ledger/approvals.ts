@@ -86,7 +86,7 @@ const by = anyId(
 export const proposalMade = defineEvent('ProposalMade', {
   stream,
   means:
-    'An operator proposed an action that needs a second approver. Appended again if the previous proposal was closed or expired.',
+    'An operator proposed an action that needs a second approver. Appended again if the previous proposal was withdrawn or expired.',
   fields: { proposalId, what: proposed, by, expiresAt: time('the end of the time for an approval') },
 })
 export const proposalApproved = defineEvent('ProposalApproved', {
@@ -140,11 +140,13 @@ export type Proposal = {
   readonly proposedAtMs: number
   readonly expiresAtMs: number
   readonly status: 'open' | 'approved' | 'declined' | 'withdrawn'
+  /** Who closed it, why and when. Null: it is not closed. */
+  readonly closing: { readonly by: string; readonly note: string | null; readonly atMs: number } | null
 } | null
 
 export const proposalFold: Fold<Proposal, ProposalEvent> = {
   name: 'proposal',
-  version: 1,
+  version: 2,
   initial: null,
   evolve: (state, event) => {
     if (event.type === 'ProposalMade') {
@@ -154,10 +156,13 @@ export const proposalFold: Fold<Proposal, ProposalEvent> = {
         proposedAtMs: event.recordedAtMs,
         expiresAtMs: Date.parse(expiresAt),
         status: 'open',
+        closing: null,
       }
     }
     if (!state) throw new Error(`${event.type} on a proposal that was never made`)
-    return { ...state, status: event.type === 'ProposalApproved' ? 'approved' : event.data.reason }
+    if (event.type === 'ProposalApproved') return { ...state, status: 'approved' }
+    const { by, reason, note } = event.data
+    return { ...state, status: reason, closing: { by, note, atMs: event.recordedAtMs } }
   },
 }
 

@@ -3,7 +3,7 @@ import { type Appends, type CommandDecision, type Refused, refused } from '../..
 import { type Actor, accountOf } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
+import { approvalLimitsStream, depositStream, proposalStream } from '../../kernel/streams.ts'
 import {
   type ApprovalLimits,
   approvalLimitAt,
@@ -14,7 +14,7 @@ import {
   type ProposedDepositRefund,
   type ProposedRefund,
 } from './approvals.ts'
-import { manualStream } from './decide-manual.ts'
+import { movementIdOf } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
 
 /** How long a proposal can be approved, milliseconds. */
@@ -47,7 +47,11 @@ export const proposalIdOf = (
 ): string =>
   proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund'
     ? deriveId('prp', [proposedAction.refundId])
-    : deriveId('prp', [proposedAction.accountId, manualStream(proposedAction)])
+    : movementProposalId(proposedAction.accountId, movementIdOf(proposedAction))
+
+/** The id of the proposal of a movement. */
+export const movementProposalId = (accountId: string, movementId: string): string =>
+  deriveId('prp', [accountId, depositStream(movementId)])
 
 /** The whole proposed action as text with sorted fields, so that two actions can be compared. */
 export const proposedText = (proposedAction: ProposedAction): string =>
@@ -61,8 +65,16 @@ export const proposedSizeMicros = (proposedAction: ProposedAction): number | nul
   return centsToMicros(Math.max(proposedAction.amountCents, proposedAction.costCents ?? 0))
 }
 
-export const isOpen = (proposal: Proposal, nowMs: number): proposal is NonNullable<Proposal> =>
-  proposal?.status === 'open' && nowMs < proposal.expiresAtMs
+const hasStatus = <Status extends NonNullable<Proposal>['status']>(
+  proposal: Proposal,
+  status: Status,
+): proposal is NonNullable<Proposal> & { readonly status: Status } => proposal?.status === status
+
+const isOpen = (
+  proposal: Proposal,
+  nowMs: number,
+): proposal is NonNullable<Proposal> & { readonly status: 'open' } =>
+  hasStatus(proposal, 'open') && nowMs < proposal.expiresAtMs
 
 /** Nothing moved. The proposal needs the approval of another operator. */
 export type ProposedAnswer = {
@@ -72,10 +84,14 @@ export type ProposedAnswer = {
   readonly now: boolean
 }
 /**
- * The same reference is already proposed with another amount or another reason. Nothing moved and nothing was proposed.
+ * Nothing moved and nothing was proposed. The same reference is proposed with another amount or reason (`open`), or
+ * another operator declined it.
  */
-export type OtherProposed = { readonly outcome: 'other_proposed'; readonly proposal: NonNullable<Proposal> }
-export type ApprovalAnswer = ProposedAnswer | OtherProposed
+export type NotProposed = {
+  readonly outcome: 'not_proposed'
+  readonly proposal: NonNullable<Proposal> & { readonly status: 'open' | 'declined' }
+}
+export type ApprovalAnswer = ProposedAnswer | NotProposed
 
 type CommandContext = { readonly actor: Actor; readonly nowMs: number }
 type ApprovalStates = { readonly fourEyes: ApprovalLimits; readonly proposal: Proposal }
@@ -84,6 +100,16 @@ const append = (event: ProposalEvent): Appends[number] => ({
   stream: proposalStream(event.data.proposalId),
   events: [event],
 })
+
+/**
+ * Whether a declined proposal refuses this action. A refund of another amount may be proposed again, because what is
+ * left of an order or a deposit changes. A movement of a provider without a known deposit has only one reference.
+ */
+const staysDeclined = (declinedAction: ProposedAction, proposedAction: ProposedAction): boolean => {
+  if (proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund')
+    return proposedText(declinedAction) === proposedText(proposedAction)
+  return proposedAction.kind !== 'adjustment' || proposedAction.gateway === null
+}
 
 const propose = (
   proposal: Proposal,
@@ -99,16 +125,18 @@ const propose = (
       appends: [],
       answer: isSameProposal
         ? { outcome: 'proposed', proposal, now: false }
-        : { outcome: 'other_proposed', proposal },
+        : { outcome: 'not_proposed', proposal },
     }
   }
+  if (hasStatus(proposal, 'declined') && staysDeclined(proposal.what, proposedAction))
+    return { appends: [], answer: { outcome: 'not_proposed', proposal } }
   const expiresAtMs = nowMs + proposalLifetimeMs
   const proposalFields = { proposalId, what: proposedAction, by: proposer } as const
   return {
     appends: [append({ type: 'ProposalMade', data: { ...proposalFields, expiresAt: isoTime(expiresAtMs) } })],
     answer: {
       outcome: 'proposed',
-      proposal: { ...proposalFields, proposedAtMs: nowMs, expiresAtMs, status: 'open' },
+      proposal: { ...proposalFields, proposedAtMs: nowMs, expiresAtMs, status: 'open', closing: null },
       now: true,
     },
   }

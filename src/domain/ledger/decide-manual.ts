@@ -16,7 +16,12 @@ import {
 import { decideCustomerAdjustment } from './decide-customer.ts'
 import type { CustomerAdjusted, WalletAdjusted, WalletCredited } from './events.ts'
 import { customerPurse, type LedgerState } from './fold.ts'
-import type { ManualMovement, ManualMovementEvent, ManualState } from './manual-movements.ts'
+import type {
+  CustomerMovement,
+  ManualMovement,
+  ManualMovementEvent,
+  ManualState,
+} from './manual-movements.ts'
 import { customerMovementOf, movementOf } from './movements.ts'
 
 export type ManualStates = {
@@ -29,8 +34,8 @@ export type ManualRefusal =
   | { readonly code: 'unknown_account' }
   /** Only a reseller has customers. */
   | { readonly code: 'not_a_reseller' }
-  /** The reference moved this amount before. Nothing moved now. */
-  | { readonly code: 'already_applied'; readonly amountMicros: number }
+  /** The reference moved this amount before. Nothing moved now. `isSame`: that was the requested movement. */
+  | { readonly code: 'already_applied'; readonly amountMicros: number; readonly isSame: boolean }
   | InsufficientBalance
   /** The wallet, the credit or the debt would become too large for an exact number (src/kernel/money.ts). */
   | { readonly code: 'invalid_amount' }
@@ -49,22 +54,29 @@ export type ManualAnswer =
     }
   | Refused<ManualRefusal>
 
-/** The stream that makes a reference unique: one for credits, one for adjustments, one per customer. */
-export const manualStream = (movement: ManualMovement): StreamName => {
+type MovementKey =
+  | Pick<Exclude<ManualMovement, { readonly kind: 'customer' }>, 'kind' | 'accountId' | 'reference'>
+  | Pick<CustomerMovement, 'kind' | 'accountId' | 'customerId' | 'reference'>
+
+/** The id of a movement. A reference has one for credits, one for adjustments, and one per customer. */
+export const movementIdOf = (movement: MovementKey): string => {
   const { accountId, reference } = movement
   switch (movement.kind) {
     case 'credit':
-      return depositStream(deriveId('dep', [accountId, 'manual', reference]))
+      return deriveId('dep', [accountId, 'manual', reference])
     case 'adjustment':
-      return depositStream(deriveId('dep', [accountId, 'adjustment', reference]))
+      return deriveId('dep', [accountId, 'adjustment', reference])
     case 'customer':
-      return depositStream(deriveId('dep', [accountId, 'customer', movement.customerId, reference]))
+      return deriveId('dep', [accountId, 'customer', movement.customerId, reference])
     default: {
       const unknown: never = movement
       throw new Error(`unknown movement by hand ${JSON.stringify(unknown)}`)
     }
   }
 }
+
+/** The stream that makes a reference unique. */
+export const manualStream = (movement: ManualMovement): StreamName => depositStream(movementIdOf(movement))
 
 type MovementDecision = LedgerDecision<
   WalletCredited | WalletAdjusted | CustomerAdjusted,
@@ -145,8 +157,16 @@ export const decideManual = (
   })
   if (!account) return refuseWith({ code: 'unknown_account' })
   if (requested.kind === 'customer' && !account.reseller) return refuseWith({ code: 'not_a_reseller' })
-  if (existing?.status === 'applied')
-    return refuseWith({ code: 'already_applied', amountMicros: existing.movement.amountMicros })
+  const refuseApplied = (applied: ManualMovement, ...streamEvents: StreamEvent[]) =>
+    refuseWith(
+      {
+        code: 'already_applied',
+        amountMicros: applied.amountMicros,
+        isSame: sameMovement(applied, requested),
+      },
+      ...streamEvents,
+    )
+  if (existing?.status === 'applied') return refuseApplied(existing.movement)
 
   const resumed = existing?.status === 'recorded' ? existing : null
   const movement = resumed?.movement ?? requested
@@ -156,18 +176,21 @@ export const decideManual = (
     const event: ManualMovementEvent = { type, data: { accountId, reference: requested.reference } }
     return [guardStream, event]
   }
-  const refuseApplied = (amountMicros: number, ...streamEvents: StreamEvent[]) =>
-    refuseWith({ code: 'already_applied', amountMicros }, ...streamEvents)
   const decision = decideOnLedger(ledger, movement)
-  if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
-    return refuseApplied(
-      decision.refusal.amountMicros,
-      ...(resumed ? [statusEvent('ManualMovementApplied')] : []),
-    )
-  if (resumed && !remembersSince(ledger.movements, resumed.recordedAtMs))
-    return refuseWith({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
-  if (decision.outcome === 'refused')
-    return refuseWith(decision.refusal, ...(resumed ? [statusEvent('ManualMovementWithdrawn')] : []))
+  const unconfirmed =
+    resumed && !remembersSince(ledger.movements, resumed.recordedAtMs)
+      ? refuseWith({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
+      : null
+  if (decision.outcome === 'refused') {
+    const { refusal } = decision
+    if (refusal.code === 'already_applied')
+      return refuseApplied(
+        { ...movement, amountMicros: refusal.amountMicros },
+        ...(resumed ? [statusEvent('ManualMovementApplied')] : []),
+      )
+    return unconfirmed ?? refuseWith(refusal, ...(resumed ? [statusEvent('ManualMovementWithdrawn')] : []))
+  }
+  if (unconfirmed) return unconfirmed
 
   const streamEvents: StreamEvent[] = [
     ...(resumed ? [] : [[guardStream, { type: 'ManualMovementRecorded', data: movement }] as const]),
@@ -178,7 +201,7 @@ export const decideManual = (
   const [event] = decision.events
   const balanceMicros =
     event.type === 'CustomerAdjusted' ? event.data.creditAfterMicros : decision.availableAfterMicros
-  if (!sameMovement(movement, requested)) return refuseApplied(movement.amountMicros, ...streamEvents)
+  if (!sameMovement(movement, requested)) return refuseApplied(movement, ...streamEvents)
   return {
     appends: appendsOf(streamEvents),
     answer: {

@@ -72,6 +72,7 @@ export const movement = either(
 )
 /** A manual movement by an operator. `amountMicros` is above zero for a credit and signed for an adjustment. */
 export type ManualMovement = (typeof movement)['_output']
+export type CustomerMovement = Extract<ManualMovement, { readonly kind: 'customer' }>
 
 const referenceFields = { accountId: id('acc', 'the account of the wallet'), reference }
 

@@ -4,10 +4,11 @@ import { centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { KeyCap } from '../../kernel/scopes.ts'
 import { ledgerStream, orderStream } from '../../kernel/streams.ts'
 import { type AccountState, capOf } from '../accounts/fold.ts'
+import { shortfallOf } from '../ledger/decide.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { customerPurse, type LedgerState } from '../ledger/fold.ts'
 import { movementKey, type Purse, recallMovement, take } from '../ledger/movements.ts'
-import type { OrderDetails } from '../shared/order-terms.ts'
+import { type OrderDetails, walletCents } from '../shared/order-terms.ts'
 import {
   type AllocationOwner,
   allocationOwnerOf,
@@ -56,6 +57,12 @@ type AwaitedDecision = {
 /** The purse that pays the price: the customer's credit, or the account's own wallet. */
 export const payerOf = (ledger: LedgerState, order: OrderDetails): Purse =>
   isCustomerOrder(order) ? customerPurse(ledger, order.customerId) : ledger
+
+/** What the wallet lacks for its part of an order, whole cents, with the debt of the wallet; 0: it has enough. */
+export const walletShortfallOf = (
+  wallet: Purse,
+  order: Pick<OrderDetails, 'amountCents' | 'costCents'>,
+): number => Math.max(0, shortfallOf(wallet, centsToMicros(walletCents(order))).shortfallCents)
 
 const failureReasonOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
   if (states.account === null || states.account.blocked) return 'account_blocked'
@@ -139,9 +146,10 @@ export const decideAwaited = (
   if (payment.outcome === 'refused') {
     if (isFundsTimeoutOver) return fail('insufficient_balance')
     const until = isoTime(nowMs + resellerFundsTimeoutMs)
+    const missingCents = walletShortfallOf(states.ledger, order)
     return decideOrderOnly(
       'held',
-      heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }],
+      heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, missingCents, until } }],
     )
   }
   const balanceCents = microsToCentsFloor(payment.availableAfterMicros)

@@ -75,7 +75,16 @@ export const orderHeld = defineEvent('OrderHeld', {
   stream,
   means:
     "The customer has paid and the reseller's wallet is short: each credit of the wallet triggers another attempt until then.",
-  fields: { ...idFields, until: time('the time at which it fails') },
+  fields: {
+    ...idFields,
+    missingCents: orAbsent(
+      cents(
+        'above 0',
+        "what the wallet lacked for the cost at that moment, with the wallet's debt. Absent before 0.2.0",
+      ),
+    ),
+    until: time('the time at which it fails'),
+  },
 })
 /**
  * Why the invoice of a canceled order was not paid: no payment arrived in time, the payment failed or the gateway was

@@ -37,6 +37,8 @@ type Awaiting = {
    * 8601 UTC.
    */
   readonly heldUntil: string | null
+  /** What the wallet lacked when the payment arrived, whole cents. Null: nothing. */
+  readonly missingCents: number | null
 }
 
 /** An order according to its stream. */
@@ -63,8 +65,28 @@ export type Order = {
   readonly refunds: readonly Refund[]
 }
 
-/** An order as reads return it: without `refunds`, which only decisions use, and without the digests. */
-export type ShownOrder = Omit<Order, 'refunds' | 'details'> & { readonly details: ShownDetails }
+/**
+ * An order as reads return it: without `refunds`, which only decisions use, without what the wallet lacked at some
+ * time, and without the digests.
+ */
+export type ShownOrder = Omit<Order, 'refunds' | 'details' | 'awaiting'> & {
+  readonly details: ShownDetails
+  readonly awaiting: Omit<Awaiting, 'missingCents'> | null
+}
+
+/** What orders wait for: the payment of their invoice, or the reseller's wallet after its customer paid. */
+export const orderWaits = ['payment', 'wallet'] as const
+
+/** What the order waits for; null: for nothing. */
+export const waitsFor = ({
+  status,
+  awaiting,
+}: Pick<Order, 'status'> & {
+  readonly awaiting: Pick<Awaiting, 'heldUntil'> | null
+}): (typeof orderWaits)[number] | null => {
+  if (status !== 'awaiting_payment') return null
+  return (awaiting?.heldUntil ?? null) === null ? 'payment' : 'wallet'
+}
 
 /** Null: the order does not exist. */
 export type OrderState = Order | null
@@ -104,7 +126,7 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   }
   if (event.type === 'OrderAwaitingPayment') {
     const { order, depositId, balanceCents } = event.data
-    const awaiting = { depositId, heldUntil: null }
+    const awaiting = { depositId, heldUntil: null, missingCents: null }
     const unpaid = { status: 'awaiting_payment', paid: false, planId: null } as const
     return { ...newOrder(order, balanceCents), ...unpaid, awaiting }
   }
@@ -118,7 +140,8 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
     }
     case 'OrderHeld': {
       if (!state.awaiting) throw new Error('an order that waits for no invoice is not held')
-      return { ...state, awaiting: { ...state.awaiting, heldUntil: event.data.until } }
+      const { until: heldUntil, missingCents = null } = event.data
+      return { ...state, awaiting: { ...state.awaiting, heldUntil, missingCents } }
     }
     case 'OrderCanceled':
       return {

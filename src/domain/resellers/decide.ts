@@ -1,11 +1,18 @@
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountState } from '../accounts/fold.ts'
-import { countriesOf, createCatalog, periodsOf, ratesIn } from '../catalog/catalog.ts'
-import type { CatalogState } from '../catalog/product.ts'
-import { isDedicated, type Product } from '../catalog/product.ts'
+import {
+  type Catalog,
+  countriesOf,
+  createCatalog,
+  periodsOf,
+  ratesIn,
+  unitPriceMicros,
+} from '../catalog/catalog.ts'
+import type { OwnPrice } from '../catalog/pricing.ts'
+import { type CatalogState, isDedicated, type Product, type Tier } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
 import type { PriceLimits, RetailPrice, Shop, TermsEvent } from './events.ts'
-import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
+import { type BotRef, evolveTerms, type GatewayRef, type PriceKey, samePriced, type Terms } from './fold.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './limits.ts'
 
 /** The most retail prices of one reseller. */
@@ -31,8 +38,8 @@ export type TermsChange = {
     readonly countries: readonly string[]
     /** Days. At least one for dedicated IPs, else none. */
     readonly periods: readonly number[]
-    /** Micro-dollars a unit; null removes the retail price. */
-    readonly unitPriceMicros: number | null
+    /** Null removes the retail price. */
+    readonly price: OwnPrice | null
   }
 }
 
@@ -46,6 +53,7 @@ export type TermsRefusal = {
     | 'too_many_prices'
     | 'prices_not_allowed'
     | 'price_outside_limits'
+    | 'price_below_cost'
   /** Names the accepted values. */
   readonly message: string
 }
@@ -83,7 +91,7 @@ const productOf = (catalog: CatalogState, id: string): Product => {
 const pricedItems = (
   product: Product,
   { countries, periods }: NonNullable<TermsChange['retail']>,
-): readonly Omit<RetailPrice, 'unitPriceMicros'>[] => {
+): readonly PriceKey[] => {
   const productId = product.id
   if (!isDedicated(product)) {
     if (countries.length > 0)
@@ -116,12 +124,12 @@ const retailEvents = (
   change: NonNullable<TermsChange['retail']>,
 ): TermsEvent[] => {
   const product = productOf(catalog, change.productId)
-  const { unitPriceMicros } = change
   const events = pricedItems(product, change).flatMap((priced): TermsEvent[] => {
     const existing = terms.retail.find((price) => samePriced(price, priced))
-    if (unitPriceMicros === null) return existing ? [{ type: 'RetailPriceRemoved', data: priced }] : []
-    if (existing?.unitPriceMicros === unitPriceMicros) return []
-    return [{ type: 'RetailPriceSet', data: { ...priced, unitPriceMicros } }]
+    if (change.price === null) return existing ? [{ type: 'RetailPriceRemoved', data: priced }] : []
+    const price = { ...priced, ...change.price }
+    const isUnchanged = existing !== undefined && JSON.stringify(existing) === JSON.stringify(price)
+    return isUnchanged ? [] : [{ type: 'RetailPriceSet', data: price }]
   })
   const newPrices = events.filter(
     ({ type, data }) =>
@@ -195,8 +203,8 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
     events.push({ type: 'PriceLimitsChanged', data: { limits: priceLimits } })
   }
   if (change.retail) {
-    const { unitPriceMicros } = change.retail
-    if (unitPriceMicros !== null) assertWithin(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
+    for (const { unitPriceMicros } of change.retail.price?.tiers ?? [])
+      assertWithin(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
     events.push(...retailEvents(catalog, terms, change.retail))
   }
   if (change.sellable !== undefined) events.push(...sellableEvents(catalog, terms, change.sellable))
@@ -208,7 +216,8 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
 
 /**
  * Changes a reseller's terms, either all parts of a change or none. Refusals: `unknown_account`, `not_a_reseller`,
- * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`.
+ * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`, `price_outside_limits`,
+ * `price_below_cost`.
  * @throws RangeError for figures outside their bounds, which the caller checks first
  */
 export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision =>
@@ -229,7 +238,9 @@ const decideWith = (states: TermsStates, change: TermsChange, check?: () => void
     })
   try {
     check?.()
-    return decided(...eventsOf(states, change))
+    const events = eventsOf(states, change)
+    checkPrices(states, change, events)
+    return decided(...events)
   } catch (error) {
     if (error instanceof TermsRefused) return refused(error.refusal)
     throw error
@@ -239,50 +250,102 @@ const decideWith = (states: TermsStates, change: TermsChange, check?: () => void
 /** A change that resellers may make themselves, within the limits of the service. */
 export type OwnPriceChange = Pick<TermsChange, 'markupMillionths' | 'retail'>
 
-const multipleText = (millionths: number): string => String(millionths / 1_000_000)
+/** Micro-dollars in dollars, or millionths in units. */
+const decimalText = (millionths: number): string => String(millionths / 1_000_000)
 
-/** The list prices of one unit of a product at any quantity, micro-dollars. */
-const listPricesOf = (product: Product, { country, periodDays }: Omit<RetailPrice, 'unitPriceMicros'>) => {
-  const tiers = isDedicated(product)
+/** The tiers of a product's list prices: one list, or one for each of the lines with this country and period. */
+const listTiersOf = (product: Product, { country, periodDays }: PriceKey): readonly (readonly Tier[])[] =>
+  isDedicated(product)
     ? ratesIn(product, country ?? '')
         .filter(({ target }) => target.periodDays === periodDays)
-        .flatMap((rate) => rate.tiers)
-    : product.tiers
-  return tiers.map(({ unitPriceMicros }) => unitPriceMicros)
+        .map(({ tiers }) => tiers)
+    : [product.tiers]
+
+/** A price in millionths of another one, rounded up. */
+const shareUp = (micros: number, millionths: number): number =>
+  Number((BigInt(micros) * BigInt(millionths) + 999_999n) / 1_000_000n)
+
+/**
+ * Checks a price at every quantity that can be ordered. The list price and the own price are constant between the
+ * quantities at which a tier of one of them begins.
+ * @throws TermsRefused price_outside_limits, price_below_cost
+ */
+const checkPrice = (product: Product, key: PriceKey, price: OwnPrice, terms: Terms): void => {
+  const { priceLimits, discountBp } = terms
+  for (const listTiers of listTiersOf(product, key))
+    for (const { from } of [...listTiers, ...price.tiers].filter(
+      (tier) => tier.from <= product.maxQuantity,
+    )) {
+      const listMicros = unitPriceMicros(listTiers, from)
+      const priceMicros = unitPriceMicros(price.tiers, from)
+      const where = `${product.id}${key.country === null ? '' : ` in ${key.country}`} from a quantity of ${from} on`
+      const least = priceLimits === null ? 0 : shareUp(listMicros, priceLimits.fromMillionths)
+      const most =
+        priceLimits === null
+          ? maxRetailMicros
+          : Number((BigInt(listMicros) * BigInt(priceLimits.toMillionths)) / 1_000_000n)
+      if (priceMicros < least || priceMicros > most)
+        throw new TermsRefused(
+          'price_outside_limits',
+          `the price of one ${product.unit} of ${where} must be from ${decimalText(least)} to ${decimalText(most)} dollars, and is ${decimalText(priceMicros)}`,
+        )
+      const cost = shareUp(listMicros, (10_000 - discountBp) * 100)
+      if (priceMicros < cost && !price.belowCost)
+        throw new TermsRefused(
+          'price_below_cost',
+          `one ${product.unit} of ${where} costs you ${decimalText(cost)} dollars, more than the price ${decimalText(priceMicros)}; a price below your cost must be allowed for this product`,
+        )
+    }
 }
 
-/** The limits of a price, micro-dollars: those of the lowest and of the highest list price. */
-const retailLimits = (listPrices: readonly number[], { fromMillionths, toMillionths }: PriceLimits) => ({
-  fromMicros: Number((BigInt(Math.min(...listPrices)) * BigInt(fromMillionths) + 999_999n) / 1_000_000n),
-  toMicros: Number((BigInt(Math.max(...listPrices)) * BigInt(toMillionths)) / 1_000_000n),
-})
-
-const checkLimits = ({ catalog, terms }: TermsStates, { markupMillionths, retail }: OwnPriceChange): void => {
-  const { priceLimits } = terms
-  if (priceLimits === null)
-    throw new TermsRefused(
-      'prices_not_allowed',
-      'only operators set the prices of your customers, because the service set no limits for you',
-    )
-  const { fromMillionths, toMillionths } = priceLimits
-  const markup = markupMillionths === null ? 1_000_000 : markupMillionths
-  if (markup !== undefined && (markup < fromMillionths || markup > toMillionths))
+/** @throws TermsRefused price_outside_limits, price_below_cost */
+const checkMarkup = ({ markupMillionths, priceLimits, discountBp }: Terms): void => {
+  const markup = markupMillionths ?? 1_000_000
+  if (priceLimits !== null && (markup < priceLimits.fromMillionths || markup > priceLimits.toMillionths))
     throw new TermsRefused(
       'price_outside_limits',
-      `the markup must be from ${multipleText(fromMillionths)} to ${multipleText(toMillionths)}`,
+      `the markup must be from ${decimalText(priceLimits.fromMillionths)} to ${decimalText(priceLimits.toMillionths)}`,
     )
-  if (!retail || retail.unitPriceMicros === null) return
-  const product = productOf(catalog, retail.productId)
-  for (const priced of pricedItems(product, retail)) {
-    const { fromMicros, toMicros } = retailLimits(listPricesOf(product, priced), priceLimits)
-    if (retail.unitPriceMicros < fromMicros || retail.unitPriceMicros > toMicros)
-      throw new TermsRefused(
-        'price_outside_limits',
-        `the price of one ${product.unit} of ${product.id} must be from ${multipleText(fromMicros)} to ${multipleText(toMicros)} dollars`,
-      )
+  const costMillionths = (10_000 - discountBp) * 100
+  if (markup < costMillionths)
+    throw new TermsRefused(
+      'price_below_cost',
+      `your cost is ${decimalText(costMillionths)} times the list price, so the markup must be at least that`,
+    )
+}
+
+/** Whether a retail price is outside the limits or below the cost by now, because they or the list prices changed. */
+export const isAdjusted = (catalog: Pick<Catalog, 'resolve'>, terms: Terms, price: RetailPrice): boolean => {
+  const product = catalog.resolve(price.productId)
+  if (product === undefined) return false
+  try {
+    checkPrice(product, price, price, terms)
+    return false
+  } catch (error) {
+    if (error instanceof TermsRefused) return true
+    throw error
   }
 }
 
-/** A change that a reseller makes itself. Refusals: `prices_not_allowed`, `price_outside_limits`, and `decideTerms`. */
+/** The prices that a change sets must be possible under the terms after it. */
+const checkPrices = (
+  { catalog, terms }: TermsStates,
+  { markupMillionths, retail }: TermsChange,
+  events: readonly TermsEvent[],
+): void => {
+  const termsAfter = events.reduce(evolveTerms, terms)
+  if (markupMillionths !== undefined) checkMarkup(termsAfter)
+  if (!retail?.price) return
+  const product = productOf(catalog, retail.productId)
+  for (const key of pricedItems(product, retail)) checkPrice(product, key, retail.price, termsAfter)
+}
+
+/** A change that a reseller makes itself. Refusals: `prices_not_allowed`, and those of `decideTerms`. */
 export const decideOwnPrices = (states: TermsStates, change: OwnPriceChange): TermsDecision =>
-  decideWith(states, change, () => checkLimits(states, change))
+  decideWith(states, change, () => {
+    if (states.terms.priceLimits === null)
+      throw new TermsRefused(
+        'prices_not_allowed',
+        'only operators set the prices of your customers, because the service set no limits for you',
+      )
+  })

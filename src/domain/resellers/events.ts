@@ -2,6 +2,7 @@ import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import {
   commitment,
   exactly,
+  flag,
   group,
   integer,
   list,
@@ -26,9 +27,19 @@ const priceFields = {
 }
 const retailFields = {
   ...priceFields,
-  unitPriceMicros: micros('0 or more', "the customers' price of one unit; 1 cent is 10,000"),
+  tiers: list(
+    group(
+      {
+        from: integer('units', 'above 0', 'the least quantity of an order with this price'),
+        unitPriceMicros: micros('0 or more', 'the price of one unit; 1 cent is 10,000'),
+      },
+      'The price of every unit of an order from a quantity on.',
+    ),
+    "the customers' prices of one unit, the first from 1 on",
+  ),
+  belowCost: flag("whether the price may be below the reseller's cost"),
 }
-/** A reseller's retail price of one unit. Micro-dollars: 1 cent is 10,000. */
+/** A reseller's retail price of one unit by quantity. Micro-dollars: 1 cent is 10,000. */
 export type RetailPrice = ShapeValue<typeof retailFields>
 
 const shopFields = {

@@ -32,7 +32,7 @@ export const emptyTerms: Terms = {
   bot: null,
 }
 
-type PriceKey = Omit<RetailPrice, 'unitPriceMicros'>
+export type PriceKey = Omit<RetailPrice, 'tiers' | 'belowCost'>
 
 /** Whether two prices apply to the same product, country and period. */
 export const samePriced = (a: PriceKey, b: PriceKey): boolean =>
@@ -81,7 +81,7 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
 /** The fold of a `terms-{reseller}` stream. Terms change rarely, so it is never snapshotted. */
 export const termsFold: Fold<Terms, TermsEvent> = {
   name: 'terms',
-  version: 2,
+  version: 3,
   initial: emptyTerms,
   evolve: evolveTerms,
 }

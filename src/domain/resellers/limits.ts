@@ -4,3 +4,5 @@ export const maxDiscountBp = 9_999
 export const maxMarkupMillionths = 100_000_000
 /** $10,000 for one unit. */
 export const maxRetailMicros = 10_000_000_000
+/** The tiers of one retail price. */
+export const maxRetailTiers = 20

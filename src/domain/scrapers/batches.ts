@@ -27,16 +27,17 @@ export const decideAccept = (
 export const decideFinish = (
   state: ScrapeBatchState,
   batchRequest: ScrapeBatchAccepted['data'],
-  { chargedMicros, ...tally }: BatchTally & { readonly chargedMicros: number },
+  { chargedMicros, canceledCalls, ...tally }: BatchTally & { readonly chargedMicros: number },
   isCanceled: boolean,
 ): { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchEvent[] } => {
   if (state?.finished) return { outcome: 'decided', events: [] }
   const { batchId, accountId, platform, operation, inputs } = state?.accepted ?? batchRequest
-  const sum = Object.values(tally).reduce((total, count) => total + count, 0)
+  const sum = Object.values(tally).reduce((total, count) => total + count, canceledCalls)
   if (sum !== inputs) throw new Error(`batch ${batchId} has ${inputs} calls, and ${sum} of them are over`)
   const data = {
     ...{ batchId, accountId, platform, operation, inputs, ...tally, chargedMicros },
     ...(isCanceled && { canceled: true }),
+    ...(canceledCalls > 0 && { canceledCalls }),
   }
   const finished: ScrapeBatchEvent = { type: 'ScrapeBatchFinished', data }
   return {
@@ -77,7 +78,10 @@ const tallyFields = {
   failed: integer('calls', '0 or more', 'that came to no result, also for want of money'),
 }
 /** The number of calls per outcome. */
-export type BatchTally = ShapeValue<typeof tallyFields>
+export type BatchTally = ShapeValue<typeof tallyFields> & {
+  /** The calls that were not made. */
+  readonly canceledCalls: number
+}
 
 export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
   stream,
@@ -87,6 +91,9 @@ export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
     ...tallyFields,
     chargedMicros: micros('0 or more', 'the cost of all calls'),
     canceled: orAbsent(flag('true: it was canceled before its end; absent otherwise')),
+    canceledCalls: orAbsent(
+      integer('calls', 'above 0', 'that were not made because the batch was canceled; absent for none'),
+    ),
   },
 })
 export type ScrapeBatchFinished = EventOf<typeof scrapeBatchFinished>

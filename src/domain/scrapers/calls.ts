@@ -38,11 +38,11 @@ const scrapeOutcomes = [
 export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
 
 /**
- * Whether an outcome is charged (docs/guides/scrapers.md, "What is billed"). An answer from the provider's cache cost
- * the service nothing.
+ * Whether an outcome is charged (docs/guides/scrapers.md, "What is billed"). A cached answer repeats an outcome that was
+ * charged before.
  */
 export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
-  (outcome === 'found' && !cached) || outcome === 'target_not_found'
+  !cached && (outcome === 'found' || outcome === 'target_not_found')
 
 /** Whether a retry gets this outcome again and not another try. */
 export const isResult = (outcome: ScrapeOutcome): boolean =>
@@ -65,7 +65,8 @@ const call = {
 
 export const scrapeStarted = defineEvent('ScrapeStarted', {
   stream,
-  means: 'Money was held for a call, and a process makes the call until the lease ends.',
+  means:
+    'A process makes a call until the lease ends. Its price is held, unless a cached answer makes it free.',
   fields: {
     ...call,
     requestId: text('the `X-Request-Id`'),
@@ -100,7 +101,7 @@ export const scrapeFinished = defineEvent('ScrapeFinished', {
     body: orNull(
       group(bodyFields, 'null for an outcome without a body, or with an unknown one; stored outside the log'),
     ),
-    cached: flag('whether the provider answered from a cache of its own'),
+    cached: flag('whether an earlier answer was used again, without a call to a provider'),
     creditsCharged: orNull(
       number('credits of the provider', '0 or more', "the provider's charge; null if unknown"),
     ),

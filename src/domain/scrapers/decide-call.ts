@@ -28,6 +28,8 @@ export type ScrapeStates = { readonly scrape: ScrapeState; readonly ledger: Ledg
 export type ScrapeDraft = Omit<ScrapeStarted['data'], 'attempt' | 'leaseUntil'> & {
   /** How long a process may work on it, milliseconds. */
   readonly leaseMs: number
+  /** The answer is cached: no money is held. */
+  readonly isFree: boolean
   /** The cap that counts the call: of the key, or of the first key that it was rolled from. Null without a key. */
   readonly capKeyId: string | null
   /** The cap of the key; null for none. */
@@ -35,7 +37,7 @@ export type ScrapeDraft = Omit<ScrapeStarted['data'], 'attempt' | 'leaseUntil'> 
 }
 
 export type StartAnswer =
-  /** The money is held. The caller continues with this try. */
+  /** The money is held, unless the call is free. The caller continues with this try. */
   | { readonly kind: 'started'; readonly scrape: Scrape }
   /** Another process works on it. */
   | { readonly kind: 'running'; readonly scrape: Scrape }
@@ -55,7 +57,7 @@ export const maxAttempts = 50
 const unchanged = <Answer>(answer: Answer): CommandDecision<Answer> => ({ appends: [], answer })
 
 /**
- * Starts a call: holds its price. A known id is answered before anything else, so that a result is returned again
+ * Starts a call: holds its price unless it is free. A known id is answered before anything else, so that a result is returned again
  * whatever the wallet's balance is. Refusals append nothing, so the id can be used again.
  *
  * The order of writes is: the scrape, then the hold. The stream of the scrape gives each id to one caller. If the log
@@ -64,7 +66,7 @@ const unchanged = <Answer>(answer: Answer): CommandDecision<Answer> => ({ append
  */
 export const decideStart = (
   { scrape, ledger }: ScrapeStates,
-  { leaseMs, capKeyId, cap, ...draft }: ScrapeDraft,
+  { leaseMs, isFree, capKeyId, cap, ...draft }: ScrapeDraft,
   nowMs: number,
 ): CommandDecision<StartAnswer> => {
   if (scrape) {
@@ -76,6 +78,13 @@ export const decideStart = (
   }
   const attempt = (scrape?.started.attempt ?? 0) + 1
   const { scrapeId, accountId, keyId, platform, operation, requestId, priceMicros } = draft
+  const started: ScrapeStarted = {
+    type: 'ScrapeStarted',
+    data: { ...draft, attempt, leaseUntil: isoTime(nowMs + leaseMs) },
+  }
+  const start = { stream: scrapeStream(scrapeId), events: [started] }
+  const answer = { kind: 'started', scrape: scrapeAfter(scrape, [started]) } as const
+  if (isFree) return { appends: [start], answer }
   const holdDecision = decideHold(
     ledger,
     {
@@ -95,17 +104,7 @@ export const decideStart = (
       throw new Error(`the hold of attempt ${attempt} of ${scrapeId} stands before it was started`)
     return unchanged({ kind: 'refused', refusal })
   }
-  const started: ScrapeStarted = {
-    type: 'ScrapeStarted',
-    data: { ...draft, attempt, leaseUntil: isoTime(nowMs + leaseMs) },
-  }
-  return {
-    appends: [
-      { stream: scrapeStream(scrapeId), events: [started] },
-      { stream: ledgerStream(accountId), events: holdDecision.events },
-    ],
-    answer: { kind: 'started', scrape: scrapeAfter(scrape, [started]) },
-  }
+  return { appends: [start, { stream: ledgerStream(accountId), events: holdDecision.events }], answer }
 }
 
 /** The end of a try. */

@@ -114,7 +114,7 @@ export type Source = {
   /** The minimum and maximum cost of a call for the service, in credits of the provider. */
   readonly credits: number
   readonly maxCredits: number
-  /** Answers from the provider's cache can be requested. */
+  /** A call may accept an earlier answer: `cacheMaxAge`. */
   readonly isCacheable: boolean
   /** The timeout of a call, milliseconds. */
   readonly timeoutMs: number

@@ -38,7 +38,10 @@ export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
 export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
 
 /** What the wallet must have for an order, whole cents: the cost of an order for a customer, else the amount. */
-export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents
+export const walletCents = ({
+  amountCents,
+  costCents,
+}: Pick<OrderDetails, 'amountCents' | 'costCents'>): number => costCents ?? amountCents
 
 const targetFields = {
   country: text('ISO 3166 alpha-3, upper case'),

@@ -87,7 +87,7 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
 })
 
 const batchCause: CauseOf<ScrapeBatchFinished> = ({
-  data: { accountId, batchId, chargedMicros, canceled, ...data },
+  data: { accountId, batchId, chargedMicros, canceled, canceledCalls = 0, ...data },
 }) => ({
   event: 'scrape.batch.finished',
   resource: batchId,
@@ -98,6 +98,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
       batchId,
       status: canceled ? 'canceled' : 'finished',
       ...data,
+      canceledCalls,
       chargedUsd: dollarsOfMicros(chargedMicros),
     },
   },
@@ -274,6 +275,7 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     OrderCompleted: completedCause,
     OrderFulfilled: orderCause('order.fulfilled'),
     OrderFailed: orderCause('order.failed'),
+    OrderHeld: orderCause('order.wallet_short'),
     // A partly refunded order is refunded when nothing of it is left.
     OrderRefunded: orderCause<Extract<OrderEvent, { type: 'OrderRefunded' }>>(
       'order.refunded',

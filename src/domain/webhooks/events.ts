@@ -18,6 +18,7 @@ export const webhookEvents = [
   'order.fulfilled',
   'order.failed',
   'order.refunded',
+  'order.wallet_short',
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
@@ -40,6 +41,7 @@ export type WebhookEventName = (typeof webhookEvents)[number]
  * already.
  */
 const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>([
+  'order.wallet_short',
   'scrape.batch.finished',
   'deposit.reversed',
   'wallet.topup_failed',

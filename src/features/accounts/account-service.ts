@@ -77,7 +77,7 @@ export type Accounts = {
    * `unknown_account`.
    */
   setLowBalance(accountId: AccountId, thresholdCents: number | null, cause: Cause): Promise<AccountsResult>
-  /** Returns the key; it is never shown again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+  /** Returns the key; it is never shown again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`, `cap_covers_nothing`. */
   issueKey(
     issue: {
       readonly accountId: AccountId

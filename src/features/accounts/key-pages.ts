@@ -76,7 +76,7 @@ const coversField = (value: CapCovers = 'everything') =>
   })
 
 const capText = (cap: KeyCap): string =>
-  `${dollarText(cap.cents)} in 24 hours for ${cap.covers === 'orders' ? 'orders' : 'orders and scraper calls'}`
+  `${dollarText(cap.cents)} in 24 hours for ${cap.covers === 'orders' ? 'orders, not for scraper calls' : 'orders and scraper calls'}`
 
 /** The value is in milliseconds; null: until the key is revoked. */
 const daysField = textField({
@@ -111,6 +111,8 @@ const problemText = (refusal: AccountsRefusal): string => {
       return 'The key has expired. Create another one.'
     case 'expiry_passed':
       return 'The expiry is in the past.'
+    case 'cap_covers_nothing':
+      return 'The cap would limit nothing: it covers orders, and the key cannot order. Choose "everything".'
     default:
       return 'The key cannot be changed now.'
   }

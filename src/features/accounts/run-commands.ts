@@ -57,6 +57,11 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
         code,
         `the account has ${refusal.limit} active keys, the maximum; revoke one first`,
       )
+    case 'cap_covers_nothing':
+      return new CliRefusal(
+        code,
+        'the cap would limit nothing: it covers orders, and the key cannot order; add --cap-covers everything',
+      )
     default:
       return refusal satisfies never
   }
@@ -115,8 +120,11 @@ const shownKeys = async (
 
 type ShownCap = Pick<ShownKey, 'dailyCapCents' | 'capCovers'>
 
-const capText = ({ dailyCapCents, capCovers }: ShownCap): string =>
-  dailyCapCents === null ? '-' : `${dollars(dailyCapCents)} for ${capCovers}`
+const capText = ({ dailyCapCents, capCovers, scopes }: ShownCap & Pick<ShownKey, 'scopes'>): string => {
+  if (dailyCapCents === null) return '-'
+  const gap = capCovers === 'orders' && scopes.includes('scrape') ? ', not for scraper calls' : ''
+  return `${dollars(dailyCapCents)} for ${capCovers}${gap}`
+}
 
 /** @throws CliMisuse for what a cap covers without a cap */
 const capInput = ({ dailyCapCents, capCovers }: Pick<InputOf<typeof capKeyInput>, keyof ShownCap>) => {
@@ -322,13 +330,11 @@ export const cap = async (context: CliContext, input: InputOf<typeof capKeyInput
   const { accountId, changed } = requireDone(
     await createAccounts(context).capKey(keyId, capInput(input), context),
   )
-  const { dailyCapCents, capCovers } = (await keysOf(context, accountId)).find((key) => key.keyId === keyId)!
+  const key = (await keysOf(context, accountId)).find((each) => each.keyId === keyId)!
+  const { dailyCapCents, capCovers } = key
   return {
     json: { keyId, accountId, dailyCapCents, capCovers, changed },
-    text:
-      dailyCapCents === null
-        ? `${keyId} has no cap`
-        : `${keyId} is capped at ${capText({ dailyCapCents, capCovers })}`,
+    text: dailyCapCents === null ? `${keyId} has no cap` : `${keyId} is capped at ${capText(key)}`,
   }
 }
 

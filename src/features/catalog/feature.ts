@@ -2,7 +2,7 @@ import { hot } from '../../../projections/groups.ts'
 import { createLiveStock } from '../../../projections/stock.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { operatorCataloguePages } from './catalogue-import-pages.ts'
@@ -13,7 +13,14 @@ import { createSharedStock } from './views.ts'
 
 export const open = (
   core: ServerCore,
-  { catalog, termsOf }: { readonly catalog: { current(): Catalog }; readonly termsOf: TermsOf },
+  {
+    catalog,
+    ...terms
+  }: {
+    readonly catalog: { current(): Catalog }
+    readonly termsOf: TermsOf
+    readonly refreshTerms: RefreshTerms
+  },
 ): Feature & { readonly stock: LiveStock; readonly quotes: Quotes } => {
   const { pool, db, log, runner, clock, monotonicMs, logger, reads } = core
   const stock = createSharedStock({
@@ -25,8 +32,8 @@ export const open = (
   })
   return {
     stock,
-    quotes: createQuotes({ stock, reads, termsOf }),
-    routes: catalogRoutes({ catalog, stock, reads, termsOf }),
+    quotes: createQuotes({ stock, reads, ...terms }),
+    routes: catalogRoutes({ catalog, stock, reads, ...terms }),
     pages: [...pricePages({ catalog, stock }), ...operatorCataloguePages({ pool, log, runner, catalog })],
   }
 }

@@ -1,6 +1,13 @@
 import { type LiveStock, lineInStock, noStock, type StockCount } from '../../domain/catalog/availability.ts'
 import { numberOf, parseQuery, productOfOrder, quotable } from '../../domain/catalog/catalog.ts'
-import { type Quote, quantityOf, quote, type TermsOf } from '../../domain/catalog/pricing.ts'
+import {
+  type Quote,
+  quantityOf,
+  quote,
+  type RefreshTerms,
+  type ResellerTerms,
+  type TermsOf,
+} from '../../domain/catalog/pricing.ts'
 import type { Result } from '../../domain/catalog/product.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
@@ -53,7 +60,17 @@ export const createQuotes = (dependencies: {
   readonly stock: LiveStock
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
 }) => {
+  /** The terms of a reseller as of its last change, which may have been a moment ago. */
+  const termsFor = async (
+    caller: QuoteContext['caller'],
+    product: Product,
+  ): Promise<ResellerTerms | null> => {
+    await dependencies.refreshTerms(caller)
+    return dependencies.termsOf(caller, product)
+  }
+
   const stockOf = async (
     product: Product,
     { caller, after }: QuoteContext,
@@ -64,6 +81,7 @@ export const createQuotes = (dependencies: {
   }
 
   return {
+    termsFor,
     /** The stock of a product, including the account's own changes; empty for a gateway product. */
     stockOf,
     /**
@@ -79,7 +97,7 @@ export const createQuotes = (dependencies: {
       const quantity = requireAccepted(quantityOf(product, numberOf(query.quantity)))
       const wanted = requireAccepted(parseQuery(product, query))
       const counts = await stockOf(product, quoteContext)
-      const terms = dependencies.termsOf(quoteContext.caller, product)
+      const terms = await termsFor(quoteContext.caller, product)
       const figures = requireAccepted(
         quote(product, { quantity, rateRequest: wanted, terms, inStock: lineInStock(counts, quantity) }),
       )

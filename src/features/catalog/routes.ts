@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import { type Catalog, numberOf, parseListQuery, quotable } from '../../domain/catalog/catalog.ts'
-import { quantityOf, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { quantityOf, type RefreshTerms, type TermsOf } from '../../domain/catalog/pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
@@ -47,8 +47,9 @@ export const catalogRoutes = (dependencies: {
   readonly stock: LiveStock
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
 }): readonly Route[] => {
-  const { catalog, stock, reads, termsOf } = dependencies
+  const { catalog, stock, reads } = dependencies
   const views = createProductViews()
 
   const productOf = (id: string): Product => {
@@ -59,7 +60,7 @@ export const catalogRoutes = (dependencies: {
   }
   const quotableOf = (id: string): Product => requireAccepted(quotable(productOf(id)))
 
-  const { stockOf, quoteOf } = createQuotes(dependencies)
+  const { stockOf, quoteOf, termsFor } = createQuotes(dependencies)
 
   return [
     route({
@@ -213,7 +214,7 @@ export const catalogRoutes = (dependencies: {
         const { country, periodDays } = requireAccepted(parseListQuery(product, query))
         const context = {
           stock: await stockOf(product, request),
-          terms: termsOf(caller, product),
+          terms: await termsFor(caller, product),
           importedAt: catalog.current().importedAt,
         }
         return { status: 200, body: priceListView(product, { country, quantity, periodDays }, context) }

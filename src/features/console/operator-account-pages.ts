@@ -49,6 +49,7 @@ import {
   isReference,
   type ManualMovementAnswer,
   maxCents,
+  notProposedText,
   proposalPath,
   transactionColumns,
   type Wallets,
@@ -83,13 +84,8 @@ const creditOutcome = (accountId: AccountId, answer: ManualMovementAnswer): Page
       proposalPath(answer.proposal.proposalId),
       'No money was moved yet: this amount needs a second approver. Another operator must approve it.',
     )
-  if (answer.outcome === 'other_proposed')
-    return refused(
-      {
-        reference: `A proposal with this reason and another amount is open: ${answer.proposal.proposalId}.`,
-      },
-      409,
-    )
+  if (answer.outcome === 'not_proposed')
+    return refused({ reference: `It was refused: ${notProposedText(answer.proposal)}.` }, 409)
   const { refusal } = answer
   if (refusal.code === 'already_applied')
     return refused(

@@ -90,7 +90,7 @@ export const createInvoiceFactory = (dependencies: {
 
   return async (deposit, liveGateway, requestedUrl, cause) => {
     const { details } = deposit
-    const { depositId, amountCents, rail, merchantName } = details
+    const { depositId, amountCents, owedCents, rail, merchantName } = details
     await claim(depositId, liveGateway.gatewayId)
     try {
       const now = await read(depositId, cause)
@@ -102,6 +102,7 @@ export const createInvoiceFactory = (dependencies: {
       const created = await liveGateway.gateway.createInvoice({
         depositId,
         amountCents,
+        owedCents,
         rail,
         merchantName,
         returnUrl,

@@ -37,7 +37,7 @@ import {
 } from '../../platform/ui/text.ts'
 import { emailsOf } from '../accounts/index.ts'
 import { chainOf, explainResource, type JournalHead } from '../finance/index.ts'
-import { isReference, proposalPath } from '../wallet/index.ts'
+import { isReference, notProposedText, proposalPath } from '../wallet/index.ts'
 import { depositColumns } from './deposit-pages.ts'
 import { depositRecord, depositState, railName } from './deposit-record.ts'
 import { refundRefusalText, requestDepositRefund, reversedMicros, reversedOf } from './refund-deposit.ts'
@@ -128,11 +128,8 @@ export const depositAdminPages = ({
           proposalPath(answer.proposal.proposalId),
           'No money was moved yet: this refund needs a second approver. Another operator must approve it.',
         )
-      case 'other_proposed':
-        return refused(
-          { form: `A proposal with this reason and another amount is open: ${answer.proposal.proposalId}.` },
-          409,
-        )
+      case 'not_proposed':
+        return refused({ form: `It was refused: ${notProposedText(answer.proposal)}.` }, 409)
       case 'refused':
         return refused({ form: `It was refused: ${refundRefusalText(answer.refusal)}.` }, 409)
       case 'requested':
@@ -198,6 +195,7 @@ export const depositAdminPages = ({
         const { deposit, leftCents, chargedBackMicros, refundedMicros } = found
         const { details, creditedMicros, status, invoice } = deposit
         const { depositId, accountId, customerId, provider, gatewayId, rail, amountCents } = details
+        const { owedCents = 0 } = details
         const hindrance = refundHindrance(deposit, ownGatewayIds)
         const head = await journalHead()
         const explanation = await explainResource({ db, log }, depositId, { head, limit: maxEvents })
@@ -217,6 +215,7 @@ export const depositAdminPages = ({
             ['Gateway', html`<code>${gatewayId}</code>`],
             ['Invoice', invoice && html`<code>${invoice.invoiceId}</code>`],
             ['Invoiced', dollarText(amountCents)],
+            ['Debt that it pays first', owedCents === 0 ? null : dollarText(owedCents)],
             ['Credited', dollarText(microsToCentsFloor(creditedMicros))],
             [
               'Charged back',

@@ -310,6 +310,7 @@ ${detailsOf([
   ],
   ['Payment method', railName(deposit.method)],
   ['Invoiced', amount],
+  ['Debt that it pays first', deposit.owed_cents === 0 ? null : dollarText(deposit.owed_cents)],
   ['Credited', dollarText(deposit.credited_cents)],
   ['Charged back', deposit.charged_back_cents === 0 ? null : dollarText(deposit.charged_back_cents)],
   ['Refunded', deposit.refunded_cents === 0 ? null : dollarText(deposit.refunded_cents)],

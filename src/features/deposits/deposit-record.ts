@@ -40,6 +40,11 @@ export const depositState = (status: ShownDepositStatus): Html => stateText(...d
 
 const time = z.string().meta({ format: 'date-time' })
 
+export const owedCentsField = z.int().min(0).meta({
+  description:
+    'The debt of the payer after a refund or a dispute, in whole cents, when the deposit was created. The payment pays it first. If the payment places an order, `amount_cents` includes it.',
+})
+
 /** docs/reference/api.md, "Deposits". */
 export const DepositRecord = z
   .object({
@@ -52,6 +57,7 @@ export const DepositRecord = z
       .int()
       .min(0)
       .meta({ description: 'The amount of the invoice in whole cents, raised to the minimum of the rail.' }),
+    owed_cents: owedCentsField,
     credited_cents: z
       .int()
       .min(0)
@@ -87,6 +93,7 @@ export const depositExample = {
   deposit_id: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
   status: 'paid',
   amount_cents: 2500,
+  owed_cents: 0,
   credited_cents: 2500,
   charged_back_cents: 0,
   refunded_cents: 0,
@@ -113,6 +120,7 @@ export const depositRecord = (
     deposit_id: row.depositId,
     status: shownDepositStatus(row),
     amount_cents: row.amountCents,
+    owed_cents: row.owedCents,
     credited_cents: microsToCentsFloor(row.creditedMicros),
     charged_back_cents: microsToCentsFloor(row.chargedBackMicros),
     refunded_cents: microsToCentsFloor(row.refundedMicros),

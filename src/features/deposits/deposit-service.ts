@@ -3,11 +3,13 @@ import type { Logger } from 'pino'
 import { decideOpen } from '../../domain/deposits/decide.ts'
 import type { PendingOrder } from '../../domain/deposits/events.ts'
 import { type Deposit, type DepositState, isClosed } from '../../domain/deposits/fold.ts'
+import { customerPurse, ledgerRef } from '../../domain/ledger/fold.ts'
 import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type CustomerId, type DepositId, depositIdOf } from '../../kernel/ids.ts'
+import { microsToCentsCeil } from '../../kernel/money.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -184,9 +186,11 @@ export const createDeposits = (dependencies: {
     await request.relate?.()
     const { answer } = await runner.run({
       name: 'open-deposit',
-      streams: depositRef(depositId),
-      decide: ({ deposit }, { nowMs }) =>
-        decideOpen(
+      streams: { ...depositRef(depositId), ledger: ledgerRef(accountId) },
+      decide: ({ deposit, ledger }, { nowMs }) => {
+        const payer = customerId === null ? ledger : customerPurse(ledger, customerId)
+        const owedCents = microsToCentsCeil(payer.receivableMicros)
+        return decideOpen(
           deposit,
           {
             depositId,
@@ -194,6 +198,7 @@ export const createDeposits = (dependencies: {
             customerId,
             rail,
             amountCents,
+            ...(owedCents > 0 && { owedCents }),
             gatewayId,
             provider,
             merchantName,
@@ -201,7 +206,8 @@ export const createDeposits = (dependencies: {
             pending,
           },
           nowMs,
-        ),
+        )
+      },
       ...cause,
       account: accountId,
     })

@@ -14,7 +14,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { base, colours, pageOf, pageRoute } from '../../platform/ui/bare-page.ts'
 import { html } from '../../platform/ui/html.ts'
 import type { Customers } from '../accounts/index.ts'
-import { DepositRecord, depositExample, depositRecord } from './deposit-record.ts'
+import { DepositRecord, depositExample, depositRecord, owedCentsField } from './deposit-record.ts'
 import type { Deposits } from './deposit-service.ts'
 import { checkReturnUrl, type DepositPages, maxReturnUrl, returnUrlForm } from './deposit-urls.ts'
 
@@ -75,6 +75,7 @@ const Created = z
     deposit_id: z.string(),
     pay_url: z.string(),
     amount_cents: z.int(),
+    owed_cents: owedCentsField,
     status: z.enum(depositStatuses),
   })
   .meta({ id: 'DepositCreated' })
@@ -83,6 +84,7 @@ const createdExample = {
   deposit_id: depositExample.deposit_id,
   pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
   amount_cents: 2500,
+  owed_cents: 0,
   status: 'awaiting_payment',
 } as const
 
@@ -189,6 +191,7 @@ export const depositRoutes = (dependencies: {
             deposit_id: deposit.details.depositId,
             pay_url: payUrl,
             amount_cents: deposit.details.amountCents,
+            owed_cents: deposit.details.owedCents ?? 0,
             status: deposit.status,
           },
           headers: keyHeader({ replayed, idempotencyKey: key }),

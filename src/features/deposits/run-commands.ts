@@ -108,7 +108,7 @@ export const refund = async (
   const input = { depositId, amountCents: cents ?? null, reference }
   const ownGatewayIds = gatewayIdsOf(context.config.payments)
   const answer = await requestDepositRefund({ ...context, ownGatewayIds }, input, context)
-  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
+  if (answer.outcome === 'proposed' || answer.outcome === 'not_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw depositRefundRefusal(answer.refusal)
   const { outcome, amountCents, provider } = answer
   return {
@@ -147,7 +147,7 @@ export const resolve = async (
 ): Promise<CliOutput> => {
   const input = { itemId, accountId: accountId ?? null, note }
   const answer = await resolveUnmatched(context.runner, input, context)
-  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
+  if (answer.outcome === 'proposed' || answer.outcome === 'not_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw resolutionRefusal(answer.refusal)
   return {
     json: { itemId, outcome: answer.outcome, accountId: answer.accountId },

@@ -137,7 +137,7 @@ ${pagerOf(path, all ? { show: 'all' } : {}, { before: offset === 0 ? null : Stri
             const answer = await resolveUnmatched(runner, { itemId, accountId, note }, visit.cause)
             switch (answer.outcome) {
               case 'proposed':
-              case 'other_proposed':
+              case 'not_proposed':
                 return goTo(
                   proposalPath(answer.proposal.proposalId),
                   'No money was moved yet: this booking needs a second approver. Another operator must approve it.',

@@ -94,7 +94,7 @@ export const filterFields = {
 
 export const formats = ['json', 'txt'] as const
 
-export const listQuery = z.object({
+export const listQuery = z.strictObject({
   format: wordQuery(formats, 'json, or txt for lines of ip:port.').default('json'),
   country: filterFields.country.optional(),
   protocol: filterFields.protocol.optional(),

@@ -1,7 +1,7 @@
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
 import { type Deposit, isClosed, isPayable } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import { decideAwaiting, payerOf } from '../../domain/orders/decide-awaited.ts'
+import { decideAwaiting, payerOf, walletShortfallOf } from '../../domain/orders/decide-awaited.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { floorCents, maxDepositCents, type Rail, resellerRails } from '../../domain/payments/payments.ts'
@@ -77,6 +77,7 @@ export const readAwaitedInvoice = async (
     chargeCents: details.amountCents,
     owedCents: microsToCentsCeil(payerOf(ledger, order).receivableMicros),
     payUrl: payable ? payUrl : null,
+    walletShortfallCents: walletShortfallOf(ledger, order),
   }
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type FoundOrder, ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import { decidedRefundCents, type Order, orderStatuses } from '../../domain/orders/fold.ts'
+import { decidedRefundCents, type Order, orderStatuses, waitsFor } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { allAccounts } from '../../kernel/scopes.ts'
@@ -32,9 +32,9 @@ import { afterText, buttonLink, dollarText, idText, parseCents, timeText } from 
 import { emailsOf } from '../accounts/index.ts'
 import { productName } from '../catalog/index.ts'
 import { chainOf, explainResource, type JournalHead, linkedText } from '../finance/index.ts'
-import { isReference, proposalPath } from '../wallet/index.ts'
+import { isReference, notProposedText, proposalPath } from '../wallet/index.ts'
 import { productSearch } from './order-pages.ts'
-import { orderBadges, orderState } from './order-state.ts'
+import { orderBadge, orderState } from './order-state.ts'
 import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
 
 type Products = { current(): Pick<Catalog, 'products' | 'resolve'> }
@@ -46,7 +46,7 @@ export const operatorOrderColumns = (catalog: Products): readonly Column<FoundOr
     href: pathOf(details.orderId),
     note: `${details.quantity} ${details.unit}`,
   })),
-  stateColumn('State', ({ status }) => orderBadges[status]),
+  stateColumn('State', orderBadge),
   amountColumn('Amount', ({ details }) => details.amountCents, { place: 'lead' }),
   amountColumn('Refunded', ({ refundedCents }) => refundedCents, { place: 'minor' }),
   timeColumn('Ordered', ({ details }) => details.createdAt, { place: 'plain' }),
@@ -113,12 +113,7 @@ export const orderAdminPages = ({
               proposalPath(proposal.proposalId),
               'No money was moved yet: this refund needs a second approver. Another operator must approve it.',
             )
-          : refused(
-              {
-                reference: `A proposal with this reason and another amount is open: ${proposal.proposalId}.`,
-              },
-              409,
-            )
+          : refused({ reference: `It was refused: ${notProposedText(proposal)}.` }, 409)
       }
       case 'refused':
         return refused({ form: `It was refused: ${answer.reason}.` }, 409)
@@ -182,7 +177,13 @@ export const orderAdminPages = ({
               ? buttonLink(`${pathOf(orderId)}/refund`, 'Refund', 'danger')
               : nothing,
           body: html`${detailsOf([
-            ['State', orderState(order.status)],
+            ['State', orderState(order)],
+            [
+              'Waits for the wallet',
+              waitsFor(order) === 'wallet'
+                ? html`${dollarText(order.awaiting?.missingCents ?? 0)} were missing when the customer paid; fails at ${timeText(String(order.awaiting?.heldUntil))}`
+                : null,
+            ],
             ['Order', idText(orderId)],
             ['Account', linked(details.accountId)],
             ['Customer', customerId && idText(customerId)],

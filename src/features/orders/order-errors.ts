@@ -1,4 +1,5 @@
 import type { PlacementRefusal } from '../../domain/orders/decide-placement.ts'
+import { type Order, waitsFor } from '../../domain/orders/fold.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import { refuseForPayment, shortfallText } from '../wallet/index.ts'
 
@@ -21,17 +22,38 @@ export type PayPage = {
   readonly chargeCents: number
 }
 
-/** The answer for a refused order: nothing is charged and the key stays unused (docs/reference/api.md, "Errors"). */
-export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
+/**
+ * The answer for a refused order: nothing is charged (docs/reference/api.md, "Errors").
+ * @param waiting the order that waits under the key; null: none, and the key stays unused
+ */
+export const refuseForPlacement = (
+  refusal: PlacementRefusal,
+  waiting: Order | null,
+  page?: PayPage,
+): ApiError => {
+  const orderId = waiting && { orderId: waiting.details.orderId }
   switch (refusal.code) {
-    case 'insufficient_balance':
+    case 'insufficient_balance': {
+      if (waiting === null) return refuseForPayment(refusal, 'order')
+      const { code, ...figures } = refusal
+      const paidByCustomer = waitsFor(waiting) === 'wallet'
+      const message = `your wallet is short by ${shortfallText(refusal)}`
+      return refuse(
+        code,
+        paidByCustomer
+          ? `the customer has paid, and ${message}; credit it, and the order is placed`
+          : message,
+        { ...figures, ...orderId, paidByCustomer },
+      )
+    }
     case 'spend_cap_reached':
       return refuseForPayment(refusal, 'order')
     case 'customer_credit_insufficient': {
-      const { code, shortfallCents, owedCents } = refusal
+      const { code, balanceCents: creditCents, ...figures } = refusal
       return refuse(code, `the customer's credit is short by ${shortfallText(refusal)}`, {
-        shortfallCents,
-        ...(owedCents !== undefined && { owedCents }),
+        creditCents,
+        ...figures,
+        ...orderId,
         ...page,
       })
     }

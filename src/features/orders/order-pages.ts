@@ -46,7 +46,7 @@ import {
   withCustomers,
 } from '../accounts/index.ts'
 import { productName } from '../catalog/index.ts'
-import { orderBadges, orderState } from './order-state.ts'
+import { orderBadge, orderState } from './order-state.ts'
 import { orderRecord } from './routes.ts'
 
 type Products = { current(): Pick<Catalog, 'products' | 'resolve'> }
@@ -78,7 +78,7 @@ export const orderColumns = (
     note: details.kind === 'order' ? null : details.kind,
   })),
   textColumn('Quantity', ({ details }) => `${details.quantity} ${details.unit}`, { place: 'plain' }),
-  stateColumn('State', ({ status }) => orderBadges[status]),
+  stateColumn('State', orderBadge),
   ...(account.reseller ? [customerColumn(customerIdOf)] : []),
   amountColumn('Amount', ({ details }) => details.amountCents, { place: 'lead' }),
   timeColumn('Ordered', ({ details }) => details.createdAt, { place: 'plain' }),
@@ -105,7 +105,12 @@ const timelineText = (event: OrderEvent): { readonly heading: string; readonly d
     case 'OrderHeld':
       return {
         heading: 'Paid by the customer; your wallet balance is too low',
-        detail: `retried until ${event.data.until}`,
+        detail: [
+          ...(event.data.missingCents === undefined
+            ? []
+            : [`${dollarText(event.data.missingCents)} missing`]),
+          `retried until ${event.data.until}`,
+        ].join(', '),
       }
     case 'OrderFulfilled':
       return { heading: 'Delivered', detail: null }
@@ -219,11 +224,15 @@ export const orderPages = ({
                   : nothing
           }${customerId === null ? nothing : buttonLink(`/console/reseller/movement${queryText(refundFields)}`, 'Refund the customer')}`,
           body: html`${
+            order.waitsFor === 'wallet'
+              ? html`<p class="message warn">Your customer has paid, but your wallet lacks ${dollarText(order.walletShortfallCents ?? 0)} for your cost. <a href="/console/top-up">Top up</a>: the order is then placed by itself. Otherwise it fails at ${timeText(String(order.waitsUntil))}, and the customer keeps the credit.</p>`
+              : null
+          }${
             order.owedCents === undefined
               ? null
               : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.${order.shortfallCents === undefined ? null : html` The pay page does not charge ${dollarText(order.shortfallCents)} of it: add this amount to the ${customerId === null ? 'wallet' : 'credit'} before you pay, or the order is not placed.`}</p>`
           }${detailsOf([
-            ['State', orderState(order.status)],
+            ['State', orderState(orderRow)],
             ['Order', idText(order.orderId)],
             ['Quantity', `${order.quantity} ${order.unit}`],
             ['Amount', dollarText(order.amountCents)],

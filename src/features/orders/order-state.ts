@@ -1,8 +1,8 @@
-import type { OrderStatus } from '../../domain/orders/fold.ts'
+import { type OrderStatus, waitsFor } from '../../domain/orders/fold.ts'
 import type { Html } from '../../platform/ui/html.ts'
 import { type BadgeTone, stateText } from '../../platform/ui/text.ts'
 
-export const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTone]>> = {
+const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTone]>> = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['processing', 'warn'],
   completed: ['completed', 'good'],
@@ -11,4 +11,8 @@ export const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTo
   canceled: ['canceled', 'off'],
 }
 
-export const orderState = (status: OrderStatus): Html => stateText(...orderBadges[status])
+/** The badge of an order: the text of its status, or of the wallet that it waits for. */
+export const orderBadge = (order: Parameters<typeof waitsFor>[0]): readonly [string, BadgeTone] =>
+  waitsFor(order) === 'wallet' ? ['waits for the wallet', 'bad'] : orderBadges[order.status]
+
+export const orderState = (order: Parameters<typeof orderBadge>[0]): Html => stateText(...orderBadge(order))

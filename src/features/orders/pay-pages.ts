@@ -1,4 +1,5 @@
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
+import { waitsFor } from '../../domain/orders/fold.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { keyConflict } from '../../platform/http/route.ts'
 import { createRequireOrderable } from '../catalog/index.ts'
@@ -36,20 +37,21 @@ export const createPayPages = (
   const { customerInvoices, appendOrder } = dependencies
   const requireOrderable = createRequireOrderable(dependencies.runner)
 
-  const refused: PayPages['refused'] = async (keyed, draft, refusal) => {
+  const refused: PayPages['refused'] = async (keyed, draft, refusal, waiting) => {
     const { method, customerId, accountId } = draft
     const missingCents = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
-    if (missingCents === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
+    if (missingCents === null || method === 'wallet' || customerId === null)
+      throw refuseForPlacement(refusal, waiting ?? null)
     const payable =
       chargeOf(method, missingCents) !== null && (await customerInvoices.takes(method, accountId))
-    if (!payable) throw refuseForPlacement(refusal)
+    if (!payable) throw refuseForPlacement(refusal, waiting ?? null)
     const {
       order,
       position,
       created: _,
       ...page
     } = await customerInvoices.invoice(draft, missingCents, causeOf(keyed), keyed.request.customerRef)
-    if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
+    if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, order, page)
     return { ...answerForExistingOrder(keyed, order), position }
   }
 
@@ -79,8 +81,9 @@ export const createPayPages = (
         throw new Error(`${keyed.orderId} awaits its payment and was fulfilled before`)
       case 'refused': {
         const isShort = answer.refusal.code === 'customer_credit_insufficient'
-        if (isShort && open) throw refuseForPlacement(answer.refusal, open)
-        return refused(keyed, draft, answer.refusal)
+        if (isShort && open) throw refuseForPlacement(answer.refusal, order, open)
+        if (waitsFor(order) === 'wallet') throw refuseForPlacement(answer.refusal, order)
+        return refused(keyed, draft, answer.refusal, order)
       }
       default:
         return answer satisfies never
@@ -112,7 +115,7 @@ export const createPayPages = (
           return finishOrder(dependencies, keyed, answer.debitRevision)
         case 'refused':
           // The payment covers the missing money.
-          if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)
+          if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal, null)
           owedCents = answer.refusal.owedCents ?? 0
           break
         case 'expired-key':
@@ -136,7 +139,7 @@ export const createPayPages = (
         replayed: !created,
         idempotencyKey,
         position,
-        invoice: { payUrl, chargeCents, owedCents },
+        invoice: { payUrl, chargeCents, owedCents, walletShortfallCents: 0 },
       }
     },
   }

@@ -57,9 +57,15 @@ export type PayPages = {
   invoiceOwn(keyed: KeyedOrder, draft: OrderDraft): Promise<PlacedOrder>
   /**
    * Opens the pay page of a customer's refused order if a live rail can take the missing credit.
+   * @param waiting the order that waits under the key
    * @throws ApiError the refusal, with the pay page if there is one
    */
-  refused(keyed: KeyedOrder, draft: OrderDraft, refusal: PlacementRefusal): Promise<PlacedOrder>
+  refused(
+    keyed: KeyedOrder,
+    draft: OrderDraft,
+    refusal: PlacementRefusal,
+    waiting?: Order,
+  ): Promise<PlacedOrder>
   /**
    * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new
    * invoice.
@@ -118,7 +124,7 @@ export const createPlaceOrder = (
         throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
       case 'refused':
         if (payPages) return payPages.refused(keyed, decidedDraft, answer.refusal)
-        throw refuseForPlacement(answer.refusal)
+        throw refuseForPlacement(answer.refusal, null)
       default:
         return answer satisfies never
     }

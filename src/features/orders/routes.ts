@@ -5,7 +5,7 @@ import { type AwaitedInvoice, type FoundOrder, findOrder, listOrders } from '../
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import { type Catalog, metaOf } from '../../domain/catalog/catalog.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
-import { type Order, orderStatuses, type ShownOrder } from '../../domain/orders/fold.ts'
+import { orderStatuses, orderWaits, type ShownOrder, waitsFor } from '../../domain/orders/fold.ts'
 import { families, type OrderDetails, orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -84,6 +84,18 @@ export const OrderRecord = z
       description:
         'The URL of the pay page while the order awaits its payment. Null: no payment is possible, because the invoice expired or closed, or because the order is paid, canceled or failed.',
     }),
+    waitsFor: namedEnum('OrderWaitsFor', orderWaits).nullable().meta({
+      description:
+        'What the order waits for. `payment`: the payment of its pay page. `wallet`: the customer paid, and the balance of your wallet is below your cost. The order is placed by itself as soon as your wallet has the cost. Null: the order does not wait.',
+    }),
+    waitsUntil: instant.nullable().meta({
+      description:
+        'When an order that waits for your wallet fails, 24 hours after the payment. Null: any other order.',
+    }),
+    walletShortfallCents: cents.optional().meta({
+      description:
+        "On a reseller key only, if the order waits for your wallet: what the wallet lacks for this order now, in whole cents, with the wallet's debt. Each order that waits needs its own amount.",
+    }),
     customerId: customerIdField,
     customer: customerField,
     createdAt: instant,
@@ -93,7 +105,7 @@ export const OrderRecord = z
     refundedAt: instant.nullable(),
     failureReason: z.string().nullable().meta({
       description:
-        "The reason of the failure. On a customer's order that awaits its payment, `insufficient_balance` means: the customer paid, but the balance of your wallet is too low. The order is tried again after each credit to your wallet for 24 hours.",
+        'The reason of the failure. `insufficient_balance`: the customer paid, and your wallet was still short after 24 hours. Null: the order did not fail.',
     }),
     cancelReason: namedEnum('OrderCancelReason', cancelReasons).nullable().meta({
       description:
@@ -117,10 +129,6 @@ export const OrderRecord = z
   })
   .meta({ id: 'Order' })
 
-/** Whether the customer paid and the reseller's wallet is short, so that the order is retried. */
-const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boolean =>
-  status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
-
 /**
  * What is missing for an order after the payment of its invoice, whole cents: the part of the payer's debt that the
  * invoice does not contain. A payer with a debt has no money available.
@@ -141,7 +149,8 @@ export const orderRecord = (
   const { details } = order
   const invoice = order.status === 'awaiting_payment' ? order.invoice : null
   const costCents = details.costCents ?? details.amountCents
-  const shortfallCents = invoice ? shortfallOf(details, invoice) : 0
+  const waits = waitsFor(order)
+  const shortfallCents = invoice && waits === 'payment' ? shortfallOf(details, invoice) : 0
   return {
     orderId: details.orderId,
     status: order.status,
@@ -167,6 +176,9 @@ export const orderRecord = (
     ...(invoice?.owedCents && { owedCents: invoice.owedCents }),
     ...(shortfallCents > 0 && { shortfallCents }),
     payUrl: invoice?.payUrl ?? null,
+    waitsFor: waits,
+    waitsUntil: waits === 'wallet' ? (order.awaiting?.heldUntil ?? null) : null,
+    ...(reseller && waits === 'wallet' && invoice && { walletShortfallCents: invoice.walletShortfallCents }),
     customerId: details.customerId,
     customer: order.customer ?? null,
     createdAt: details.createdAt,
@@ -174,7 +186,7 @@ export const orderRecord = (
     failedAt: order.failedAt,
     canceledAt: order.canceledAt,
     refundedAt: order.refundedAt,
-    failureReason: order.failureReason ?? (isHeld(order) ? 'insufficient_balance' : null),
+    failureReason: order.failureReason,
     cancelReason: order.cancelReason,
     balanceCents: order.balanceCents,
     ...(reseller && {
@@ -208,6 +220,8 @@ export const orderExample: OrderRecord = {
   depositId: null,
   chargeCents: null,
   payUrl: null,
+  waitsFor: null,
+  waitsUntil: null,
   customerId: null,
   customer: null,
   createdAt: '2026-11-21T02:30:00.000Z',

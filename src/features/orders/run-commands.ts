@@ -1,5 +1,5 @@
 import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
-import type { Order, OrderStatus, Refund } from '../../domain/orders/fold.ts'
+import { type Order, type OrderStatus, type Refund, waitsFor } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
@@ -101,6 +101,13 @@ const shortfallText = (order: OrderWithInvoice): string | null => {
   return shortfallCents === undefined ? null : dollars(shortfallCents)
 }
 
+/** What is missing for an order whose customer paid, and what happens then; null for any other order. */
+const waitText = (order: OrderWithInvoice): string | null => {
+  if (waitsFor(order) !== 'wallet') return null
+  const missing = dollars(order.invoice?.walletShortfallCents ?? 0)
+  return `${missing} in the reseller's wallet, until ${order.awaiting?.heldUntil}; the customer has paid`
+}
+
 const text = (order: OrderWithInvoice): string =>
   fields({
     order: order.details.orderId,
@@ -112,6 +119,7 @@ const text = (order: OrderWithInvoice): string =>
     invoiced: order.invoice && dollars(order.invoice.chargeCents),
     owed: order.invoice?.owedCents ? dollars(order.invoice.owedCents) : null,
     'missing after the payment': shortfallText(order),
+    'waits for': waitText(order),
     refunded: dollars(order.refundedCents),
     ...customerFields(order),
     subscription: order.details.subscription?.subscriptionId ?? null,

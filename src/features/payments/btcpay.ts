@@ -15,6 +15,7 @@ import {
   type CallbackVerdict,
   type CreatedInvoice,
   GatewayUnavailable,
+  itemText,
   type PaymentGateway,
   readEach,
   UnreadableAnswer,
@@ -219,7 +220,8 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       const [kind, id = ''] = reference.split(':', 2)
       return kind === 'refund' ? readRefund(id) : readInvoice(id)
     },
-    createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
+    createInvoice: async (request) => {
+      const { depositId, amountCents, returnUrl } = request
       const orderQuery = `?orderId=${encodeURIComponent(depositId)}`
       const existing = await api('GET', `${store}${orderQuery}`, z.array(z.unknown()).max(maxInvoices))
       const own = existing?.find((one) => Ordered.safeParse(one).data?.metadata.orderId === depositId)
@@ -232,7 +234,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
         body: {
           amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,
           currency: 'USD',
-          metadata: { orderId: depositId, itemDesc: `${merchantName}: account credit` },
+          metadata: { orderId: depositId, itemDesc: itemText(request) },
           checkout: {
             expirationMinutes,
             monitoringMinutes,

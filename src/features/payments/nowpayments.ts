@@ -12,6 +12,7 @@ import type { Send } from '../../platform/outgoing/send.ts'
 import {
   type CallbackVerdict,
   GatewayUnavailable,
+  itemText,
   type NowpaymentsCredentials,
   type PaymentGateway,
   readEach,
@@ -270,14 +271,15 @@ export const createNowpaymentsGateway = (
       const otherPayments = payments.filter(({ payment_id }) => payment_id !== payment.payment_id)
       return report(invoiceId, depositId, { payments: [...otherPayments, payment], unreadable })
     },
-    createInvoice: async ({ depositId, amountCents, merchantName, returnUrl, callbackUrl }) => {
+    createInvoice: async (request) => {
+      const { depositId, amountCents, returnUrl, callbackUrl } = request
       const Created = z.object({ id, invoice_url: z.string() })
       const invoice = await api('POST', '/invoice', Created, {
         body: {
           price_amount: amountCents / 100,
           price_currency: 'usd',
           order_id: depositId,
-          order_description: `${merchantName}: account credit`,
+          order_description: itemText(request),
           ipn_callback_url: callbackUrl,
           success_url: returnUrl,
           cancel_url: returnUrl,

@@ -9,6 +9,7 @@ import type {
   Rail,
 } from '../../domain/payments/payments.ts'
 import type { AccountId, DepositId } from '../../kernel/ids.ts'
+import { amountIn, centsToMicros } from '../../kernel/money.ts'
 
 const text = z.string().regex(/^[\x21-\x7e]{1,500}$/)
 
@@ -73,6 +74,8 @@ type InvoiceRequest = {
   readonly depositId: DepositId
   /** Whole cents in USD. */
   readonly amountCents: number
+  /** The debt of the payer, which the payment pays first; whole cents. Absent: none. */
+  readonly owedCents?: number | undefined
   readonly rail: Rail
   /** Shown on the pay page. */
   readonly merchantName: string
@@ -80,6 +83,15 @@ type InvoiceRequest = {
   readonly returnUrl: string
   /** The URL of this gateway's callbacks. */
   readonly callbackUrl: string
+}
+
+/** The text of the pay page: what the payment is for, and the debt that it pays first. */
+export const itemText = ({
+  merchantName,
+  owedCents = 0,
+}: Pick<InvoiceRequest, 'merchantName' | 'owedCents'>): string => {
+  const text = `${merchantName}: account credit`
+  return owedCents === 0 ? text : `${text}, ${amountIn(centsToMicros(owedCents), 'USD')} of it for a debt`
 }
 
 export type CreatedInvoice = {

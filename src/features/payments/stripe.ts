@@ -20,6 +20,7 @@ import {
   type CardPaymentResult,
   type FoundChange,
   GatewayUnavailable,
+  itemText,
   type PaymentGateway,
   type PaymentRefunds,
   readEach,
@@ -558,7 +559,7 @@ export const createStripeGateway = (
       }),
     createInvoice: (request) =>
       callStripe(async () => {
-        const { depositId, amountCents, rail, merchantName, returnUrl } = request
+        const { depositId, amountCents, rail, returnUrl } = request
         const route = routeOf(rail, 'stripe')
         if (route === null) throw new GatewayUnavailable(`stripe: ${rail} is not served`)
         const session = await stripe.checkout.sessions.create(
@@ -570,7 +571,7 @@ export const createStripeGateway = (
                 price_data: {
                   currency: route.currency,
                   unit_amount: amountCents,
-                  product_data: { name: `${merchantName}: account credit` },
+                  product_data: { name: itemText(request) },
                 },
               },
             ],

@@ -79,7 +79,7 @@ export const setTermsInput = {
   ),
   bot: removable(
     '<file>',
-    'a JSON file {"token"} of the Telegram bot that writes to customers; "-" is standard input',
+    'a JSON file {"token"} of the Telegram bot that writes to customers, with {"chatId"} also to the reseller; "-" is standard input',
     'no bot',
   ),
 }
@@ -89,8 +89,13 @@ export const retailInput = {
   product: required('<id>', 'a product'),
   country: option('<codes>', 'alpha-3, commas between; for dedicated IPs', input.parseCountries),
   periodDays: option('<days>', 'commas between; for dedicated IPs', input.parsePeriods),
-  price: option('<dollars>', 'for one unit, e.g. 3.50', input.parsePrice),
-  remove: flag('the markup applies again', 'price'),
+  price: option(
+    '<dollars>',
+    'for one unit, e.g. 3.50, or by quantity, e.g. 1:3.50,10:3.20',
+    input.parsePriceTiers,
+  ),
+  allowBelowCost: flag("the price may be below the reseller's cost"),
+  remove: flag('the markup applies again', 'price', 'allowBelowCost'),
 }
 
 export const gatewayInput = {
@@ -155,6 +160,7 @@ export const commands = [
     check: ({ price, remove }) => (price === undefined && !remove ? 'give --price or --remove' : null),
     examples: [
       'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product residential-premium --price 6.50',
+      'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product residential-premium --price 1:6.50,100:4.80',
       'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country USA,DEU --period-days 30 --price 3.50',
       'bin/farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country DEU --period-days 30 --remove',
     ],

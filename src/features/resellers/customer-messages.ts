@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { orderRef } from '../../domain/orders/fold.ts'
+import { type Order, orderRef, waitsFor } from '../../domain/orders/fold.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -11,6 +11,7 @@ import type { LogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
+import { dollarText } from '../../platform/ui/text.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
@@ -49,7 +50,7 @@ export const createBots = (dependencies: {
       if (!botCredentials) return null
       const apiUrl = trimEnd(botCredentials.apiUrl ?? telegramUrl, '/')
       const messenger = createTelegram({ token: botCredentials.token, apiUrl, send: sendTo(apiUrl) })
-      return { messenger, merchantName: shop.merchantName }
+      return { messenger, merchantName: shop.merchantName, chatId: botCredentials.chatId ?? null }
     },
     close: async () => {
       await outgoing.close()
@@ -72,8 +73,20 @@ export const orderText = (
   return [headline, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
 }
 
-/** A reseller's current bot, and the signature of its messages. */
-export type ResellerBot = { readonly messenger: Messenger; readonly merchantName: string | null }
+/** The message to a reseller about an order that its customer paid while the wallet was short. */
+export const walletShortText = ({ details, awaiting }: Order): string =>
+  [
+    `Your customer paid for ${details.quantity} ${details.unit} of ${details.productId}, but your wallet lacks ${dollarText(awaiting?.missingCents ?? 0)} for your cost.`,
+    `Top up your wallet: the order is then placed by itself. Otherwise it fails at ${awaiting?.heldUntil}.`,
+    `Order ${details.orderId}`,
+  ].join('\n')
+
+/** A reseller's current bot, the signature of its messages, and the reseller's own chat. */
+export type ResellerBot = {
+  readonly messenger: Messenger
+  readonly merchantName: string | null
+  readonly chatId: string | null
+}
 
 type Dependencies = {
   readonly workers: Workers
@@ -92,21 +105,24 @@ const maxRetryAfterMs = 24 * 3_600_000
 
 const deliver = async (
   { pool, chats, log, botOf }: Dependencies,
-  { order_id: orderId, account_id: reseller, customer_id: customerId, outcome }: Message,
+  { order_id: orderId, account_id: reseller, customer_id: customerId, notice }: Message,
 ): Promise<Outcome> => {
   const doneWith = (result: string): Outcome => ({ kind: 'done', result })
-  const chat = await findChat(pool, chats, reseller, customerId)
+  const isToReseller = notice === 'wallet_short'
+  const chat = isToReseller ? null : await findChat(pool, chats, reseller, customerId)
   if (chat === 'forged') return doneWith('the chat was not written by the service')
-  const { chatId } = chat
-  if (chatId === null) return doneWith('no chat')
+  if (chat?.chatId === null) return doneWith('no chat')
   const bot = await botOf(reseller)
   if (bot === null) return doneWith('no bot')
+  const chatId = chat?.chatId ?? bot.chatId
+  if (chatId === null) return doneWith('no chat')
   const order = (await readStreamState(log, orderRef(orderId))).state
   if (!order) throw new Error(`order ${orderId} is gone`)
   const { accountId, customerId: holder } = order.details
   if (accountId !== reseller || holder !== customerId)
     return doneWith('the message was not written by the service')
-  const text = orderText(order.details, outcome, bot.merchantName)
+  if (isToReseller && waitsFor(order) !== 'wallet') return doneWith('the order no longer waits')
+  const text = isToReseller ? walletShortText(order) : orderText(order.details, notice, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {
     case 'sent':
@@ -114,6 +130,8 @@ const deliver = async (
     case 'never':
       return doneWith(sent.why)
     case 'moved':
+      // The chat of the reseller is in the credentials of its bot, which the operator sets.
+      if (isToReseller) return doneWith('the chat moved')
       await changeCustomer(pool, chats, reseller, customerId, { chatId: sent.chatId })
       return { kind: 'again', why: 'the chat moved' }
     case 'later':
@@ -127,15 +145,15 @@ const deliver = async (
 
 export const messageWorker = worker({
   name: messageQueue.name,
-  about: 'Sends customers the outcomes of their paid orders through bots',
+  about: 'Sends messages about paid orders through bots, to customers and resellers',
   trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
 })
 
 /**
- * Sends customers, through their reseller's bot, the outcomes of orders that they paid on a pay page. A message is
- * decided once for each order, and sending is repeated until the provider accepts it. After a crash between its answer
+ * Sends customers, through their reseller's bot, the outcomes of orders that they paid on a pay page, and tells the
+ * reseller which of them wait for its wallet. A message is decided once for each order and notice, and sending is repeated until the provider accepts it. After a crash between its answer
  * and our note, a message may be sent twice: the Bot API has no idempotency key. Nothing waits for messages. One
  * reseller's messages do not wait for another's, because a bot may be a slow server of the reseller. A message is given
  * up after 32 attempts, about a day.

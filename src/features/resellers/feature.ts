@@ -10,7 +10,7 @@ import type { OpenDepositByForm } from '../deposits/index.ts'
 import type { Gateways, ResellerGateways } from '../payments/index.ts'
 import type { Wallets } from '../wallet/index.ts'
 import { createBots, startMessageWorker } from './customer-messages.ts'
-import { customerMoneyPage, customerMoneyRoute } from './customer-money.ts'
+import { customerMoneyPage, customerMoneyRoutes } from './customer-money.ts'
 import { resellerCustomerPages } from './customer-pages.ts'
 import { resellerCustomerRoutes } from './customer-routes.ts'
 import {
@@ -101,7 +101,7 @@ export const open = (
       ...resellerCustomerRoutes({ reads, db, pool, customers, chats }),
       ...resellerFinanceRoutes({ pool, reads: bookReads }),
       ...resellerTermsRoutes({ resellers }),
-      customerMoneyRoute({ wallets, customers }),
+      ...customerMoneyRoutes({ wallets, customers, log, clock }),
     ],
     pages: [
       ...marginPages({ pool, bookReads, catalog }),

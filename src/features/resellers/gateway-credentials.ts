@@ -14,6 +14,7 @@ import {
   type ResellerGateways,
   type StoredGateway,
 } from '../payments/index.ts'
+import { chatForm } from './customer-record.ts'
 
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
@@ -37,6 +38,8 @@ export const botCredentials = z.strictObject({
   provider: z.literal('telegram'),
   token: z.string().regex(/^\d{1,20}:[A-Za-z0-9_-]{1,200}$/),
   apiUrl: address.optional(),
+  /** The reseller's own chat: it gets messages about orders that wait for the wallet. */
+  chatId: z.string().min(1).regex(chatForm).optional(),
 })
 export type BotCredentials = z.infer<typeof botCredentials>
 

@@ -34,11 +34,12 @@ type ResellerPrices = {
 }
 
 const pricesOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'>): ResellerPrices => {
-  const { discountBp, markupMillionths, sellable } = terms
+  const { discountBp, markupMillionths, priceLimits, sellable } = terms
   const sellableIds = sellable && new Set(sellable)
   const of = (productId: string | null, retail: ResellerTerms['retail']): ResellerTerms => ({
     discountBp,
     markupMillionths,
+    priceLimits,
     retail,
     sellable: sellableIds === null || (productId !== null && sellableIds.has(productId)),
     revision,
@@ -49,9 +50,9 @@ const pricesOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revisio
     new Map(
       prices
         .get(productId)
-        ?.map(({ country, periodDays, unitPriceMicros }) => [
+        ?.map(({ country, periodDays, tiers, belowCost }) => [
           retailKey(country === null || periodDays === null ? null : { country, periodDays }),
-          unitPriceMicros,
+          { tiers, belowCost },
         ]),
     )
   return {

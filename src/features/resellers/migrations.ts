@@ -19,8 +19,8 @@ const gatewayTables: Migrations = {
 }
 
 /**
- * Messages to customers, one permanent row for each order, so that a rebuild sends no message twice. The cursor is the
- * log position up to which orders were taken from `read.order_outcomes`.
+ * Messages about orders, permanent rows, so that a rebuild sends no message twice. The cursor is the log position up to
+ * which notices were taken from `read.order_notices`.
  */
 const messageTables: Migrations = {
   '0830_messages': `
@@ -60,6 +60,11 @@ const messageTables: Migrations = {
      where finished_at is not null;
     drop index work.messages_due_by_reseller;
     select work.add_queue('messages', 'work.messages', 'account_id');
+  `,
+  // An order has two messages if the reseller's wallet was short: one to the reseller, one to the customer.
+  '4970_message_notices': `
+    alter table work.messages rename column outcome to notice;
+    alter table work.messages drop constraint messages_pkey, add primary key (order_id, notice);
   `,
 }
 

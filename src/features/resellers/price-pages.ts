@@ -1,7 +1,7 @@
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OwnPriceChange } from '../../domain/resellers/decide.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
-import { fieldOf, formOf, problemsIn, selectOf } from '../../platform/ui/form.ts'
+import { choicesOf, fieldOf, formOf, problemsIn, selectOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -15,7 +15,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { productName } from '../catalog/index.ts'
 import type { Resellers } from './terms.ts'
-import { parseCountries, parseMarkup, parsePeriods, parsePrice } from './terms-input.ts'
+import { parseCountries, parseMarkup, parsePeriods, parsePriceTiers } from './terms-input.ts'
 import { markupText } from './terms-output.ts'
 import { termsRefused } from './terms-routes.ts'
 
@@ -111,13 +111,26 @@ ${formOf(visit.form, { fields: [fieldOf(field, visit.form)], submit: 'Save', bac
           const choices = catalog
             .current()
             .products.map(({ id }) => ({ value: id, label: productName(catalog, id) }))
-          return html`<p>Customers pay this price for one unit, at any quantity. You may set ${limits} × the list price.</p>
+          return html`<p>Customers pay this price for one unit. You may set ${limits} × the list price, at every quantity.</p>
 ${formOf(form, {
   fields: [
     selectOf({ name: 'product', label: 'Product', choices }, form),
     field('countries', 'Countries', 'Codes such as USA,DEU. For dedicated addresses only.'),
     field('periods', 'Rental periods, days', 'Such as 30,90. For dedicated addresses only.'),
-    field('price', 'Price of one unit, USD', 'Such as 3.50. Empty: the markup applies.'),
+    field(
+      'price',
+      'Price of one unit, USD',
+      'Such as 3.50, or by quantity: 1:3.50, 10:3.20. Empty: the markup applies.',
+    ),
+    choicesOf(
+      {
+        name: 'allow',
+        legend: 'Below your cost',
+        choices: [{ value: 'below-cost', label: 'I sell this product below my cost' }],
+        chosen: [],
+      },
+      form,
+    ),
   ],
   submit: 'Save',
   back: termsPath,
@@ -133,7 +146,7 @@ ${formOf(form, {
             typed.text(name) === '' ? { value: [] as readonly Value[] } : parsed(parse, typed.text(name))
           const countries = listOf(parseCountries, 'countries')
           const periods = listOf(parsePeriods, 'periods')
-          const price = typed.text('price') === '' ? {} : parsed(parsePrice, typed.text('price'))
+          const price = typed.text('price') === '' ? {} : parsed(parsePriceTiers, typed.text('price'))
           const problems = problemsIn({
             countries: countries.problem,
             periods: periods.problem,
@@ -145,7 +158,10 @@ ${formOf(form, {
               productId: typed.text('product'),
               countries: countries.value ?? [],
               periods: periods.value ?? [],
-              unitPriceMicros: price.value ?? null,
+              price:
+                price.value === undefined
+                  ? null
+                  : { tiers: price.value, belowCost: typed.all('allow').includes('below-cost') },
             },
           })
         },

@@ -198,7 +198,12 @@ export const setTerms = async (context: CliContext, input: SetTermsInput) => {
   const resellers = resellersOf(context)
   const token =
     typeof bot === 'string'
-      ? await readCredentials(bot, botCredentials, { provider: 'telegram' }, '{"token"}')
+      ? await readCredentials(
+          bot,
+          botCredentials,
+          { provider: 'telegram' },
+          '{"token"}, and {"chatId"} if the bot writes to the reseller, too',
+        )
       : null
   const result = await resellers.change(account, changeOf(input), context)
   const bots =
@@ -214,13 +219,20 @@ export const setTerms = async (context: CliContext, input: SetTermsInput) => {
 
 export const setRetail = async (
   context: CliContext,
-  { account, product, country, periodDays, price }: InputOf<typeof retailInput>,
+  {
+    account,
+    product,
+    country,
+    periodDays,
+    price: tiers,
+    allowBelowCost: belowCost = false,
+  }: InputOf<typeof retailInput>,
 ) => {
   const retail = {
     productId: product,
     countries: country ?? [],
     periods: periodDays ?? [],
-    unitPriceMicros: price ?? null,
+    price: tiers === undefined ? null : { tiers, belowCost },
   }
   const result = await resellersOf(context).change(account, { retail }, context)
   return changeOutput(account, result, 'the retail prices are changed')
@@ -229,5 +241,5 @@ export const setRetail = async (
 export const show = async (context: CliContext, { account }: { readonly account: AccountId }) => {
   const read = await resellersOf(context).read(account, context)
   if (read.outcome === 'refused') throw refusalOf(read.refusal)
-  return { json: termsJson(account, read.terms), text: termsText(account, read.terms) }
+  return { json: termsJson(account, read), text: termsText(account, read) }
 }

@@ -15,7 +15,7 @@ import { productName } from '../catalog/index.ts'
 import { markupPath, pricePath } from './price-pages.ts'
 import type { Resellers } from './terms.ts'
 import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
-import { termsJson } from './terms-output.ts'
+import { termsJson, tiersText } from './terms-output.ts'
 
 const path = '/console/reseller/shop'
 const addressProblem = 'Type an https URL such as https://shop.example/, or leave it empty.'
@@ -112,7 +112,8 @@ export const termsPages = ({
     summary: 'The prices, gateways and bot of a reseller',
     show: async ({ account: { accountId } }) => {
       await reads.settledHere(accountId, 0)
-      const terms = termsJson(accountId, (await termsOf(accountId)).state)
+      const { state } = await termsOf(accountId)
+      const terms = termsJson(accountId, { terms: state, catalog: catalog.current() })
       const nameOf = (productId: string): string => productName(catalog, productId)
       const { discountPct, markup, priceLimits, sellable, bot } = terms
       return {
@@ -160,7 +161,14 @@ ${tableOf({
     { title: 'Product', head: true, cell: ({ productId }) => nameOf(productId) },
     { title: 'Country', cell: ({ country }) => country && countryOf(country).name },
     { title: 'Period', cell: ({ periodDays }) => periodDays && countText(periodDays, 'day') },
-    { title: 'Unit price, USD', number: true, cell: ({ unitPrice }) => unitPrice },
+    { title: 'Unit price, USD', number: true, cell: ({ tiers }) => tiersText(tiers) },
+    {
+      title: 'Note',
+      cell: ({ belowCost, adjusted }) =>
+        [belowCost ? 'may be below your cost' : '', adjusted ? 'charged at the nearest allowed price' : '']
+          .filter((text) => text !== '')
+          .join('; '),
+    },
   ],
 })}`,
         cliEquivalents: [`bin/farebox reseller show ${accountId}   # for operators`],

@@ -2,8 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
+import type { Tier } from '../../domain/catalog/product.ts'
 import type { PriceLimits } from '../../domain/resellers/events.ts'
-import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from '../../domain/resellers/limits.ts'
+import {
+  maxDiscountBp,
+  maxMarkupMillionths,
+  maxRetailMicros,
+  maxRetailTiers,
+} from '../../domain/resellers/limits.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
 import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../../kernel/money.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
@@ -64,6 +70,26 @@ export const parsePrice = (text: string): number => {
     'It must be dollars for one unit, above 0 and up to 10000 with at most six decimals, e.g. 3.50.',
   )
 }
+
+/** Checks the tiers of a price: the first is from 1 on, and each later one from a higher quantity on. */
+export const checkTiers = (tiers: readonly Tier[]): readonly Tier[] => {
+  const isAscending = tiers.every(({ from }, index) =>
+    index === 0 ? from === 1 : from > (tiers[index - 1]?.from ?? 0),
+  )
+  if (isAscending && tiers.length > 0 && tiers.length <= maxRetailTiers) return tiers
+  throw new InvalidArgumentError(
+    `The prices must begin at the quantity 1 and then at higher ones, with at most ${maxRetailTiers} prices.`,
+  )
+}
+
+/** Parses `3.50`, or prices by quantity such as `1:3.50,10:3.20`. */
+export const parsePriceTiers = (text: string): readonly Tier[] =>
+  checkTiers(
+    text.split(',').map((part) => {
+      const [, from = '1', price = ''] = /^\s*(?:(\d{1,7}):)?\s*(\S+)\s*$/.exec(part) ?? []
+      return { from: Number(from), unitPriceMicros: parsePrice(price) }
+    }),
+  )
 
 /** Parses a URL for customers. */
 export const parseHttpsUrl = (text: string): string => {

@@ -1,5 +1,6 @@
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { resellerRails } from '../../domain/payments/payments.ts'
-import type { TermsRefusal } from '../../domain/resellers/decide.ts'
+import { isAdjusted, type TermsRefusal } from '../../domain/resellers/decide.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -18,7 +19,10 @@ export const markupText = (millionths: number): string => decimalText(millionths
 const priceText = (micros: number): string => decimalText(micros, 6, 2)
 
 /** Terms as JSON, in the notation of `reseller set`. Credentials are named, never shown. */
-export const termsJson = (accountId: AccountId, terms: Terms) => ({
+export const termsJson = (
+  accountId: AccountId,
+  { terms, catalog }: { readonly terms: Terms; readonly catalog: Pick<Catalog, 'resolve'> },
+) => ({
   accountId,
   discountPct: discountText(terms.discountBp),
   markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
@@ -30,13 +34,22 @@ export const termsJson = (accountId: AccountId, terms: Terms) => ({
   ...terms.shop,
   bot: terms.bot,
   gateways: terms.gateways,
-  retail: terms.retail.map(({ unitPriceMicros, ...priced }) => ({
-    ...priced,
-    unitPrice: priceText(unitPriceMicros),
+  retail: terms.retail.map((price) => ({
+    productId: price.productId,
+    country: price.country,
+    periodDays: price.periodDays,
+    tiers: price.tiers.map(({ from, unitPriceMicros }) => ({ from, unitPrice: priceText(unitPriceMicros) })),
+    belowCost: price.belowCost,
+    adjusted: isAdjusted(catalog, terms, price),
   })),
 })
 
-export const termsText = (accountId: AccountId, terms: Terms): string => {
+/** A price by quantity in the notation of `reseller retail`. */
+export const tiersText = (tiers: readonly { readonly from: number; readonly unitPrice: string }[]): string =>
+  tiers.map(({ from, unitPrice }) => (tiers.length === 1 ? unitPrice : `${from}:${unitPrice}`)).join(', ')
+
+export const termsText = (accountId: AccountId, source: Parameters<typeof termsJson>[1]): string => {
+  const { terms } = source
   const { shop, gateways, bot } = terms
   const settings = fields({
     reseller: accountId,
@@ -58,12 +71,14 @@ export const termsText = (accountId: AccountId, terms: Terms): string => {
     ),
   })
   const retail = table(
-    terms.retail,
+    termsJson(accountId, source).retail,
     {
       product: 'productId',
       country: 'country',
       days: 'periodDays',
-      'unit price': ({ unitPriceMicros }) => `$${priceText(unitPriceMicros)}`,
+      'unit price, $': ({ tiers }) => tiersText(tiers),
+      'below cost': ({ belowCost }) => (belowCost ? 'allowed' : ''),
+      adjusted: ({ adjusted }) => (adjusted ? 'yes' : ''),
     },
     'no retail prices',
   )

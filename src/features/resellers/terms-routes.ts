@@ -1,12 +1,15 @@
 import { z } from 'zod'
+import type { OwnPrice } from '../../domain/catalog/pricing.ts'
 import type { TermsRefusal } from '../../domain/resellers/decide.ts'
+import { maxRetailTiers } from '../../domain/resellers/limits.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import { either, given, withRule } from '../../platform/http/field-rules.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import { resellerOnly } from './customer-routes.ts'
 import type { Resellers, TermsResult } from './terms.ts'
-import { parseMarkup, parsePrice } from './terms-input.ts'
+import { checkTiers, parseMarkup, parsePrice } from './terms-input.ts'
 import { termsJson } from './terms-output.ts'
 
 const decimal = z.string()
@@ -28,7 +31,14 @@ const ResellerTerms = z
         productId: z.string(),
         country: z.string().nullable(),
         periodDays: z.int().nullable(),
-        unitPrice: decimal.meta({ description: 'Dollars a unit. It replaces the markup.' }),
+        tiers: z.array(z.object({ from: z.int(), unitPrice: decimal })).meta({
+          description: 'Dollars for each unit of an order of `from` units or more. They replace the markup.',
+        }),
+        belowCost: z.boolean().meta({ description: 'Whether the price may be below your cost.' }),
+        adjusted: z.boolean().meta({
+          description:
+            'True: list prices, your discount or your limits changed, and at some quantity the nearest allowed price is charged instead.',
+        }),
       }),
     ),
   })
@@ -39,7 +49,16 @@ const example = {
   markup: '1.30',
   priceLimits: { from: '1.00', to: '3.00' },
   sellable: null,
-  retail: [{ productId: 'isp-static', country: 'USA', periodDays: 30, unitPrice: '3.50' }],
+  retail: [
+    {
+      productId: 'isp-static',
+      country: 'USA',
+      periodDays: 30,
+      tiers: [{ from: 1, unitPrice: '3.50' }],
+      belowCost: false,
+      adjusted: false,
+    },
+  ],
 }
 
 const decimalForm = /^\d{1,5}(?:\.\d{1,6})?$/
@@ -48,12 +67,36 @@ const decimalForm = /^\d{1,5}(?:\.\d{1,6})?$/
 const decimalField = (words: string) => z.string().regex(decimalForm).nullable().meta({ words })
 
 /** @throws invalid_body with the message of the parser */
-const parsed = (parse: (text: string) => number, text: string | null): number | null => {
+const parsed = <Value>(parse: () => Value): Value => {
   try {
-    return text === null ? null : parse(text)
+    return parse()
   } catch (error) {
     throw refuse('invalid_body', (error as Error).message)
   }
+}
+
+/** Null is a value here: it removes the price. */
+const hasUnitPrice = {
+  keywords: { required: ['unit_price'] },
+  holds: ({ unit_price }: Readonly<Record<string, unknown>>) => unit_price !== undefined,
+}
+
+type PriceBody = {
+  readonly unit_price?: string | null | undefined
+  readonly tiers?: readonly { readonly from: number; readonly unit_price: string }[] | undefined
+  readonly allow_below_cost: boolean
+}
+
+/** The price in a body; null removes it. @throws invalid_body */
+const ownPriceOf = ({ unit_price, tiers, allow_below_cost: belowCost }: PriceBody): OwnPrice | null => {
+  if (unit_price === null) return null
+  const texts = tiers ?? [{ from: 1, unit_price: unit_price ?? '' }]
+  return parsed(() => ({
+    tiers: checkTiers(
+      texts.map(({ from, unit_price: text }) => ({ from, unitPriceMicros: parsePrice(text) })),
+    ),
+    belowCost,
+  }))
 }
 
 /** @throws the error of a refusal */
@@ -84,7 +127,7 @@ export const resellerTermsRoutes = ({
     if (changed?.outcome === 'refused') throw termsRefused(changed.refusal)
     const result = await resellers.read(accountId, cause)
     if (result.outcome === 'refused') throw termsRefused(result.refusal)
-    const { discountPct, markup, priceLimits, sellable, retail } = termsJson(accountId, result.terms)
+    const { discountPct, markup, priceLimits, sellable, retail } = termsJson(accountId, result)
     return {
       status: 200,
       body: { discountPct, markup, priceLimits, sellable, retail },
@@ -97,7 +140,12 @@ export const resellerTermsRoutes = ({
     customer: accountOnly('terms are'),
     responses: { 200: { description: 'The terms.', body: ResellerTerms, example } },
   } as const
-  const refusals = ['reseller_forbidden', 'prices_not_allowed', 'price_outside_limits'] as const
+  const refusals = [
+    'reseller_forbidden',
+    'prices_not_allowed',
+    'price_outside_limits',
+    'price_below_cost',
+  ] as const
 
   return [
     route({
@@ -132,7 +180,11 @@ export const resellerTermsRoutes = ({
         return termsAfter(
           caller.accountId,
           cause,
-          resellers.setPrices(caller.accountId, { markupMillionths: parsed(parseMarkup, markup) }, cause),
+          resellers.setPrices(
+            caller.accountId,
+            { markupMillionths: markup === null ? null : parsed(() => parseMarkup(markup)) },
+            cause,
+          ),
         )
       },
     }),
@@ -143,27 +195,51 @@ export const resellerTermsRoutes = ({
       operationId: 'setResellerPrice',
       summary: 'Set the price of a product',
       description:
-        'Sets what customers pay for a unit of a product, within `priceLimits` of its list prices. Products of dedicated addresses have a price for each of the named countries and periods. Null: the markup applies again.',
+        'Sets what customers pay for a unit of a product: `unit_price` for every quantity, or `tiers` by quantity. At each quantity that can be ordered, the price must be within `priceLimits` of the list price, and not below your cost unless `allow_below_cost` is true. Products of dedicated addresses have a price for each of the named countries and periods. `unit_price` null: the markup applies again. If list prices, your discount or your limits change later, a price outside of them is charged at the nearest allowed price.',
       writes: true,
-      body: z.strictObject({
-        product_id: z.string(),
-        countries: z
-          .array(z.string().regex(/^[A-Za-z]{3}$/))
-          .default([])
-          .meta({ description: 'Alpha-3 codes; for dedicated addresses only.' }),
-        periods: z
-          .array(z.int().min(1))
-          .default([])
-          .meta({ description: 'Days; for dedicated addresses only.' }),
-        unit_price: decimalField('dollars a unit such as "3.50", or null'),
-      }),
+      body: withRule(
+        z.strictObject({
+          product_id: z.string(),
+          countries: z
+            .array(z.string().regex(/^[A-Za-z]{3}$/))
+            .default([])
+            .meta({ description: 'Alpha-3 codes; for dedicated addresses only.' }),
+          periods: z
+            .array(z.int().min(1))
+            .default([])
+            .meta({ description: 'Days; for dedicated addresses only.' }),
+          unit_price: decimalField('dollars a unit such as "3.50", or null').optional().meta({
+            description: 'Dollars a unit at every quantity. Left out: `tiers` has the prices.',
+          }),
+          tiers: z
+            .array(
+              z.strictObject({
+                from: z.int().min(1).max(1_000_000),
+                unit_price: z.string().regex(decimalForm).meta({ words: 'dollars a unit such as "3.50"' }),
+              }),
+            )
+            .min(1)
+            .max(maxRetailTiers)
+            .optional()
+            .meta({
+              description:
+                'Dollars for each unit of an order of `from` units or more. The first `from` is 1, and each later one is higher. Left out: `unit_price` has the price.',
+            }),
+          allow_below_cost: z
+            .boolean()
+            .default(false)
+            .meta({ description: 'Allows prices of this product below your cost.' }),
+        }),
+        either(hasUnitPrice, given('tiers', 'array')),
+        'must have either unit_price or tiers',
+      ),
       examples: { body: { product_id: 'isp-static', countries: ['USA'], periods: [30], unit_price: '3.50' } },
       codes: { body: { countries: { value: 'invalid_country' }, periods: { value: 'invalid_period' } } },
       errors: [...refusals, 'unknown_product', 'invalid_country', 'invalid_period'],
       handler: async ({ caller, requestId, body }) => {
         resellerOnly(caller)
-        const { product_id: productId, countries, periods, unit_price: unitPrice } = body
-        const unitPriceMicros = parsed(parsePrice, unitPrice)
+        const { product_id: productId, countries, periods } = body
+        const price = ownPriceOf(body)
         const cause = causeOf({ caller, requestId })
         return termsAfter(
           caller.accountId,
@@ -175,7 +251,7 @@ export const resellerTermsRoutes = ({
                 productId,
                 countries: countries.map((code) => code.toUpperCase()),
                 periods,
-                unitPriceMicros,
+                price,
               },
             },
             cause,

@@ -1,4 +1,5 @@
 import { accountRef } from '../../domain/accounts/fold.ts'
+import { type Catalog, createCatalog } from '../../domain/catalog/catalog.ts'
 import { catalogRef } from '../../domain/catalog/fold.ts'
 import type { ResellerRail } from '../../domain/payments/payments.ts'
 import {
@@ -38,8 +39,11 @@ export type Resellers = {
   ): Promise<TermsResult>
   /** Null removes the bot. Refusals: as for `change`. */
   setBot(reseller: AccountId, credentials: BotCredentials | null, cause: Cause): Promise<TermsResult>
-  /** The terms in the log, or why there are none. */
-  read(reseller: AccountId, cause: Cause): Promise<TermsResult<{ readonly terms: Terms }>>
+  /** The terms and the catalogue in the log, or why there are no terms. */
+  read(
+    reseller: AccountId,
+    cause: Cause,
+  ): Promise<TermsResult<{ readonly terms: Terms; readonly catalog: Catalog }>>
 }
 
 const termsRef = (reseller: AccountId) => ({ stream: termsStream(reseller), fold: termsFold })
@@ -106,6 +110,7 @@ export const createResellers = ({
       return {
         ...result,
         terms: await readState(runner, { ...cause, name: 'read-terms' }, termsRef(reseller)),
+        catalog: createCatalog(await readState(runner, { ...cause, name: 'read-catalog' }, catalogRef)),
       }
     },
   }

@@ -8,6 +8,7 @@ import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner, type RowFields } from '../../platform/vault/seal.ts'
 import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
+import type { CacheDays } from './provider-port.ts'
 import { resultTtlMs } from './stored-results.ts'
 
 /**
@@ -43,8 +44,8 @@ export const acceptedOf = (batch: BatchRow): ScrapeBatchAccepted['data'] => ({
   inputs: batch.inputs,
 })
 
-/** The result of a batch call; `failed` covers everything without a result. */
-export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed'
+/** The result of a batch call. `failed` covers everything without a result; `canceled` was not called. */
+export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed' | 'canceled'
 
 export type BatchRow = {
   readonly batch_id: ScrapeBatchId
@@ -55,6 +56,10 @@ export type BatchRow = {
   readonly operation: string
   readonly fingerprint: string
   readonly inputs: number
+  /** For each input the number of the first equal one, from 1. Only that one is called. */
+  readonly calls: readonly number[]
+  /** The accepted age of earlier answers at `created_at`; null: all calls are made. */
+  readonly max_age_days: CacheDays | null
   readonly created_at: string
   readonly finished_at: string | null
   /** Calls that have not started by this time are not made. */
@@ -62,7 +67,7 @@ export type BatchRow = {
   readonly signature: Buffer | null
 }
 
-type NewBatch = Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at' | 'signature'>
+type NewBatch = Omit<BatchRow, 'finished_at' | 'canceled_at' | 'signature'>
 
 /**
  * Signs batches and their calls with keys derived from the master key, because a call spends its account's money. Rows
@@ -73,7 +78,7 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
     createRowSigner(master, 'scrape batch v1'),
     createRowSigner(master, 'scrape call v1'),
   ]
-  const fieldsOf = (batch: NewBatch): RowFields => [
+  const fieldsOf = (batch: Omit<NewBatch, 'created_at'>): RowFields => [
     batch.batch_id,
     batch.account_id,
     batch.key_id,
@@ -82,6 +87,8 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
     batch.operation,
     batch.fingerprint,
     String(batch.inputs),
+    batch.calls.join(),
+    String(batch.max_age_days),
   ]
   const fieldsOfCall = ({ batch_id, n, input }: Pick<BatchItem, 'batch_id' | 'n' | 'input'>): RowFields => [
     batch_id,
@@ -98,7 +105,18 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
 
 /** A list of columns instead of `*`: a later version may add columns while this one runs. */
 const batchColumns =
-  'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at, signature'
+  'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, calls, max_age_days, created_at, finished_at, canceled_at, signature'
+
+const ownColumns = batchColumns.replaceAll(/\w+/g, 'b.$&')
+
+/** For each input `c.n` of a batch `b` the item `i` of its call `c.call`. */
+const callsOfBatch = `
+  cross join lateral (select call, n::integer from unnest(b.calls) with ordinality u (call, n)) c
+  join (select batch_id, n, status, outcome, result, charged_micros from work.scrape_batch_items) i
+    on i.batch_id = b.batch_id and i.n = c.call::text`
+
+/** Equal inputs are charged once. */
+const chargedMicros = 'case when c.n = c.call then i.charged_micros else 0 end'
 
 const adoptionBatchSize = 200
 
@@ -134,9 +152,12 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
 
 export type ShownItem = {
   readonly n: number
+  /** The number of the call that it shares with earlier equal inputs; `n` for the first of them. */
+  readonly call: number
   readonly outcome: ItemOutcome | null
   /** The reason for a missing result; null for a result and while the call runs. */
   readonly problem: string | null
+  /** 0 for an input whose call belongs to an earlier one. */
   readonly charged_micros: number
 }
 
@@ -150,7 +171,7 @@ export type EndedBatch = {
 }
 
 export type BatchItems = {
-  /** Stores a batch and its calls unless the batch exists. Returns the stored batch. */
+  /** Stores a batch and its calls, without repeated inputs, unless the batch exists. Returns the stored batch. */
   store(batch: NewBatch, inputs: readonly Readonly<Record<string, unknown>>[]): Promise<BatchRow>
   /** Whether the service wrote this batch, and this call of it; without a call, the batch only. */
   isGenuine(batch: BatchRow, call?: BatchItem): boolean
@@ -207,13 +228,16 @@ export const createBatchItems = ({
       (call === undefined || (call.account_id === storedBatch.account_id && isCallSigned(call))),
 
     store: async (newBatch, inputs) => {
-      const now = isoTime(clock())
+      const { created_at: now, calls } = newBatch
+      const firstInputs = inputs
+        .map((input, at) => ({ batch_id: newBatch.batch_id, n: String(at + 1), input }))
+        .filter((_, at) => calls[at] === at + 1)
       await inTransaction(pool, async (client) => {
         const { rowCount } = await client.query({
           name: 'scrape-batch-keep',
           text: `insert into work.scrape_batches
-                   (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
-                 values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz, $10::bytea)
+                   (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature, calls, max_age_days)
+                 values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz, $10::bytea, $11::integer[], $12::integer)
                  on conflict do nothing`,
           values: [
             newBatch.batch_id,
@@ -226,21 +250,23 @@ export const createBatchItems = ({
             newBatch.inputs,
             now,
             sign(newBatch),
+            calls,
+            newBatch.max_age_days,
           ],
         })
         if (rowCount === 0) return
         await client.query({
           name: 'scrape-batch-keep-items',
           text: `insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, signature)
-                 select $1::text, n::text, $2::text, input, $4::timestamptz, signature
-                   from jsonb_array_elements($3::jsonb) with ordinality as given (input, n)
-                   join unnest($5::bytea[]) with ordinality as signed (signature, n) using (n)`,
+                 select $1::text, n, $2::text, input, $4::timestamptz, signature
+                   from unnest($3::text[], $5::jsonb[], $6::bytea[]) as given (n, input, signature)`,
           values: [
             newBatch.batch_id,
             newBatch.account_id,
-            JSON.stringify(inputs),
+            firstInputs.map(({ n }) => n),
             now,
-            inputs.map((input, at) => signCall({ batch_id: newBatch.batch_id, n: String(at + 1), input })),
+            firstInputs.map(({ input }) => JSON.stringify(input)),
+            firstInputs.map(signCall),
           ],
         })
       })
@@ -252,14 +278,15 @@ export const createBatchItems = ({
     list: async (batchId) => {
       const { rows } = await pool.query<{
         n: number
+        call: number
         outcome: ItemOutcome | null
         result: string | null
         charged_micros: number
       }>({
         name: 'scrape-batch-items',
-        text: `select n::integer as n, case when status <> 'pending' then coalesce(outcome, 'failed') end as outcome,
-                      case when status <> 'pending' then result end as result, charged_micros
-                 from work.scrape_batch_items where batch_id = $1::text order by 1`,
+        text: `select c.n, c.call, case when i.status <> 'pending' then coalesce(i.outcome, 'failed') end as outcome,
+                      case when i.status <> 'pending' then i.result end as result, ${chargedMicros} as charged_micros
+                 from work.scrape_batches b ${callsOfBatch} where b.batch_id = $1::text order by 1`,
         values: [batchId],
       })
       return rows.map(({ result, ...row }) => ({ ...row, problem: row.outcome === 'failed' ? result : null }))
@@ -274,9 +301,9 @@ export const createBatchItems = ({
                     and ($3::timestamptz is null or (created_at, batch_id) < ($3::timestamptz, $4::text))
                   order by created_at desc, batch_id desc limit $5::bigint) b
                cross join lateral (
-                 select count(*) filter (where status <> 'pending') as done,
-                        coalesce(sum(charged_micros), 0)::bigint as charged_micros
-                   from work.scrape_batch_items where batch_id = b.batch_id) i
+                 select count(*) filter (where i.status <> 'pending') as done,
+                        coalesce(sum(${chargedMicros}), 0)::bigint as charged_micros
+                   from (select b.batch_id, b.calls) b ${callsOfBatch}) i
                order by b.created_at desc, b.batch_id desc`,
         values: [accountId, isoTime(clock() - resultTtlMs), after?.at ?? null, after?.id ?? null, limit],
       })
@@ -296,9 +323,9 @@ export const createBatchItems = ({
                  from (select count(*) as total from readable) t
                  left join page p on true
                  left join lateral (
-                   select count(*) filter (where status <> 'pending') as done,
-                          coalesce(sum(charged_micros), 0)::bigint as charged_micros
-                     from work.scrape_batch_items where batch_id = p.batch_id) i on true
+                   select count(*) filter (where i.status <> 'pending') as done,
+                          coalesce(sum(${chargedMicros}), 0)::bigint as charged_micros
+                     from (select p.batch_id, p.calls) b ${callsOfBatch}) i on true
                 order by p.created_at desc, p.batch_id desc`,
         values: [accountId, isoTime(clock() - resultTtlMs), limit, offset],
       })
@@ -342,29 +369,31 @@ export const createBatchItems = ({
           empty: number
           not_found: number
           restricted: number
+          canceled: number
           failed: number
           charged: number
         }
       >({
         name: 'scrape-batches-ended',
-        text: `select ${batchColumns}, ${(['found', 'empty', 'not_found', 'restricted'] as const)
+        text: `select ${ownColumns}, ${(['found', 'empty', 'not_found', 'restricted', 'canceled'] as const)
           .map((outcome) => `count(*) filter (where i.outcome = '${outcome}') as ${outcome}`)
           .join(', ')},
                       count(*) filter (where coalesce(i.outcome, 'failed') = 'failed') as failed,
-                      sum(i.charged_micros)::bigint as charged
-                 from (select ${batchColumns} from work.scrape_batches where finished_at is null) b
-                 join (select batch_id, status, outcome, charged_micros from work.scrape_batch_items) i using (batch_id)
-                group by ${batchColumns}
+                      sum(${chargedMicros})::bigint as charged
+                 from (select ${batchColumns} from work.scrape_batches where finished_at is null) b ${callsOfBatch}
+                group by ${ownColumns}
                having bool_and(i.status <> 'pending')
                 limit $1::integer`,
         values: [limit],
       })
-      return rows.map(
-        ({ found, empty, not_found: notFound, restricted, failed, charged: chargedMicros, ...batch }) => ({
-          batch,
-          tally: { found, empty, notFound, restricted, failed, chargedMicros },
-        }),
-      )
+      return rows.map(({ found, empty, not_found, restricted, failed, canceled, charged, ...batch }) => ({
+        batch,
+        tally: {
+          ...{ found, empty, notFound: not_found, restricted, failed },
+          canceledCalls: canceled,
+          chargedMicros: charged,
+        },
+      }))
     },
 
     finished: async (batchIds) => {

@@ -1,26 +1,30 @@
 import { z } from 'zod'
+import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
+import { accountOnly, JsonBytes, type Route, replayHeaders, route } from '../../platform/http/route.ts'
 import type { CountedBatch } from './batch-items.ts'
 import {
   batchStatuses,
+  costOf,
   itemRequestId,
+  type PlannedItem,
   type ScrapeBatches,
   type ShownBatch,
   statusOf,
 } from './batch-service.ts'
+import { answerOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
-import { ScrapeAnswer, scrapeExample } from './routes.ts'
+import { acceptedAge, headers, query, ScrapeAnswer, scrapeExample } from './routes.ts'
 import { requireScraper } from './scrape.ts'
 
 export const maxInputs = 100
 
 const instant = z.string().meta({ format: 'date-time' })
 const count = z.int().min(0)
-const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as const
+const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed', 'canceled'] as const
 
 const summaryShape = {
   batchId: z.string(),
@@ -51,8 +55,11 @@ const Batch = z
         z.object({
           n: z.int().min(1).meta({ description: 'The number of the input, starting at 1.' }),
           requestId: z.string().meta({ description: 'The `X-Request-Id` of the call.' }),
-          outcome: z
-            .enum(outcomes)
+          sameAs: z.int().min(1).nullable().meta({
+            description:
+              'The number of an earlier equal input, whose call and result this one shares. Null: there is none.',
+          }),
+          outcome: namedEnum('ScrapeBatchItemOutcome', outcomes)
             .nullable()
             .meta({ description: 'The outcome of the call. Null: the call is not finished.' }),
           problem: z.string().nullable().meta({
@@ -65,6 +72,52 @@ const Batch = z
       .meta({ description: 'The calls of the batch, in the order of the inputs.' }),
   })
   .meta({ id: 'ScrapeBatch' })
+
+const {
+  platform: _platform,
+  operation: _operation,
+  requestId: _requestId,
+  inputs: _inputs,
+  ...rest
+} = Batch.shape
+
+/**
+ * The existing batch, or a dry run. It is one object, because generators make no usable type of a choice between
+ * objects.
+ */
+const BatchAnswer = z
+  .object({
+    ...Batch.pick({ platform: true, operation: true, requestId: true, inputs: true }).shape,
+    ...z.object(rest).partial().shape,
+    dryRun: z
+      .boolean()
+      .optional()
+      .meta({ description: 'True: there is no batch, only its cost in `plan`. Else it is left out.' }),
+    costUsd: z.string().optional().meta({
+      description: 'With `dryRun`: the cost if all calls are billed, in dollars with four decimals.',
+      example: '0.0060',
+    }),
+    plan: z
+      .array(
+        z.object({
+          n: z.int().min(1),
+          input: z
+            .record(z.string(), z.json())
+            .meta({ description: 'The fields that a call sends to the platform.' }),
+          sameAs: z.int().min(1).nullable().meta({ description: 'The number of an earlier equal input.' }),
+          cached: z
+            .boolean()
+            .meta({ description: 'True: there is an earlier answer that `cacheMaxAge` accepts.' }),
+          costUsd: z.string().meta({
+            description:
+              'The cost of the input if its call is billed. `0.0000`: it is cached or equal to an earlier input.',
+          }),
+        }),
+      )
+      .optional()
+      .meta({ description: 'With `dryRun`: the cost of each input.' }),
+  })
+  .meta({ id: 'ScrapeBatchAnswer' })
 
 const summaryOf = (batch: CountedBatch): z.infer<typeof BatchSummary> => ({
   batchId: batch.batch_id,
@@ -85,9 +138,10 @@ const batchJson = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
     done: items.filter(({ outcome }) => outcome !== null).length,
     charged_micros: items.reduce((sum, { charged_micros }) => sum + charged_micros, 0),
   }),
-  items: items.map(({ n, outcome, problem, charged_micros }) => ({
+  items: items.map(({ n, call, outcome, problem, charged_micros }) => ({
     n,
-    requestId: itemRequestId(batch.batch_id, n),
+    requestId: itemRequestId(batch.batch_id, call),
+    sameAs: call === n ? null : call,
     outcome,
     problem,
     billed: charged_micros > 0,
@@ -107,12 +161,30 @@ const example = {
   createdAt: '2026-11-21T02:30:00.000Z',
   finishedAt: null,
   items: [
-    { n: 1, requestId: `${batchId}.1`, outcome: 'found', problem: null, billed: true },
-    { n: 2, requestId: `${batchId}.2`, outcome: null, problem: null, billed: false },
+    { n: 1, requestId: `${batchId}.1`, sameAs: null, outcome: 'found', problem: null, billed: true },
+    { n: 2, requestId: `${batchId}.2`, sameAs: null, outcome: null, problem: null, billed: false },
   ],
 } as const satisfies z.infer<typeof Batch>
 
 const { items: _calls, ...summaryExample } = example
+
+const dryRunJson = (
+  { platform, operation }: ScraperRow,
+  requestId: string,
+  plan: readonly PlannedItem[],
+): z.infer<typeof BatchAnswer> => ({
+  ...{ platform, operation, requestId },
+  inputs: plan.length,
+  dryRun: true,
+  costUsd: dollarsOfMicros(costOf(plan)),
+  plan: plan.map(({ call, input, cached, costMicros }, at) => ({
+    n: at + 1,
+    input: { ...input },
+    sameAs: call === at + 1 ? null : call,
+    cached,
+    costUsd: dollarsOfMicros(costMicros),
+  })),
+})
 
 const common = { tag: 'Scrapers', access: 'scrape', customer: accountOnly('a batch of scrapes is') } as const
 const batchNotFound = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
@@ -142,9 +214,10 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch',
     operationId: 'scrapeBatch',
     summary: 'Call a scraper many times',
-    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` and the same body returns the existing batch.`,
+    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` or \`Idempotency-Key\` and the same body returns the existing batch.`,
     writes: true,
     requestIdIsKey: true,
+    query,
     body: z.strictObject({
       platform: z.string(),
       operation: z.string(),
@@ -153,6 +226,10 @@ export const scrapeBatchRoutes = (dependencies: {
         .min(1)
         .max(maxInputs)
         .meta({ description: 'The inputs: one object with the fields of the scraper for each call.' }),
+      maxCents: z.int().min(0).optional().meta({
+        description:
+          'The most that the batch may cost, in whole cents. If its calls could cost more, it is refused, and none is made.',
+      }),
     }),
     examples: {
       body: {
@@ -164,10 +241,10 @@ export const scrapeBatchRoutes = (dependencies: {
     ...(dependencies.rate && { limit: dependencies.rate }),
     responses: {
       200: {
-        description: 'The existing batch with this `X-Request-Id`.',
-        body: Batch,
+        description: 'The existing batch with this `X-Request-Id`, or a dry run.',
+        body: BatchAnswer,
         example,
-        headers: { 'X-Replayed': '`true`: the batch was accepted by an earlier request.' },
+        headers: replayHeaders,
       },
       202: {
         description: 'The batch was accepted.',
@@ -175,19 +252,24 @@ export const scrapeBatchRoutes = (dependencies: {
         example: { ...example, done: 0, chargedUsd: '0.0000' },
       },
     },
-    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
-    handler: async ({ caller, requestId, body }) => {
-      const { platform, operation } = body
+    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired', 'max_cents_exceeded'],
+    handler: async ({ caller, requestId, query: { dryRun, cacheMaxAge }, body }) => {
+      const { platform, operation, maxCents } = body
       const inputs = objectsOf(body.inputs)
       const row = requireScraper(platform, operation)
       const { accountId, keyId } = caller
+      const maxAgeDays = acceptedAge(row, cacheMaxAge)
+      if (dryRun === 'true') {
+        const plan = await dependencies.batches.plan({ accountId, row, inputs, maxAgeDays, maxCents })
+        return { status: 200, body: dryRunJson(row, requestId, plan) }
+      }
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
       const { position, isNew, ...batch } = await dependencies.batches.accept(
-        { accountId, keyId, requestId, row, inputs },
+        { accountId, keyId, requestId, row, inputs, maxAgeDays, maxCents },
         cause,
       )
       if (isNew) return { status: 202, body: batchJson(batch), position }
-      return { status: 200, body: batchJson(batch), position, headers: { 'x-replayed': 'true' } }
+      return { status: 200, body: batchJson(batch), position, headers: { 'idempotency-replayed': 'true' } }
     },
   }),
 
@@ -222,7 +304,7 @@ export const scrapeBatchRoutes = (dependencies: {
     operationId: 'cancelScrapeBatch',
     summary: 'Cancel a batch',
     description:
-      'Stops the batch. Calls that were not started fail with the problem `canceled` and cost nothing. Open calls finish and are billed. A finished batch does not change.',
+      'Stops the batch. Calls that were not started end as `canceled` and cost nothing. Open calls finish and are billed. A finished batch does not change.',
     writes: true,
     params: z.object({ id: z.string() }),
     examples: { params: { id: batchId } },
@@ -263,7 +345,7 @@ export const scrapeBatchRoutes = (dependencies: {
     operationId: 'getScrapeBatchResult',
     summary: 'Read the result of a call of a batch',
     description:
-      'The answer of call `n` (the first call is 1), the same as for a single call. The answer is stored for one day.',
+      'The answer of call `n` (the first call is 1), the same as for a repeated single call: also `target_not_found` and `target_restricted`. The answer is stored for one day.',
     writes: false,
     params: z.object({ id: z.string(), n: z.string() }),
     examples: { params: { id: batchId, n: '1' } },
@@ -272,19 +354,22 @@ export const scrapeBatchRoutes = (dependencies: {
         description: 'The answer of the call.',
         body: ScrapeAnswer,
         example: { ...scrapeExample, requestId: `${batchId}.1` },
+        headers,
       },
     },
-    errors: ['not_found'],
+    errorHeaders: headers,
+    errors: ['not_found', 'target_not_found', 'target_restricted'],
     handler: async ({ caller, params: { id, n } }) => {
-      const bytes = /^[1-9]\d{0,2}$/.test(n)
+      const call = /^[1-9]\d{0,2}$/.test(n)
         ? await dependencies.batches.result(caller.accountId, id, Number(n))
         : null
-      if (bytes === null)
+      if (call === null)
         throw refuse(
           'not_found',
-          'this call has no result: it runs, came to none, or was over more than a day ago',
+          'this call has no result: it runs, failed or was canceled, or was over more than a day ago',
         )
-      return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes) }
+      const { bytes, headers: billing } = answerOf(call)
+      return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes), headers: billing }
     },
   }),
 ]

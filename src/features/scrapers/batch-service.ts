@@ -1,16 +1,11 @@
 import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
-import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import type { Cause } from '../../kernel/event.ts'
-import {
-  type AccountId,
-  type KeyId,
-  type ScrapeBatchId,
-  scrapeBatchIdOf,
-  scrapeIdOf,
-} from '../../kernel/ids.ts'
-import { canonical, withoutNulls } from '../../kernel/json-text.ts'
+import { type AccountId, type KeyId, type ScrapeBatchId, scrapeBatchIdOf } from '../../kernel/ids.ts'
+import { canonical, canonicalJson, withoutNulls } from '../../kernel/json-text.ts'
+import { centsToMicros, dollarsOfMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -22,8 +17,9 @@ import {
   type CountedBatch,
   type ShownItem,
 } from './batch-items.ts'
-import { inputOf } from './scrape.ts'
-import type { Results } from './stored-results.ts'
+import { type FinishedCall, isStored } from './call-answer.ts'
+import type { CacheDays, ScrapeInput } from './provider-port.ts'
+import { inputOf, type Scrapes } from './scrape.ts'
 
 export type BatchRequest = {
   readonly accountId: AccountId
@@ -31,15 +27,40 @@ export type BatchRequest = {
   readonly requestId: string
   readonly row: ScraperRow
   readonly inputs: readonly Readonly<Record<string, unknown>>[]
+  /** The accepted age of earlier answers of the account; if missing, every answer is fetched. */
+  readonly maxAgeDays?: CacheDays | undefined
+  /** The most that its calls may cost together, whole cents. */
+  readonly maxCents?: number | undefined
+}
+
+type PlanRequest = Omit<BatchRequest, 'keyId' | 'requestId'>
+
+/** What one input of a batch would cost. */
+export type PlannedItem = {
+  /** The number of the first equal input, from 1. */
+  readonly call: number
+  readonly input: ScrapeInput
+  /** There is an answer that the batch accepts. */
+  readonly cached: boolean
+  /** 0 if it is cached or equal to an earlier input. */
+  readonly costMicros: number
 }
 
 /** A batch with its calls, in order. */
 export type ShownBatch = { readonly batch: BatchRow; readonly items: readonly ShownItem[] }
 
+export const costOf = (plan: readonly PlannedItem[]): number =>
+  plan.reduce((sum, { costMicros }) => sum + costMicros, 0)
+
 export type ScrapeBatches = {
   /**
+   * The cost of a batch that is not accepted, if each of its calls is billed.
+   * @throws ApiError: bad_input, unknown_field (each names the input), max_cents_exceeded
+   */
+  plan(request: PlanRequest): Promise<readonly PlannedItem[]>
+  /**
    * Accepts a batch, or returns the existing one with its id.
-   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict
+   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict, max_cents_exceeded
    */
   accept(
     request: BatchRequest,
@@ -54,8 +75,8 @@ export type ScrapeBatches = {
   ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
   /** Starts no more calls of a batch. Calls in progress finish and are billed. Null: as in `find`. */
   cancel(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
-  /** The answer of the n-th call, from 1; null if it has none, or if it expired. */
-  result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
+  /** The n-th call, from 1, as for a repeated request; null if it has no result, or if that is no longer stored. */
+  result(accountId: AccountId, batchId: string, n: number): Promise<FinishedCall | null>
 }
 
 /** `canceling`: calls that were in progress at the cancellation still run. */
@@ -75,11 +96,22 @@ export const itemRequestId = (batchId: ScrapeBatchId, n: number): string => `${b
 const conflict = () =>
   refuse(
     'idempotency_conflict',
-    'this X-Request-Id was used before with another batch; send a new one for a new batch',
+    'this X-Request-Id or Idempotency-Key was used before with another batch; send a new one for a new batch',
   )
 
-const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
-  requestDigest([row.platform, row.operation, inputs.map((input) => canonical(withoutNulls(input)))])
+const fingerprintOf = ({ row, inputs, maxAgeDays }: BatchRequest): string =>
+  requestDigest([
+    row.platform,
+    row.operation,
+    inputs.map((input) => canonical(withoutNulls(input))),
+    ...(maxAgeDays ? [maxAgeDays] : []),
+  ])
+
+/** For each input the number of the first equal one, from 1. */
+const callsOf = (inputs: readonly ScrapeInput[]): readonly number[] => {
+  const texts = inputs.map(canonicalJson)
+  return texts.map((text) => texts.indexOf(text) + 1)
+}
 
 const form = /^scb_[0-9a-f]{32}$/
 
@@ -87,9 +119,10 @@ export const createScrapeBatches = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly items: BatchItems
-  readonly results: Pick<Results, 'bytes'>
+  readonly scrapes: Pick<Scrapes, 'cached' | 'finished'>
+  readonly clock: Clock
 }): ScrapeBatches => {
-  const { runner, log, items, results } = dependencies
+  const { runner, log, items, scrapes, clock } = dependencies
 
   const find: ScrapeBatches['find'] = async (accountId, batchId) => {
     const batch = form.test(batchId) ? await items.batch(batchId as ScrapeBatchId) : null
@@ -97,7 +130,32 @@ export const createScrapeBatches = (dependencies: {
     return { batch, items: await items.list(batch.batch_id) }
   }
 
+  const planAt = async (
+    { accountId, row, inputs, maxAgeDays, maxCents }: PlanRequest,
+    atMs: number,
+  ): Promise<readonly PlannedItem[]> => {
+    const checked = inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
+    const calls = callsOf(checked)
+    const cached = await scrapes.cached(accountId, row, checked, maxAgeDays, atMs)
+    const plan = checked.map((input, at) => {
+      const call = calls[at]!
+      const isFree = cached[at] === true || call !== at + 1
+      return { call, input, cached: cached[at] === true, costMicros: isFree ? 0 : row.priceMicros }
+    })
+    const costMicros = costOf(plan)
+    if (maxCents !== undefined && costMicros > centsToMicros(maxCents)) {
+      const costUsd = dollarsOfMicros(costMicros)
+      throw refuse('max_cents_exceeded', `the batch could cost $${costUsd}, more than maxCents allows`, {
+        costUsd,
+        maxCents,
+      })
+    }
+    return plan
+  }
+
   return {
+    plan: (request) => planAt(request, clock()),
+
     find,
 
     list: items.page,
@@ -110,8 +168,7 @@ export const createScrapeBatches = (dependencies: {
     },
 
     accept: async (request, cause) => {
-      const { accountId, keyId, requestId, row, inputs } = request
-      for (const [at, input] of inputs.entries()) inputOf(row, input, `input ${at + 1}: `)
+      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null, maxCents } = request
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)
@@ -122,11 +179,22 @@ export const createScrapeBatches = (dependencies: {
       if (state?.finished && (await items.batch(batchId)) === null)
         throw refuse(
           'result_expired',
-          'this X-Request-Id named a batch that ended more than a day ago and its results have expired; send a new X-Request-Id for a new batch',
+          'this X-Request-Id or Idempotency-Key named a batch that ended more than a day ago and its results have expired; send a new one for a new batch',
         )
+      const nowMs = clock()
+      // A known batch runs already, whatever it costs now.
+      const isKnown = state !== null || (await items.batch(batchId)) !== null
+      const plan = await planAt({ ...request, maxCents: isKnown ? undefined : maxCents }, nowMs)
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(
-        { ...ids, platform, operation, fingerprint, inputs: inputs.length },
+        {
+          ...ids,
+          ...{ platform, operation, fingerprint },
+          calls: plan.map(({ call }) => call),
+          inputs: inputs.length,
+          max_age_days: maxAgeDays,
+          created_at: isoTime(nowMs),
+        },
         inputs,
       )
       if (storedBatch.fingerprint !== fingerprint) throw conflict()
@@ -147,12 +215,10 @@ export const createScrapeBatches = (dependencies: {
 
     result: async (accountId, batchId, n) => {
       const found = await find(accountId, batchId)
-      if (found === null || !found.items.some((item) => item.n === n)) return null
-      const scrapeId = scrapeIdOf(accountId, itemRequestId(found.batch.batch_id, n))
-      const { state } = await readStreamState(log, scrapeRef(scrapeId))
-      const finished = state?.finished
-      if (!finished || !isResult(finished.outcome)) return null
-      return results.bytes(scrapeId, finished.attempt)
+      const call = found?.batch.calls[n - 1]
+      if (!found || call === undefined) return null
+      const finished = await scrapes.finished(accountId, itemRequestId(found.batch.batch_id, call))
+      return finished !== null && isStored(finished) ? finished : null
     },
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { accountRef, capOf, isKeyActive } from '../../domain/accounts/fold.ts'
 import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
-import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
+import { isResult, type ScrapeOutcome, scrapeRef } from '../../domain/scrapers/calls.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -24,6 +24,7 @@ import {
   type ItemOutcome,
 } from './batch-items.ts'
 import { itemRequestId } from './batch-service.ts'
+import { refusalOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { Scrapes } from './scrape.ts'
 
@@ -53,10 +54,12 @@ const retryableCodes: ReadonlySet<string> = new Set([
   'overloaded',
 ])
 
-const results: Partial<Record<string, ItemOutcome>> = {
+const itemOutcomes = {
+  found: 'found',
+  empty: 'empty',
   target_not_found: 'not_found',
   target_restricted: 'restricted',
-}
+} as const satisfies Partial<Record<ScrapeOutcome, ItemOutcome>>
 
 const system = (): Cause => ({
   actor: { kind: 'system', name: 'scrape-batches' },
@@ -102,37 +105,49 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
   const requestId = itemRequestId(item.batch_id, Number(item.n))
   const isCanceled = async ({ canceled_at }: BatchRow) =>
     canceled_at !== null && !(await hasCall(dependencies.runner, accountId, requestId))
-  if (await isCanceled(batch)) return finishItem('failed', 0, 'canceled')
+  if (await isCanceled(batch)) return finishItem('canceled', 0, 'canceled')
   const key = await keyOf(dependencies, accountId, keyId)
   if (typeof key === 'string') return finishItem('failed', 0, key)
   if (rate)
     for (let taken = await rate.take(accountId); taken.waitS > 0; taken = await rate.take(accountId)) {
       await sleep(taken.waitS * 1_000)
       if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
-        return finishItem('failed', 0, 'canceled')
+        return finishItem('canceled', 0, 'canceled')
     }
+  const afterRefusal = ({ code, headers }: ApiError): Outcome | Promise<Outcome> =>
+    retryableCodes.has(code) && item.attempts + 1 < maxAttempts
+      ? {
+          kind: 'again',
+          why: code,
+          afterMs: Math.min(batchQueue.longestWaitMs, Number(headers?.['retry-after'] ?? 0) * 1_000),
+        }
+      : finishItem('failed', 0, code)
   try {
-    const { headers } = await scrapes.call({
+    const call = await scrapes.call({
       ...key,
       accountId,
       requestId,
       fresh: false,
       row,
       body: item.input,
+      ...(batch.max_age_days !== null && {
+        maxAgeDays: batch.max_age_days,
+        acceptedAtMs: Date.parse(batch.created_at),
+      }),
     })
-    return headers['x-billed'] === 'true'
-      ? finishItem('found', row.priceMicros, 'found')
-      : finishItem('empty', 0, 'empty')
+    const { outcome } = call
+    switch (outcome) {
+      case 'found':
+      case 'empty':
+      case 'target_not_found':
+      case 'target_restricted':
+        return await finishItem(itemOutcomes[outcome], call.billed ? row.priceMicros : 0, outcome)
+      default:
+        return await afterRefusal(refusalOf(outcome, call))
+    }
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    const { code, headers } = error
-    if (retryableCodes.has(code) && item.attempts + 1 < maxAttempts)
-      return {
-        kind: 'again',
-        why: code,
-        afterMs: Math.min(batchQueue.longestWaitMs, Number(headers?.['retry-after'] ?? 0) * 1_000),
-      }
-    return finishItem(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
+    if (error instanceof ApiError) return afterRefusal(error)
+    throw error
   }
 }
 

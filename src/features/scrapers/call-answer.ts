@@ -29,7 +29,7 @@ export type ScrapeReply = {
   readonly position: number | null
 }
 
-/** Headers about the bill, for answers and refusals. */
+/** Headers about the bill of this request, for answers and refusals. A repeated answer is charged to its first request. */
 export const billingHeaders = ({
   priceMicros,
   billed,
@@ -38,12 +38,12 @@ export const billingHeaders = ({
 }: Pick<FinishedCall, 'priceMicros' | 'billed' | 'replayed'> &
   Partial<Pick<FinishedCall, 'availableMicros'>>): Readonly<Record<string, string>> => ({
   'x-price-usd': dollarsOfMicros(priceMicros),
-  'x-billed': String(billed),
+  'x-billed': String(billed && !replayed),
   // Rounded down to four decimals.
   ...(availableMicros !== null && {
     'x-balance-usd': dollarsOfMicros(Math.floor(availableMicros / 100) * 100),
   }),
-  ...(replayed && { 'x-replayed': 'true' }),
+  ...(replayed && { 'idempotency-replayed': 'true' }),
 })
 
 /** The refusal with additional headers. */
@@ -100,6 +100,10 @@ export const refusalOf = (
   }
 }
 
+/** Whether the answer of a call can be given again. */
+export const isStored = ({ outcome, bytes }: FinishedCall): boolean =>
+  bytes !== null || (outcome !== 'found' && outcome !== 'empty')
+
 /**
  * The answer for a finished call.
  * @throws ApiError with the headers of its bill: as `refusalOf` returns, or `result_expired`
@@ -112,7 +116,7 @@ export const answerOf = (finishedCall: FinishedCall): ScrapeReply => {
     throw withHeaders(
       refuse(
         'result_expired',
-        'this X-Request-Id was answered before and its result has expired; send a new X-Request-Id for a new call',
+        'this X-Request-Id or Idempotency-Key was answered before and its result has expired; send a new one for a new call',
       ),
       headers,
     )

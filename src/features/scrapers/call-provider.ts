@@ -6,7 +6,7 @@ import { isNestedWithin } from '../../kernel/json-text.ts'
 import { retryAfterMs } from '../../platform/outgoing/retry-after.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
-import type { CacheDays, ScrapeFailure, ScrapeInput, ScrapeOutcome } from './provider-port.ts'
+import type { ScrapeFailure, ScrapeInput, ScrapeOutcome } from './provider-port.ts'
 
 /** Platforms report it as true, as 1, or not at all. In the last case a missing cursor marks the end. */
 const hasNextPage = (
@@ -101,12 +101,7 @@ const emptyOf = (row: ScraperRow): unknown =>
       .map(({ name }) => [name, []]),
   )
 
-const emptyOutcome = (data: unknown, cached: boolean): ScrapeOutcome => ({
-  kind: 'nothing',
-  data,
-  nextCursor: null,
-  cached,
-})
+const emptyOutcome = (data: unknown): ScrapeOutcome => ({ kind: 'nothing', data, nextCursor: null })
 
 /** True if the answer has at least one list of objects and all of them are empty. */
 const hasNoHit = (row: ScraperRow, data: Body): boolean => {
@@ -131,7 +126,7 @@ type Read = { readonly outcome: ScrapeOutcome; readonly trouble: ResponseVerdict
 const withoutTrouble = (outcome: ScrapeOutcome): Read => ({ outcome, trouble: null })
 
 const absent = (row: ScraperRow): Read =>
-  withoutTrouble(row.isSearch ? emptyOutcome(emptyOf(row), false) : { kind: 'target_not_found' })
+  withoutTrouble(row.isSearch ? emptyOutcome(emptyOf(row)) : { kind: 'target_not_found' })
 
 const givenNames = (input: ScrapeInput): string => Object.keys(input).join(', ')
 
@@ -169,10 +164,9 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
   const unusableResponse: Read = { outcome: failure('provider_failed'), trouble: 'spoilt' }
   if (Array.isArray(body))
     return row.answer.isBareList
-      ? withoutTrouble({ kind: 'found', data: body, nextCursor: null, cached: false })
+      ? withoutTrouble({ kind: 'found', data: body, nextCursor: null })
       : unusableResponse
   if (!isObject(body)) return unusableResponse
-  const cached = body.cached === true
   if (body.success === false) {
     const status = countOf(body.errorStatus)
     return status !== null && status >= 400
@@ -186,9 +180,9 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
   if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return unusableResponse
   const { nothingWhenNull } = row
   if (nothingWhenNull !== null && Object.hasOwn(data, nothingWhenNull) && isNull(data[nothingWhenNull]))
-    return withoutTrouble(emptyOutcome(data, cached))
-  if (row.isSearch && hasNoHit(row, data)) return withoutTrouble(emptyOutcome(data, cached))
-  return withoutTrouble({ kind: 'found', data, nextCursor: nextCursorOf(row, input, data), cached })
+    return withoutTrouble(emptyOutcome(data))
+  if (row.isSearch && hasNoHit(row, data)) return withoutTrouble(emptyOutcome(data))
+  return withoutTrouble({ kind: 'found', data, nextCursor: nextCursorOf(row, input, data) })
 }
 
 /**
@@ -360,16 +354,9 @@ export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Reco
   return sent
 }
 
-/** The request that fetches the row. It allows the provider's cache if an age is given and the row is cacheable. */
-export const buildProviderRequest = (
-  row: ScraperRow,
-  input: ScrapeInput,
-  maxAgeDays?: CacheDays,
-): ProviderRequest => {
-  const parameters = {
-    ...parametersOf(row, input),
-    ...(maxAgeDays !== undefined && row.source.isCacheable && { cache_max_age: `${maxAgeDays}d` }),
-  }
+/** The request that fetches the row. */
+export const buildProviderRequest = (row: ScraperRow, input: ScrapeInput): ProviderRequest => {
+  const parameters = parametersOf(row, input)
   const query = new URLSearchParams(
     Object.entries(parameters).map(([name, value]): [string, string] => [name, String(value)]),
   ).toString()

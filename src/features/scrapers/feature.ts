@@ -49,9 +49,9 @@ export const open = (
   const scrapes = createScrapes({ ...core, results, scraping })
   core.closing.add(scrapes.stop)
   const items = createBatchItems({ pool, clock, keys: core.keys })
-  const batches = createScrapeBatches({ ...core, items, results })
+  const batches = createScrapeBatches({ ...core, items, scrapes })
   const rate = callRate && createScrapeRate(pool, callRate)
-  const calls = scrapeRoutes({ scrapes, rate })
+  const calls = scrapeRoutes({ scrapes, clock, rate })
   return {
     batchRoutes: [...scrapeBatchRoutes({ batches, rate }), ...scrapeUsageRoutes({ pool, reads: bookReads })],
     financeRoutes: scrapeFinanceRoutes({

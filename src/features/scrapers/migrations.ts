@@ -46,6 +46,12 @@ const batchTables: Migrations = {
     alter table work.scrape_batches add column canceled_at timestamptz;
     create index scrape_batches_account on work.scrape_batches (account_id, created_at, batch_id);
   `,
+  '5151_equal_inputs': `
+    alter table work.scrape_batches add column calls integer[], add column max_age_days integer;
+    -- The signature covers the new columns. The next start signs these rows.
+    update work.scrape_batches set calls = array(select generate_series(1, inputs)), signature = null;
+    alter table work.scrape_batches alter column calls set not null;
+  `,
 }
 
 /**
@@ -78,6 +84,10 @@ const callTables: Migrations = {
       -- How many requests the last statement let through.
       taken integer not null
     ) with (fillfactor = 50);
+  `,
+  '5150_cached_scrapes': `
+    alter table work.scrape_results add column cache_key text collate "C", add column fetched_at timestamptz;
+    create index scrape_results_cache on work.scrape_results (cache_key, fetched_at) where cache_key is not null;
   `,
 }
 

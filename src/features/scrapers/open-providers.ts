@@ -140,14 +140,13 @@ export const createScraping = ({
       metrics.callsInProgress(concurrencySlots.taken())
       let isReleased = false
       return {
-        call: async (input, { signal, maxAgeDays }) => {
+        call: async (input, { signal }) => {
           const startedMs = monotonicMs()
           const callSignal = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
-          const options = { signal: callSignal, ...(maxAgeDays !== undefined && { maxAgeDays }) }
           let currentEntry: ProviderEntry = first
           let { others } = first
           for (;;) {
-            const attemptResult: Attempt = await currentEntry.entry.fetch(input, options)
+            const attemptResult: Attempt = await currentEntry.entry.fetch(input, { signal: callSignal })
             const next =
               mayTryAnotherProvider(attemptResult) && !callSignal.aborted && others.length > 0
                 ? enterFirst(row, others)

@@ -34,6 +34,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { detailsOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
+import { answerOf } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
 import { cacheDays, type Scraping } from './provider-port.ts'
@@ -166,7 +167,7 @@ const costText = (price: string, charged: boolean, replayed: boolean): string =>
 }
 
 /** The known fields of an answer, and a sample. */
-const answerOf = (row: ScraperRow): Html => html`<details><summary>Fields of the answer</summary>
+const answerFields = (row: ScraperRow): Html => html`<details><summary>Fields of the answer</summary>
 ${tableOf({
   caption: 'Fields of data',
   rows: placedFieldsOf(row),
@@ -235,7 +236,7 @@ ${detailsOf([
   ['Timeout', `${row.source.timeoutMs / 1_000} seconds`],
   ['Response', row.answer.description],
 ])}
-${answerOf(row)}
+${answerFields(row)}
 ${result}
 <h2>Try it</h2>
 <form method="post" action="${pathOf(row)}" class="stack" novalidate>
@@ -268,7 +269,7 @@ ${cacheField(row, form)}
       : undefined
     const waitS = (await rate?.take(accountId))?.waitS ?? 0
     if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many calls; wait a moment', waitS)
-    const { bytes, headers } = await scrapes.call({
+    const finishedCall = await scrapes.call({
       accountId,
       keyId: null,
       actor,
@@ -279,7 +280,8 @@ ${cacheField(row, form)}
       body,
       ...(days !== undefined && { maxAgeDays: days }),
     })
-    const cost = costText(price, headers['x-billed'] === 'true', headers['x-replayed'] === 'true')
+    const { bytes } = answerOf(finishedCall)
+    const cost = costText(price, finishedCall.billed, finishedCall.replayed)
     const result = html`<h2>Result</h2>
 <p class="message" role="status">${cost}</p>
 <pre class="result" tabindex="0">${resultText(bytes)}</pre>

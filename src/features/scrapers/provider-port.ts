@@ -21,8 +21,8 @@ export type ScrapeFailure = {
 }
 
 /**
- * The outcome of a call. Only `found` and `target_not_found` are billed, and never an answer from a cache. `data` is
- * JSON that does not reveal the provider. `nothing` is an answer too: a search without hits, a video without speech.
+ * The outcome of a call. Only `found` and `target_not_found` are billed. `data` is JSON that does not reveal the
+ * provider. `nothing` is an answer too: a search without hits, a video without speech.
  */
 export type ScrapeOutcome =
   | {
@@ -30,9 +30,8 @@ export type ScrapeOutcome =
       readonly data: unknown
       /** The cursor of the next page, for the field in the row's `paging.input`; null after the last page. */
       readonly nextCursor: string | null
-      readonly cached: boolean
     }
-  | { readonly kind: 'nothing'; readonly data: unknown; readonly nextCursor: null; readonly cached: boolean }
+  | { readonly kind: 'nothing'; readonly data: unknown; readonly nextCursor: null }
   | { readonly kind: 'target_not_found' }
   | { readonly kind: 'target_restricted' }
   /** Our own check passed and the provider's did not; `details` is our text. */
@@ -63,10 +62,7 @@ export type CallSlot = {
    * Fetches. Never rejects. Ends within `longestMs`, or as `provider_failed` when the signal aborts. At most once per
    * admission.
    */
-  call(
-    input: ScrapeInput,
-    options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
-  ): Promise<ScrapeResult>
+  call(input: ScrapeInput, options: { readonly signal: AbortSignal }): Promise<ScrapeResult>
   release(): void
 }
 

@@ -17,7 +17,7 @@ import {
   type ReportCallOutcome,
 } from './concurrency-limits.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
-import type { CacheDays, ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
+import type { ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
 
 /** Connection data of a provider. */
 export type ProviderAccess = {
@@ -62,10 +62,7 @@ export type ProviderDependencies = {
 
 /** Admission by a provider's breakers: `fetch` at most once, `release` in every case. */
 export type Admission = {
-  fetch(
-    input: ScrapeInput,
-    options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
-  ): Promise<Attempt>
+  fetch(input: ScrapeInput, options: { readonly signal: AbortSignal }): Promise<Attempt>
   release(): void
 }
 
@@ -157,9 +154,9 @@ export const createProvider = (access: ProviderAccess, dependencies: ProviderDep
   const fetchWith = async (
     row: ScraperRow,
     input: ScrapeInput,
-    options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
+    options: { readonly signal: AbortSignal },
   ): Promise<Attempt> => {
-    const what = { row, input, request: buildProviderRequest(row, input, options.maxAgeDays) }
+    const what = { row, input, request: buildProviderRequest(row, input) }
     const sendOptions = { send: outgoing.send, baseUrl, apiKey, signal: options.signal, clock }
     const first = await attempt(what, sendOptions)
     learn(row, first)

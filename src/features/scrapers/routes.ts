@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { exampleBody, rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { scrapers } from '../../domain/scrapers/scraper-table.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
-import { accountOnly, JsonBytes, type Route, route } from '../../platform/http/route.ts'
-import { billingHeaders, withHeaders } from './call-answer.ts'
+import { accountOnly, JsonBytes, type Route, replayHeaders, route } from '../../platform/http/route.ts'
+import { answerOf, billingHeaders, withHeaders } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
-import type { CacheDays } from './provider-port.ts'
+import type { CacheDays, ScrapeInput } from './provider-port.ts'
 import { sampleAnswer } from './sample-answer.ts'
 import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
 import { bodySchema, dataSchema } from './scraper-schemas.ts'
@@ -31,10 +32,12 @@ export const ScrapeAnswer = z
       priceUsd: z
         .string()
         .meta({ description: 'The price of the scraper, in dollars with four decimals.', example: '0.0030' }),
-      billed: z.boolean().meta({ description: 'True: this call was charged.' }),
+      billed: z.boolean().meta({
+        description: 'True: the call was charged, to the request that made it. Repeats have the same body.',
+      }),
     }),
     fetchedAt: z.string().meta({ format: 'date-time' }),
-    cached: z.boolean().meta({ description: 'True: the answer is from a cache and not from the platform.' }),
+    cached: z.boolean().meta({ description: 'True: this is an earlier answer. `fetchedAt` is its time.' }),
   })
   .meta({ id: 'ScrapeAnswer' })
 
@@ -59,25 +62,41 @@ const callAnswer = (dataOfCall: z.ZodType) =>
       .record(z.string(), z.json())
       .optional()
       .meta({ description: 'With `dryRun`: the fields that a call sends to the platform.' }),
+    costUsd: z.string().optional().meta({
+      description:
+        'With `dryRun`: the cost of a billed call, in dollars with four decimals. `0.0000`: there is an answer that `cacheMaxAge` accepts, and `cached` is true.',
+      example: '0.0030',
+    }),
   })
 
 const CallAnswer = callAnswer(data).meta({ id: 'ScrapeCallAnswer' })
 
 const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
-const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays
+type AgeWord = (typeof ageWords)[number]
 
-const query = z.object({
+/** The accepted age of an earlier answer. @throws ApiError bad_input, if no answers of the scraper are used again */
+export const acceptedAge = (row: ScraperRow, word: AgeWord | undefined): CacheDays | undefined => {
+  if (word === undefined) return undefined
+  if (!row.source.isCacheable)
+    throw refuse('bad_input', 'no answers of this scraper are cached', {
+      details: 'cacheMaxAge must be left out for this scraper',
+    })
+  return Number.parseInt(word, 10) as CacheDays
+}
+
+/** The options of calls and of batches. */
+export const query = z.object({
   dryRun: z
     .enum(['true', 'false'])
     .default('false')
     .meta({
       description:
-        'True: the request only checks the fields and returns the price. No call is made, and nothing is charged.',
+        'True: the request only checks the fields and returns the cost. No call is made, and nothing is charged.',
       override: { type: 'boolean', default: false },
     }),
   cacheMaxAge: wordQuery(
     ageWords,
-    'The maximum age of a cached answer, in days. A cached answer is not charged. For scrapers with `isCacheable` only.',
+    'The maximum age of an earlier answer to the account, in days. If there is one, the call is free. For scrapers with `isCacheable` only.',
     'ScrapeCacheAge',
   ).optional(),
 })
@@ -86,12 +105,12 @@ const exampleRow = requireScraper('reddit', 'subreddit')
 export const scrapeExample = sampleAnswer(exampleRow)
 
 /** Headers of each answer of a call, and of its refusals once the scraper is known. */
-const headers = {
+export const headers = {
   'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
-  'X-Billed': '`true`: the call was charged.',
+  'X-Billed': '`true`: this request was charged. A repeated answer is not charged again.',
   'X-Balance-Usd':
     'The available balance of the wallet after the call, in dollars with four decimals. Absent in dry runs and repeated answers.',
-  'X-Replayed': '`true`: this is the answer to an earlier request with this `X-Request-Id`.',
+  ...replayHeaders,
 }
 
 /** Adds billing headers to refusals of calls. */
@@ -104,15 +123,16 @@ const withBillingHeaders = async <Value>(priceMicros: number, work: () => Promis
   }
 }
 
-/** @throws ApiError when the scraper does not accept the fields */
-const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requestId: string) => ({
+const dryRunOf = (row: ScraperRow, input: ScrapeInput, requestId: string, cached: boolean) => ({
   status: 200 as const,
   body: {
     platform: row.platform,
     operation: row.operation,
     requestId,
     dryRun: true as const,
-    input: inputOf(row, body),
+    input,
+    cached,
+    costUsd: dollarsOfMicros(cached ? 0 : row.priceMicros),
     billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: false as const },
   },
   headers: billingHeaders({ priceMicros: row.priceMicros, billed: false, replayed: false }),
@@ -122,10 +142,11 @@ const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requ
 /** Calls of scrapers: docs/guides/scrapers.md. */
 export const scrapeRoutes = (dependencies: {
   readonly scrapes: Scrapes
+  readonly clock: Clock
   /** Null: limits are off. */
   readonly rate: ScrapeRate | null
 }): readonly Route[] => {
-  const { scrapes, rate } = dependencies
+  const { scrapes, clock, rate } = dependencies
   return [
     route({
       method: 'POST',
@@ -133,7 +154,7 @@ export const scrapeRoutes = (dependencies: {
       operationId: 'scrape',
       summary: 'Call a scraper',
       description:
-        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their prices. `GET` of this path returns all fields of the answer and a sample.',
+        'Fetches public data of a platform and charges the wallet the price of the scraper. A call is charged if it has a result, or if the platform says that the target does not exist. Other calls are not charged. A retry with the same `X-Request-Id` or `Idempotency-Key` and body returns the first answer again, byte for byte, for 24 hours, and is never charged twice. A failed call is made again. `GET /v1/scrape` lists the scrapers with their prices. `GET` of this path returns all fields of the answer and a sample.',
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
@@ -179,29 +200,30 @@ export const scrapeRoutes = (dependencies: {
         requestId,
         params: { platform, operation },
         query: { dryRun, cacheMaxAge },
+        idempotencyKey,
         body,
-        headers: sent,
       }) => {
         const row = requireScraper(platform, operation)
         const { accountId, keyId, capKeyId, cap } = caller
-        const isNew = sent['x-request-id'] === undefined
         return withBillingHeaders(row.priceMicros, async () => {
-          if (cacheMaxAge !== undefined && !row.source.isCacheable)
-            throw refuse('bad_input', 'no answers of this scraper are cached', {
-              details: 'cacheMaxAge must be left out for this scraper',
-            })
-          if (dryRun === 'true') return dryRunOf(row, body, requestId)
-          const { bytes, headers, position } = await scrapes.call({
+          const maxAgeDays = acceptedAge(row, cacheMaxAge)
+          if (dryRun === 'true') {
+            const input = inputOf(row, body)
+            const [cached = false] = await scrapes.cached(accountId, row, [input], maxAgeDays, clock())
+            return dryRunOf(row, input, requestId, cached)
+          }
+          const finishedCall = await scrapes.call({
             accountId,
             keyId,
             capKeyId,
             cap,
             requestId,
-            fresh: isNew,
+            fresh: idempotencyKey === null,
             row,
             body,
-            ...(cacheMaxAge && { maxAgeDays: daysOf(cacheMaxAge) }),
+            ...(maxAgeDays && { maxAgeDays }),
           })
+          const { bytes, headers, position } = answerOf(finishedCall)
           return {
             status: 200 as const,
             body: JsonBytes.again<z.input<typeof CallAnswer>>(bytes),

@@ -26,7 +26,7 @@ import type { Caller } from '../../platform/http/auth.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/route.ts'
 import { refuseForPayment } from '../wallet/index.ts'
-import { answerOf, type FinishedCall, refusalOf, type ScrapeReply } from './call-answer.ts'
+import { type FinishedCall, refusalOf } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
 import {
   type CacheDays,
@@ -35,7 +35,7 @@ import {
   type ScrapeInput,
   type Scraping,
 } from './provider-port.ts'
-import type { Results } from './stored-results.ts'
+import type { CachedAnswer, Results } from './stored-results.ts'
 
 /** The caller: an API key of the account, or a person with a console session and without a key. */
 type ScrapeCaller =
@@ -50,21 +50,33 @@ export type ScrapeRequest = ScrapeCaller & {
   readonly fresh: boolean
   readonly row: ScraperRow
   readonly body: Readonly<Record<string, unknown>>
-  /** The accepted age of an answer from the provider's cache; if missing, the answer is always fetched. */
+  /** The accepted age of an earlier answer of the account; if missing, the answer is always fetched. */
   readonly maxAgeDays?: CacheDays
+  /** The time to which the age counts, milliseconds; default: now. */
+  readonly acceptedAtMs?: number
 }
 
 export type Scrapes = {
+  /** For each input: whether a call would get an earlier answer, for free. */
+  cached(
+    accountId: AccountId,
+    row: ScraperRow,
+    inputs: readonly ScrapeInput[],
+    maxAgeDays: CacheDays | undefined,
+    atMs: number,
+  ): Promise<readonly boolean[]>
   /**
    * Makes a call and bills it by its outcome, or answers the existing call with its id, whatever the current wallet and
    * scraper are. It ends within the time limit of the row's provider plus some seconds. If another request works on the
    * same id, this one waits for it.
-   * @throws ApiError: bad_input, unknown_field, idempotency_conflict, result_expired, spend_cap_reached,
-   * insufficient_balance,
-   * target_not_found, target_restricted, provider_failed, upstream_credits_exhausted, upstream_auth_rejected,
-   * scraper_unavailable, overloaded; CommandOverload
+   * `answerOf` makes its answer.
+   * @throws ApiError: bad_input, unknown_field, idempotency_conflict, spend_cap_reached, insufficient_balance,
+   * provider_failed, upstream_credits_exhausted, upstream_auth_rejected, scraper_unavailable, overloaded;
+   * CommandOverload
    */
-  call(request: ScrapeRequest): Promise<ScrapeReply>
+  call(request: ScrapeRequest): Promise<FinishedCall>
+  /** The call with this id, as an earlier request; null if it has no result. */
+  finished(accountId: AccountId, requestId: string): Promise<FinishedCall | null>
   /** Aborts calls in progress and waits for them. A call that is not fetched yet ends as failed. */
   stop(): Promise<void>
 }
@@ -101,7 +113,7 @@ const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
 const conflict = () =>
   refuse(
     'idempotency_conflict',
-    'this X-Request-Id was used before with another scraper or body; send a new one for a new call',
+    'this X-Request-Id or Idempotency-Key was used before with another scraper or body; send a new one for a new call',
   )
 
 const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
@@ -124,6 +136,10 @@ export const inputOf = (
   return checked.input
 }
 
+/** The same for equal inputs of an account; null: answers of the scraper are not used again. */
+const cacheKeyOf = (accountId: AccountId, row: ScraperRow, input: ScrapeInput): string | null =>
+  row.source.isCacheable ? requestDigest([accountId, row.platform, row.operation, canonical(input)]) : null
+
 /** The scraper of a request. @throws ApiError: unknown_scraper */
 export const requireScraper = (platform: string, operation: string): ScraperRow => {
   const row = scraperOf(platform, operation)
@@ -131,6 +147,14 @@ export const requireScraper = (platform: string, operation: string): ScraperRow 
     throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
   return row
 }
+
+/** Where the result of a call comes from. */
+type Source =
+  | { readonly cached: CachedAnswer }
+  | { readonly cached: null; readonly input: ScrapeInput; readonly callSlot: CallSlot }
+
+/** The ending of an attempt and the bytes of its answer. */
+type Fetched = { readonly ending: AttemptEnd } & Pick<FinishedCall, 'bytes' | 'details' | 'retryAfterS'>
 
 /** A request with the values derived from it. */
 type IdentifiedScrape = {
@@ -210,20 +234,38 @@ export const createScrapes = (dependencies: {
     }
   }
 
-  /** Fetches a call and stores its result. Returns the ending and the bytes of the answer. */
+  /** Stores an earlier answer as the result of this call. */
+  const reuse = async (
+    { request: { requestId, row }, scrapeId }: IdentifiedScrape,
+    attempt: number,
+    { outcome, bytes: earlierBytes }: CachedAnswer,
+  ): Promise<Fetched> => {
+    const bytes =
+      earlierBytes === null
+        ? null
+        : JsonBytes.of({
+            ...JSON.parse(earlierBytes.toString('utf8')),
+            requestId,
+            billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: false },
+            cached: true,
+          }).bytes
+    const result = { outcome, cached: true, creditsCharged: 0 } as const
+    const body = await results.store(scrapeId, attempt, result, bytes, { key: null, maxAgeDays: null })
+    return { ending: { ...result, body }, bytes, details: null, retryAfterS: null }
+  }
+
+  /** Fetches a call and stores its result. */
   const fetch = async (
     { request, scrapeId }: IdentifiedScrape,
     attempt: number,
     callSlot: CallSlot,
     input: ScrapeInput,
-  ): Promise<{ readonly ending: AttemptEnd } & Pick<FinishedCall, 'bytes' | 'details' | 'retryAfterS'>> => {
-    const { row, requestId, maxAgeDays } = request
-    const { outcome, cost } = await callSlot.call(input, {
-      signal: stopping.signal,
-      ...(maxAgeDays && { maxAgeDays }),
-    })
+  ): Promise<Fetched> => {
+    const { accountId, row, requestId, maxAgeDays = null } = request
+    const { outcome, cost } = await callSlot.call(input, { signal: stopping.signal })
     const { creditsCharged } = cost
     hooks.at('scrape-fetched')
+    const cache = { key: cacheKeyOf(accountId, row, input), maxAgeDays }
     const noDetails = { bytes: null, details: null, retryAfterS: null }
     if (outcome.kind === 'failed') {
       const { code, retryAfterSeconds: retryAfterS } = outcome
@@ -233,9 +275,15 @@ export const createScrapes = (dependencies: {
       const { kind, details } = outcome
       return { ...noDetails, ending: endWithoutResult(kind, creditsCharged), details }
     }
-    if (outcome.kind !== 'found' && outcome.kind !== 'nothing')
+    if (outcome.kind === 'target_restricted')
       return { ...noDetails, ending: endWithoutResult(outcome.kind, creditsCharged) }
-    const { data, nextCursor, cached } = outcome
+    if (outcome.kind === 'target_not_found') {
+      const result = { outcome: outcome.kind, cached: false, creditsCharged }
+      await results.store(scrapeId, attempt, result, null, cache)
+      hooks.at('scrape-kept')
+      return { ...noDetails, ending: { ...result, body: null } }
+    }
+    const { data, nextCursor } = outcome
     const isFound = outcome.kind === 'found'
     const { bytes } = JsonBytes.of({
       platform: row.platform,
@@ -243,29 +291,31 @@ export const createScrapes = (dependencies: {
       requestId,
       data,
       nextCursor,
-      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: isFound && !cached },
+      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: isFound },
       fetchedAt: isoTime(clock()),
-      cached,
+      cached: false,
     })
-    const result = { outcome: isFound ? 'found' : 'empty', cached, creditsCharged } as const
-    const body = await results.store(scrapeId, attempt, result, bytes)
+    const result = { outcome: isFound ? 'found' : 'empty', cached: false, creditsCharged } as const
+    const body = await results.store(scrapeId, attempt, result, bytes, cache)
     hooks.at('scrape-kept')
     return { ...noDetails, ending: { ...result, body }, bytes }
   }
 
-  /** Runs an attempt that belongs to this request: fetches and ends it. */
+  /** Runs an attempt that belongs to this request: gets its result and ends it. */
   const continueAttempt = async (
     identified: IdentifiedScrape,
     { started }: Scrape,
-    callSlot: CallSlot,
-    input: ScrapeInput,
+    source: Source,
   ): Promise<FinishedCall> => {
     const { scrapeId, accountId, attempt, priceMicros } = started
     const attemptRef = { scrapeId, accountId, attempt }
     hooks.at('scrape-started')
-    let fetched: Awaited<ReturnType<typeof fetch>>
+    let fetched: Fetched
     try {
-      fetched = await fetch(identified, attempt, callSlot, input)
+      fetched =
+        source.cached === null
+          ? await fetch(identified, attempt, source.callSlot, source.input)
+          : await reuse(identified, attempt, source.cached)
     } catch (error) {
       // Nothing is billed without a result. If this append fails, the sweeper ends the attempt.
       await commands
@@ -296,23 +346,28 @@ export const createScrapes = (dependencies: {
     return isResult(state.finished.outcome) ? finishedCallOf(state, state.finished) : null
   }
 
-  /** Checks a request and acquires a slot. @throws ApiError; then no hold was placed and nothing was fetched */
-  const prepare = ({
-    request: { row, body },
-  }: IdentifiedScrape): { input: ScrapeInput; callSlot: CallSlot } => {
+  /**
+   * Checks a request, and finds an earlier answer or acquires a slot.
+   * @throws ApiError; then no hold was placed and nothing was fetched
+   */
+  const prepare = async ({
+    request: { accountId, row, body, maxAgeDays, acceptedAtMs = clock() },
+  }: IdentifiedScrape): Promise<Source> => {
     const input = inputOf(row, body)
+    const key = cacheKeyOf(accountId, row, input)
+    const cached =
+      maxAgeDays === undefined || key === null ? null : await results.cached(key, maxAgeDays, acceptedAtMs)
+    if (cached !== null) return { cached }
     const callSlot = scraping.admit(row)
     if (isScrapeFailure(callSlot))
       throw refusalOf(callSlot.code, { details: null, retryAfterS: callSlot.retryAfterSeconds })
-    return { input, callSlot }
+    return { cached, input, callSlot }
   }
 
   /** A known id answers its call, even if its scraper changed since. */
-  const prepareUnlessKnown = async (
-    identified: IdentifiedScrape,
-  ): Promise<ReturnType<typeof prepare> | FinishedCall> => {
+  const prepareUnlessKnown = async (identified: IdentifiedScrape): Promise<Source | FinishedCall> => {
     try {
-      return prepare(identified)
+      return await prepare(identified)
     } catch (refusal) {
       const finishedCall = identified.request.fresh ? null : await findFinished(identified)
       if (finishedCall === null) throw refusal
@@ -320,40 +375,43 @@ export const createScrapes = (dependencies: {
     }
   }
 
-  const draftOf = ({ request, scrapeId, fingerprint }: IdentifiedScrape) => {
+  const draftOf = ({ request, scrapeId, fingerprint }: IdentifiedScrape, isFree: boolean) => {
     const { accountId, keyId, requestId, row } = request
     const { platform, operation, priceMicros } = row
     const leaseMs = scraping.longestMs(row) + marginMs
     const { digest } = scraperPrices
     const { capKeyId, cap } = keyId === null ? { capKeyId: null, cap: null } : request
     const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
-    return { ...call, priceMicros, pricesDigest: digest, leaseMs, capKeyId, cap }
+    return { ...call, priceMicros, pricesDigest: digest, leaseMs, isFree, capKeyId, cap }
   }
 
   const perform = async (identified: IdentifiedScrape): Promise<FinishedCall> => {
     for (let round = 0; round < maxRounds; round += 1) {
-      const prepared = await prepareUnlessKnown(identified)
-      if ('outcome' in prepared) return prepared
-      const { input, callSlot } = prepared
+      const source = await prepareUnlessKnown(identified)
+      if ('outcome' in source) return source
       let waited: Scrape
       try {
         await recordPrices()
         const { answer } = await commands.start(
-          draftOf(identified),
+          draftOf(identified, source.cached !== null),
           identified.cause,
           identified.request.fresh,
         )
         switch (answer.kind) {
           case 'started':
-            return await continueAttempt(identified, answer.scrape, callSlot, input)
+            return await continueAttempt(identified, answer.scrape, source)
           case 'finished':
             return await finishedCallOf(answer.scrape, answer.finished)
           case 'conflict':
             throw conflict()
           case 'spent':
-            throw refuse('bad_input', `this X-Request-Id failed ${maxAttempts} times; send a new one`, {
-              details: 'X-Request-Id',
-            })
+            throw refuse(
+              'bad_input',
+              `this X-Request-Id or Idempotency-Key failed ${maxAttempts} times; send a new one`,
+              {
+                details: 'X-Request-Id',
+              },
+            )
           case 'refused':
             throw refuseForPayment(answer.refusal, 'call')
           case 'running':
@@ -366,7 +424,7 @@ export const createScrapes = (dependencies: {
           }
         }
       } finally {
-        callSlot.release()
+        if (source.cached === null) source.callSlot.release()
       }
       const completion = clock() < waited.leaseUntilMs ? await waitFor(waited) : null
       if (completion) return completion
@@ -375,20 +433,20 @@ export const createScrapes = (dependencies: {
     throw refuseWithRetryAfter('overloaded', 'the call under this X-Request-Id is not over; try again', 1)
   }
 
-  const call = async (request: ScrapeRequest): Promise<ScrapeReply> => {
+  const call = async (request: ScrapeRequest): Promise<FinishedCall> => {
     const { accountId, requestId } = request
     const scrapeId = scrapeIdOf(accountId, requestId)
     const fingerprint = fingerprintOf(request)
     const runningCall = running.get(scrapeId)
     if (runningCall) {
       if (runningCall.fingerprint !== fingerprint) throw conflict()
-      return answerOf({ ...(await runningCall.completion), availableMicros: null, replayed: true })
+      return { ...(await runningCall.completion), availableMicros: null, replayed: true }
     }
     const cause: Cause = { actor: actorOf(request), correlationId: requestId }
     const completion = perform({ request, scrapeId, fingerprint, cause })
     running.set(scrapeId, { fingerprint, completion })
     try {
-      return answerOf(await completion)
+      return await completion
     } finally {
       running.delete(scrapeId)
     }
@@ -396,6 +454,21 @@ export const createScrapes = (dependencies: {
 
   return {
     call,
+    finished: async (accountId, requestId) => {
+      const { state } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
+      const finished = state?.finished
+      return state && finished && isResult(finished.outcome) ? finishedCallOf(state, finished) : null
+    },
+    cached: async (accountId, row, inputs, maxAgeDays, atMs) => {
+      const keys = inputs.map((input) => cacheKeyOf(accountId, row, input))
+      if (maxAgeDays === undefined) return keys.map(() => false)
+      const found = await results.cachedKeys(
+        keys.filter((key) => key !== null),
+        maxAgeDays,
+        atMs,
+      )
+      return keys.map((key) => key !== null && found.has(key))
+    },
     stop: async () => {
       stopping.abort()
       await Promise.allSettled([...running.values()].map(({ completion }) => completion))

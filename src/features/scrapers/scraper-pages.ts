@@ -188,6 +188,7 @@ const outcomeLabels: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly
   not_found: ['no such target', 'off'],
   restricted: ['restricted', 'off'],
   failed: ['failed', 'bad'],
+  canceled: ['canceled', 'off'],
 }
 
 const batchStates: Readonly<Record<ReturnType<typeof statusOf>, readonly [string, BadgeTone]>> = {
@@ -226,8 +227,8 @@ export const scrapeBatchPages = ({
    */
   async function* resultLines({ account }: AccountVisit, { batch, items }: ShownBatch) {
     for (const item of items.filter(isResult)) {
-      const bytes = await batches.result(account.accountId, batch.batch_id, item.n)
-      if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`
+      const call = await batches.result(account.accountId, batch.batch_id, item.n)
+      if (call?.bytes) yield `${JSON.stringify(JSON.parse(call.bytes.toString('utf8')))}\n`
     }
   }
 
@@ -304,7 +305,7 @@ ${tableOf({
           : html`${stateText(...outcomeLabels[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
     },
     { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
-    { title: 'X-Request-Id', cell: ({ n }) => idText(itemRequestId(id, n)) },
+    { title: 'X-Request-Id', cell: ({ call }) => idText(itemRequestId(id, call)) },
   ],
 })}
 </div></live-parts>

@@ -1,4 +1,4 @@
-import type { ApprovalAnswer, ApprovalRefusal } from '../../domain/ledger/decide-approval.ts'
+import type { ApprovalAnswer, ApprovalRefusal, NotProposed } from '../../domain/ledger/decide-approval.ts'
 import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -53,14 +53,22 @@ export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): Cl
   }
 }
 
+/** Why a reference cannot be proposed, and what the operator can do. */
+export const notProposedText = ({ status, proposalId, by, closing }: NotProposed['proposal']): string => {
+  if (status === 'open')
+    return `this reason waits for approval with another amount (${proposalId}, by ${by}); have it withdrawn or declined first`
+  const why = closing?.note == null ? '' : ` ("${closing.note}")`
+  return `${closing?.by} declined it as ${proposalId}${why}; give another reason to propose it again`
+}
+
 /** The movement needs another operator's approval; it was proposed now or before. */
 export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusal => {
   const { proposalId, by, expiresAtMs } = proposal
   const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
-  if (outcome === 'other_proposed')
+  if (outcome === 'not_proposed')
     return new CliRefusal(
-      'other_proposed',
-      `this reference waits for approval with another amount or reason (${proposalId}, by ${by}); have it withdrawn or declined first`,
+      proposal.status === 'open' ? 'other_proposed' : 'proposal_declined',
+      `nothing moved: ${notProposedText(proposal)}`,
       extra,
     )
   return new CliRefusal(
@@ -90,7 +98,7 @@ export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
 }
 
 const output = (accountId: AccountId, reference: string, answer: ManualMovementAnswer): CliOutput => {
-  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
+  if (answer.outcome === 'proposed' || answer.outcome === 'not_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
   const amountCents = microsToCentsFloor(answer.amountMicros)
   const { balanceCents } = answer

@@ -129,6 +129,34 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       data: { ...orderData, status: 'refunded', refundedAt: '2026-11-22T02:30:00.000Z', refundCents: 500 },
     },
   },
+  'order.wallet_short': {
+    resource: 'order',
+    summary: "The customer paid, and the reseller's wallet is short",
+    description:
+      'The customer paid an order on its pay page, and the balance of your wallet is below your cost. The order waits: it is placed by itself as soon as your wallet has the cost, and fails at `waitsUntil`. The event is sent once for an order. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      ...order,
+      customerId: customerIdField,
+      walletShortfallCents: z.int().nullable().meta({
+        description:
+          'What your wallet lacked for this order at that moment, in whole cents, with the debt of the wallet. Each order that waits needs its own amount.',
+      }),
+      waitsUntil: instant
+        .nullable()
+        .meta({ description: 'When the order fails if the wallet is still short.' }),
+    },
+    example: {
+      resource: orderId,
+      data: {
+        ...orderData,
+        status: 'awaiting_payment',
+        fulfilledAt: null,
+        customerId: 'cus_0a1b2c3d4e5f60718293a4b5c6d7e8f9',
+        walletShortfallCents: 380,
+        waitsUntil: '2026-11-22T02:30:00.000Z',
+      },
+    },
+  },
   'subscription.canceled': {
     resource: 'subscription',
     summary: 'A subscription was canceled',
@@ -266,6 +294,9 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       notFound: z.int(),
       restricted: z.int(),
       failed: z.int(),
+      canceledCalls: z
+        .int()
+        .meta({ description: 'Calls that were not made because the batch was canceled.' }),
       chargedUsd: z.string(),
     },
     example: {
@@ -281,6 +312,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         notFound: 3,
         restricted: 0,
         failed: 1,
+        canceledCalls: 0,
         chargedUsd: '0.2970',
       },
     },

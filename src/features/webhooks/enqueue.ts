@@ -144,7 +144,8 @@ const orderData = (
   const orderEvents = stored
     .filter(({ revision }) => revision <= throughRevision)
     .map((each) => decode(each) as unknown as OrderEvent)
-  const record = orderRecord(orderAfter(null, orderEvents), false)
+  const order = orderAfter(null, orderEvents)
+  const record = orderRecord(order, false)
   return {
     orderId: record.orderId,
     status: record.status,
@@ -158,6 +159,11 @@ const orderData = (
     ...(event === 'order.refunded' && {
       refundedAt: record.refundedAt,
       refundCents: record.refundedCents,
+    }),
+    ...(event === 'order.wallet_short' && {
+      customerId: record.customerId,
+      walletShortfallCents: order.awaiting?.missingCents ?? null,
+      waitsUntil: record.waitsUntil,
     }),
   }
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type JsonSchema, jsonSchemaOf } from '../http/json-schema.ts'
-import type { Route } from '../http/route.ts'
+import { hasCustomer, type Route } from '../http/route.ts'
 import { finished, named, pascal } from './schema-rules.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -113,11 +113,11 @@ const parameter = (name: string): ParameterJson => ({ $ref: `#/components/parame
 
 const sharedParametersOf = (route: Route): readonly ParameterJson[] => [
   ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
-  ...(route.customer === 'pays' || route.customer === 'limits'
-    ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')]
-    : []),
-  ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
+  ...(hasCustomer(route) ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')] : []),
+  ...(route.requestIdIsKey ? [parameter('X-Request-Id'), parameter('Call-Idempotency-Key')] : []),
 ]
+
+const callIdSchema = { type: 'string', minLength: 1, maxLength: 128, pattern: '^[\\x20-\\x7e]+$' }
 
 /** Parameters of many operations, written once. */
 const sharedParameters: Readonly<Record<string, ParameterJson>> = {
@@ -149,7 +149,14 @@ const sharedParameters: Readonly<Record<string, ParameterJson>> = {
     name: 'X-Request-Id',
     in: 'header',
     description: 'The idempotency key of the call: a retry replays the result and is never billed twice.',
-    schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[\\x20-\\x7e]+$' },
+    schema: callIdSchema,
+    example: 'scrape-1',
+  },
+  'Call-Idempotency-Key': {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: 'The same as `X-Request-Id`. If both are sent, they must have the same value.',
+    schema: callIdSchema,
     example: 'scrape-1',
   },
 }

@@ -36,16 +36,9 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]
 
-/** Whether the query has a value without an error code of its own. */
-const hasUncodedQuery = ({ query, codes }: Route): boolean =>
-  Object.keys(query?.shape ?? {}).some((name) => typeof codes?.query?.[name] !== 'string')
-
-/**
- * Every operation with a key reads `X-Farebox-Position`, and every query value may be invalid. Both cases are answered
- * 400 (docs/reference/api.md, "Requests").
- */
+/** Every documented operation refuses unknown query parameters (docs/reference/api.md, "Requests"). */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
-  ...(hasUncodedQuery(route) || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
+  'invalid_parameter',
   ...fieldCodes(route.codes?.query),
   ...(route.params === undefined ? [] : (['not_found'] as const)),
 ]

@@ -20,6 +20,7 @@ import { ApiError, refuse, refuseWithRetryAfter, unsupportedMediaType } from './
 import type { HttpReply } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { Limits } from './rate-limit.ts'
+import type { Checked } from './request-shape.ts'
 import { type Answer, type IdempotentResult, JsonBytes, type PrebuiltAnswer, type Route } from './route.ts'
 
 /** A new request id, e.g. `req_0199…`. */
@@ -29,14 +30,30 @@ export const newRequestId = (): string => newId('req')
 export const requestIdFrom = (header: string | undefined): string =>
   header !== undefined && accepted.test(header) && !keyLike.test(header) ? header : newRequestId()
 
+const callIdHeaders = ['X-Request-Id', 'Idempotency-Key'] as const
+
 /**
- * The request id of a scraper call, which is its idempotency key. The header is used unchanged or refused, never
- * silently replaced. Without the header it is a new id. Null if the header is not 1 to 128 printable ASCII characters,
- * or if it looks like an API key.
+ * The idempotency key of a scraper call, which is also its request id. The client sends it as `X-Request-Id`, as
+ * `Idempotency-Key`, or as both. It is used unchanged or refused, never silently replaced. Null: none was sent.
+ * Refused as `bad_input` if it is not 1 to 128 printable ASCII characters, if it looks like an API key, or if two
+ * different values were sent.
  */
-export const requestIdAsKey = (header: string | undefined): string | null => {
-  if (header === undefined) return newRequestId()
-  return printable.test(header) && !keyLike.test(header) ? header : null
+export const sentCallId = ({
+  headersDistinct,
+}: Pick<IncomingMessage, 'headersDistinct'>): Checked<string | null> => {
+  const refused = (message: string, details: string) =>
+    ({ ok: false, refusal: refuse('bad_input', message, { details }) }) as const
+  const sent = callIdHeaders.flatMap((name) =>
+    (headersDistinct[name.toLowerCase()] ?? []).map((value) => ({ name, value })),
+  )
+  const bad = sent.find(({ value }) => !printable.test(value) || keyLike.test(value))
+  if (bad !== undefined) return refused(`${bad.name} must be 1 to 128 printable ASCII characters`, bad.name)
+  if (new Set(sent.map(({ value }) => value)).size > 1)
+    return refused(
+      'X-Request-Id and Idempotency-Key have different values; send one of them',
+      callIdHeaders.join(', '),
+    )
+  return { ok: true, value: sent[0]?.value ?? null }
 }
 
 const accepted = /^[A-Za-z0-9._:-]{1,128}$/

@@ -5,16 +5,16 @@ import { z } from 'zod'
 import { type CustomerIdOf, externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { sentCallId } from './answer.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import { type CompiledRoute, clientGoneSignal, type HttpRequest } from './exchange.ts'
 import { type Checked, isLate, type ShapeCheck, shapeCheck, withExpectedShape } from './request-shape.ts'
-import type { Answer, Route } from './route.ts'
-import { keyConflict } from './route.ts'
+import { type Answer, hasCustomer, keyConflict, type Route } from './route.ts'
 
 type Checks = {
   readonly body: ShapeCheck
   readonly unread: CompiledRoute['unread']
-  readonly query: ShapeCheck | null
+  readonly query: ShapeCheck
   readonly params: z.ZodObject | null
 }
 
@@ -42,8 +42,31 @@ const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
   return checked.data
 }
 
-const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
-  if (check === null) return {}
+/**
+ * The accepted query of a route: its own parameters and perhaps `customer_id`, whose form `namedCustomer` checks.
+ * Hidden routes ignore other parameters, because browsers, providers and probes add some to an address. All other
+ * routes refuse them, because a misspelt filter or option changes the answer and the price.
+ */
+const querySchemaOf = (route: Route): z.ZodObject => {
+  const declared: z.ZodObject = route.query ?? z.object({})
+  if (route.hidden) return declared
+  return z.strictObject({
+    ...declared.shape,
+    ...(hasCustomer(route)
+      ? {
+          customer_id: z
+            .unknown()
+            .transform(() => undefined)
+            .optional(),
+        }
+      : {}),
+  })
+}
+
+/** A customer in the query of an operation without customers has a refusal of its own (`checkHeaders`). */
+const withoutCustomerId = ({ customer_id: _, ...query }: Readonly<Record<string, unknown>>) => query
+
+const checkQuery = (check: ShapeCheck, query: unknown): unknown => {
   const value = orThrow(check(query))
   for (const [name, text] of Object.entries(value as Record<string, unknown>))
     if (typeof text === 'string' && text.includes('\u0000'))
@@ -82,7 +105,11 @@ const namedCustomer = (request: HttpRequest): string | null => {
 const checkHeaders = (route: Route, request: HttpRequest): Keys => {
   const { caller } = request.exchange
   const { customer } = route
-  const idempotencyKey = route.idempotencyKey === undefined ? null : idempotencyKeyOf(request.raw)
+  const idempotencyKey = route.requestIdIsKey
+    ? orThrow(sentCallId(request.raw))
+    : route.idempotencyKey === undefined
+      ? null
+      : idempotencyKeyOf(request.raw)
   const customerRef = caller === null ? null : namedCustomer(request)
   const reseller = caller?.reseller === true
   if (customerRef !== null && !reseller)
@@ -125,7 +152,12 @@ const run = async (
 ): Promise<Answer> => {
   const { exchange } = request
   const params = checkParams(checks.params, request.params)
-  const query = checkQuery(checks.query, request.query)
+  const query = checkQuery(
+    checks.query,
+    route.customer === undefined || hasCustomer(route)
+      ? request.query
+      : withoutCustomerId(request.query as Readonly<Record<string, unknown>>),
+  )
   const body = checkBody(route, checks, request)
   if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
   const keys = checkHeaders(route, request)
@@ -163,7 +195,7 @@ export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): Compiled
   const checks: Checks = {
     body: shapeCheck(body, 'body', route.codes?.body),
     unread: withExpectedShape(body),
-    query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
+    query: shapeCheck(querySchemaOf(route), 'query', route.codes?.query),
     params: route.params ?? null,
   }
   return {

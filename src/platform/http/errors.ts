@@ -82,6 +82,11 @@ const change = (meaning: string, remedy: string, causes: readonly string[] = [])
   entry({ status: 400, retry: 'after-change', meaning, remedy, causes })
 
 const cents = z.int()
+const waitingOrderId = z
+  .string()
+  .optional()
+  .meta({ description: 'The id of the order that waits under this key. Left out: no order exists yet.' })
+
 const debtInShortfall = cents.optional().meta({
   description:
     'The debt after a refund or a dispute, which `shortfallCents` includes, because payments pay it first. Left out: there is no debt.',
@@ -182,6 +187,10 @@ const errorTable = {
     'The markup or the price is outside the limits of the service. Nothing was changed.',
     'Send a value within the limits that the message names.',
   ),
+  price_below_cost: change(
+    "The price is below the reseller's cost at the quantity that the message names. Nothing was changed.",
+    'Send a higher price, or `allow_below_cost` for this product.',
+  ),
   unsupported_method: change(
     'The payment method is not offered here.',
     'Use a method of the list in the message.',
@@ -277,6 +286,11 @@ const errorTable = {
         description: 'The amount to pay in: `amountCents` plus `owedCents` minus `balanceCents`.',
       }),
       owedCents: debtInShortfall,
+      orderId: waitingOrderId,
+      paidByCustomer: z.boolean().optional().meta({
+        description:
+          'True: the customer has paid this order. It waits for the wallet, and is placed by itself as soon as the wallet has `amountCents`. False: the customer has not paid it. Left out: no order exists yet.',
+      }),
     }),
     example: { balanceCents: 120, amountCents: 1250, shortfallCents: 1130 },
   }),
@@ -289,6 +303,20 @@ const errorTable = {
     extra: z.object({ capCents: cents, spentCents: cents, amountCents: cents }),
     example: { capCents: 5000, spentCents: 4500, amountCents: 1250 },
   }),
+  max_cents_exceeded: entry({
+    status: 402,
+    retry: 'after-change',
+    meaning:
+      'The calls of the batch could cost more than its `maxCents`. No call was made, and nothing was charged.',
+    remedy: 'Send fewer inputs, or raise `maxCents` to the cost that the body has.',
+    extra: z.object({
+      costUsd: z.string().meta({
+        description: 'The cost if all calls are billed, in dollars with four decimals.',
+      }),
+      maxCents: cents,
+    }),
+    example: { costUsd: '0.0330', maxCents: 3 },
+  }),
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',
@@ -300,10 +328,13 @@ const errorTable = {
     remedy:
       'Send the customer to `payUrl`. The payment of `chargeCents` places the order once, under the same `Idempotency-Key`. A retry before the payment returns the same pay page. Without `payUrl`, credit the customer first.',
     extra: z.object({
+      creditCents: cents.meta({ description: 'The credit of the customer.' }),
+      amountCents: cents.meta({ description: 'The price, or the amount to take back.' }),
       shortfallCents: cents.meta({
-        description: 'The amount that the credit is too low by, plus `owedCents`, in whole cents.',
+        description: 'The amount to pay in: `amountCents` plus `owedCents` minus `creditCents`.',
       }),
       owedCents: debtInShortfall,
+      orderId: waitingOrderId,
       payUrl: z
         .string()
         .optional()
@@ -425,6 +456,32 @@ const errorTable = {
     retry: 'never',
     meaning: 'A money movement with this reference already exists. Nothing was moved.',
     remedy: 'Do not retry. For a new movement, use a new reference.',
+    extra: z.object({
+      movementId: z.string(),
+      amountCents: cents.nullable().meta({
+        description:
+          'The amount that was moved, in whole cents. Null: it was recorded long ago and never confirmed.',
+      }),
+    }),
+    example: { movementId: 'dep_0b7c5f3e9a1d48c2b6e4f7a8091d2c3b', amountCents: 2500 },
+  }),
+  movement_declined: entry({
+    status: 409,
+    retry: 'never',
+    meaning: 'An operator of the service declined the movement with this reference. Nothing was moved.',
+    remedy: 'Read `note`. For a new movement, use a new reference.',
+    extra: z.object({
+      movementId: z.string(),
+      decidedBy: z.string().meta({ description: 'The operator who declined it.' }),
+      decidedAt: z.string().meta({ format: 'date-time' }),
+      note: z.string().nullable().meta({ description: 'The reason. Null: none was given.' }),
+    }),
+    example: {
+      movementId: 'dep_0b7c5f3e9a1d48c2b6e4f7a8091d2c3b',
+      decidedBy: 'operator:ada',
+      decidedAt: '2026-11-21T02:31:00.000Z',
+      note: 'The receipt is missing.',
+    },
   }),
   webhook_limit_reached: entry({
     status: 409,
@@ -459,8 +516,8 @@ const errorTable = {
     status: 410,
     retry: 'after-change',
     meaning:
-      'A call with this `X-Request-Id` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
-    remedy: 'Send a new `X-Request-Id` for a new call. `X-Billed` says whether the first call was billed.',
+      'A call with this `X-Request-Id` or `Idempotency-Key` was made before, and its result is no longer stored. Results are stored for 24 hours. Nothing was called or billed now.',
+    remedy: 'Send a new one for a new call.',
   }),
   payload_too_large: entry({
     status: 413,
@@ -498,7 +555,7 @@ const errorTable = {
     status: 502,
     retry: 'later',
     meaning: 'The request to the platform failed. The call was not billed.',
-    remedy: 'Retry with a short backoff and the same X-Request-Id.',
+    remedy: 'Retry with a short backoff and the same `X-Request-Id` or `Idempotency-Key`.',
   }),
   overloaded: entry({
     status: 503,

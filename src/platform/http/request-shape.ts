@@ -193,6 +193,11 @@ const unknownField = (
   )
   const unknownNames = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
   const list = accepted.length === 0 ? 'none' : accepted.join(', ')
+  if (shapeContext.location === 'query')
+    return {
+      code: 'invalid_parameter',
+      message: `unknown query parameter ${unknownNames}; accepted parameters: ${list}`,
+    }
   const of = issue.path.length === 0 ? '' : ` of ${fieldName(issue.path)}`
   return {
     code: codeOf(shapeContext.codes, issue.path, 'unknown') ?? 'unknown_field',

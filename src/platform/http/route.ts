@@ -100,7 +100,7 @@ export type ApiRequest<
   readonly params: z.output<Params>
   readonly query: z.output<Query>
   readonly body: z.output<Body>
-  /** As sent, 1 to 255 printable ASCII characters; null if it was left out or the route does not read it. */
+  /** As sent, at most 255 printable ASCII characters; null if it was left out or the route does not read it. */
   readonly idempotencyKey: string | null
   /**
    * The owner of the data that the request reads and changes. Every query of account data must use the whole scope,
@@ -193,7 +193,10 @@ type RouteDefinition<
   readonly writes: boolean
   /** Strings as in the path. A value that does not match gives 404 `not_found`. */
   readonly params?: Params
-  /** `src/platform/http/query.ts` has the usual parts. Parameters that are not declared here are ignored. */
+  /**
+   * `src/platform/http/query.ts` has the usual parts. Parameters that are not declared here are refused, or, on a hidden
+   * route, ignored.
+   */
   readonly query?: Query
   /** `z.strictObject` of JSON values. Left out: the request has no body, or `{}`. */
   readonly body?: Body
@@ -214,7 +217,10 @@ type RouteDefinition<
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
   /** Required for every operation with an API key. Without it, creating the server fails. */
   readonly customer?: CustomerUse
-  /** A scraper call: `X-Request-Id` is its idempotency key. It is used unchanged or refused as `bad_input`. */
+  /**
+   * A scraper call: `X-Request-Id` or `Idempotency-Key` is its idempotency key and its request id. It is used unchanged
+   * or refused as `bad_input`.
+   */
   readonly requestIdIsKey?: true
   readonly responses: Declared
   /** Codes of the handler only. The framework's codes are added to the interface description automatically. */
@@ -252,6 +258,9 @@ type RouteDefinition<
 
 // biome-ignore lint/suspicious/noExplicitAny: routes of many types are in one list; each was checked at its declaration
 export type Route = RouteDefinition<any, any, any, any, any>
+
+/** Whether a request may name a reseller's customer. */
+export const hasCustomer = ({ customer }: Route): boolean => customer === 'pays' || customer === 'limits'
 
 /**
  * Declares one operation. The framework (`src/platform/http/server.ts`) runs every check before the handler, in the

@@ -12,11 +12,11 @@ import {
   newRequestId,
   type RefusalPage,
   refusalOf,
-  requestIdAsKey,
   requestIdFrom,
   sendAnswer,
   sendRefusal,
   sendRefusalPage,
+  sentCallId,
   servePrebuiltAnswers,
 } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
@@ -118,20 +118,18 @@ const clientClosed = 499
 
 const requestIdOf = (request: HttpRequest, route: Route | undefined): string => {
   const header = request.headers['x-request-id']
-  const value = typeof header === 'string' ? header : undefined
-  return route?.requestIdIsKey ? (requestIdAsKey(value) ?? newRequestId()) : requestIdFrom(value)
+  if (!route?.requestIdIsKey) return requestIdFrom(typeof header === 'string' ? header : undefined)
+  const sent = sentCallId(request.raw)
+  return (sent.ok ? sent.value : null) ?? newRequestId()
 }
 
 /** The router accepts an empty path segment as a parameter, e.g. `/api/v1/orders/`. No route has such a path. */
 const isRouted = (request: HttpRequest): boolean =>
   !request.is404 && !Object.values(request.params as Record<string, string>).includes('')
 
-const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
-  const header = request.headers['x-request-id']
-  if (route.requestIdIsKey && requestIdAsKey(header as string | undefined) === null)
-    throw refuse('bad_input', 'X-Request-Id must be 1 to 128 printable ASCII characters', {
-      details: 'X-Request-Id',
-    })
+const checkCallId = (request: HttpRequest, route: Route): void => {
+  const sent = route.requestIdIsKey ? sentCallId(request.raw) : null
+  if (sent?.ok === false) throw sent.refusal
 }
 
 /** RFC 9112: an HTTP/1.1 request without a Host, or with two, is refused. HTTP/1.0 needs none. */
@@ -325,7 +323,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
       request.exchange.reader = await admitFinance(request, reply, options.financeDirectory, limits)
     }
-    checkRequestIdAsKey(request, compiled.route)
+    checkCallId(request, compiled.route)
     return undefined
   })
 

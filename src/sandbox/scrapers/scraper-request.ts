@@ -9,12 +9,9 @@ export type ParsedScrapeCall =
   | { readonly wrong: string }
   | {
       readonly page: number
-      readonly maxAgeDays: number | null
       readonly call: string
       readonly texts: readonly string[]
     }
-
-const ages = ['1d', '3d', '7d', '14d', '30d']
 
 /** The parameters of the row, by their protocol names. */
 const inputsByName = (row: ScraperRow): ReadonlyMap<string, ScraperRow['inputs'][number]> =>
@@ -54,10 +51,7 @@ const pageOfCall = (row: ScraperRow, parameters: Parameters): number | null => {
 }
 
 /** Parses the parameters of a call according to the row. It refuses the same parameters as the platform. */
-export const parseScrapeCall = (row: ScraperRow, raw: Parameters): ParsedScrapeCall => {
-  const { cache_max_age: age, ...parameters } = raw
-  if (age !== undefined && !(row.source.isCacheable && ages.includes(age)))
-    return { wrong: 'cache_max_age is not taken here' }
+export const parseScrapeCall = (row: ScraperRow, parameters: Parameters): ParsedScrapeCall => {
   const inputs = inputsByName(row)
   for (const [name, value] of Object.entries(parameters)) {
     const wrong = wrongValue(name, value, inputs.get(name))
@@ -77,7 +71,6 @@ export const parseScrapeCall = (row: ScraperRow, raw: Parameters): ParsedScrapeC
     .sort(([one], [other]) => (one < other ? -1 : 1))
   return {
     page: Math.min(page, pages + 1),
-    maxAgeDays: age === undefined ? null : Number(age.slice(0, -1)),
     call: JSON.stringify(callParameters),
     texts: Object.values(parameters),
   }

@@ -192,7 +192,6 @@ export const scraperSandbox = (app: FastifyInstance, clock: () => number): void 
   const journal = createJournal()
   const credits = new Map<string, number>()
   const callCounts = new Map<string, number>()
-  const cached = new Map<string, number>()
 
   const creditsLeft = (key: string): number => credits.get(key) ?? firstCredits
 
@@ -203,29 +202,10 @@ export const scraperSandbox = (app: FastifyInstance, clock: () => number): void 
     return before
   }
 
-  /** The time of a cached answer, which costs nothing. The latest thousand answers are cached. */
-  const fromCache = (call: Call): string | null => {
-    const id = `${call.row.source.path} ${call.parsed.call} ${call.parsed.page}`
-    const at = cached.get(id)
-    const { maxAgeDays } = call.parsed
-    if (at !== undefined && maxAgeDays !== null && clock() - at < maxAgeDays * 86_400_000)
-      return new Date(at).toISOString()
-    if (cached.size >= 1_000) cached.delete(cached.keys().next().value ?? '')
-    cached.set(id, clock())
-    return null
-  }
-
   const sandboxAnswer = (call: Call): SandboxAnswer => {
     const triggerAnswer = triggeredAnswer(call, previousCalls(call.trigger))
     if (triggerAnswer) return triggerAnswer
-    const regular = orNotFound(call, usualAnswer(call))
-    const cachedAt = regular.status === 200 ? fromCache(call) : null
-    if (cachedAt === null || Array.isArray(regular.body)) return regular
-    return {
-      ...regular,
-      charged: 0,
-      body: { ...(regular.body as object), cached: true, cached_at: cachedAt },
-    }
+    return orNotFound(call, usualAnswer(call))
   }
 
   /** Adds the provider's fields to an object. */

@@ -158,6 +158,17 @@ test('a changed cap covers what the former one covered, unless it says otherwise
   )
 })
 
+test('a cap for orders alone is refused for a key that cannot order', () => {
+  const scrapes = { scopes: ['scrape'] as const }
+  const issued = (covers: 'orders' | 'everything') => (state: AccountState) =>
+    decideIssue(state, keyOf('key', { ...scrapes, cap: { cents: 500, covers } }), 0)
+  created.when(issued('orders')).thenRefused('cap_covers_nothing')
+  const capped = created.given(issued('everything'))
+  capped.when(cap('key', 900)).thenEvents('KeyCapped')
+  capped.when(cap('key', 900, 'orders')).thenRefused('cap_covers_nothing')
+  capped.given(cap('key', null)).when(cap('key', 900)).thenRefused('cap_covers_nothing')
+})
+
 test('a rotated key has the name, scopes, cap and networks of its predecessor, which ends after the overlap', () => {
   const held = withKey({
     name: 'shop',

@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import * as pricing from '../../../src/domain/catalog/pricing.ts'
 import {
   defaultResellerTerms,
+  type OwnPrice,
   quote,
   type ResellerTerms,
   retailKey,
@@ -24,12 +25,17 @@ const tiers: fc.Arbitrary<readonly Tier[]> = fc
     return froms.map((from, index) => ({ from, unitPriceMicros: falling[index]! }))
   })
 const quantity = fc.integer({ min: 1, max: 5_000 })
-const retail = (unitMicros: number | null) =>
-  new Map(unitMicros === null ? [] : [[retailKey(null), unitMicros]])
+const atEveryQuantity = (unitPriceMicros: number): readonly Tier[] => [{ from: 1, unitPriceMicros }]
+const retail = (price: OwnPrice | null) => new Map(price === null ? [] : [[retailKey(null), price]])
 const terms: fc.Arbitrary<ResellerTerms> = fc.record({
   discountBp: fc.integer({ min: 0, max: 10_000 }),
   markupMillionths: fc.option(fc.integer({ min: 1, max: 10_000_000 })),
-  retail: fc.option(fc.integer({ min: 1, max: 2_000_000_000 })).map(retail),
+  retail: fc.option(fc.record({ tiers, belowCost: fc.boolean() })).map(retail),
+  priceLimits: fc.option(
+    fc
+      .tuple(fc.integer({ min: 1, max: 5_000_000 }), fc.integer({ min: 0, max: 5_000_000 }))
+      .map(([fromMillionths, more]) => ({ fromMillionths, toMillionths: fromMillionths + more })),
+  ),
   sellable: fc.boolean(),
   revision: fc.constant(null),
 })
@@ -56,11 +62,17 @@ test('every amount is exact and rounded half up to a cent once', () => {
       const figures = figuresOf(table, units, deal)
       assertRounded(figures.listCents, list, 10_000n)
       assertRounded(figures.reseller!.yourCostCents, list * BigInt(10_000 - deal.discountBp), 100_000_000n)
-      const retailMicros = deal.retail.get(retailKey(null))
-      if (retailMicros !== undefined)
-        assertRounded(figures.amountCents, BigInt(retailMicros) * BigInt(units), 10_000n)
-      else
-        assertRounded(figures.amountCents, list * BigInt(deal.markupMillionths ?? 1_000_000), 10_000_000_000n)
+      const price = deal.retail.get(retailKey(null))
+      const wanted =
+        price === undefined
+          ? list * BigInt(deal.markupMillionths ?? 1_000_000)
+          : unitMicros(price.tiers, units) * BigInt(units) * 1_000_000n
+      const { priceLimits } = deal
+      const least = list * BigInt(priceLimits?.fromMillionths ?? 0)
+      const most = priceLimits === null ? wanted : list * BigInt(priceLimits.toMillionths)
+      const limited = wanted < least ? least : wanted > most ? most : wanted
+      const cost = list * BigInt(10_000 - deal.discountBp) * 100n
+      assertRounded(figures.amountCents, price?.belowCost || limited > cost ? limited : cost, 10_000_000_000n)
       assertRounded(figures.unitPriceCents, BigInt(figures.amountCents), BigInt(units))
       assert.equal(figures.reseller!.customerCents, figures.amountCents)
       assert.equal(figures.reseller!.marginCents, figures.amountCents - figures.reseller!.yourCostCents)
@@ -124,12 +136,18 @@ test('half a cent rounds up, and cost and price are rounded separately', () => {
   })
 })
 
-test('the retail price precedes the markup, and a margin may be negative', () => {
-  const dollar = [{ from: 1, unitPriceMicros: 1_000_000 }]
-  const deal = { ...defaultResellerTerms, retail: retail(900_000), markupMillionths: 2_000_000 }
-  const figures = figuresOf(dollar, 10, deal)
-  assert.equal(figures.amountCents, 900)
-  assert.equal(figures.reseller!.marginCents, -100)
+test('the retail price precedes the markup, and a margin is negative only where the reseller allows it', () => {
+  const deal = (belowCost: boolean) => ({
+    ...defaultResellerTerms,
+    retail: retail({ tiers: atEveryQuantity(900_000), belowCost }),
+    markupMillionths: 2_000_000,
+  })
+  const marginOf = (belowCost: boolean) => {
+    const { amountCents, reseller } = figuresOf(atEveryQuantity(1_000_000), 10, deal(belowCost))
+    return [amountCents, reseller!.marginCents]
+  }
+  assert.deepEqual(marginOf(true), [900, -100])
+  assert.deepEqual(marginOf(false), [1_000, 0])
 })
 
 test('a retail price applies to its country and period only', () => {
@@ -138,7 +156,12 @@ test('a retail price applies to its country and period only', () => {
     const target = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
     const deal = {
       ...defaultResellerTerms,
-      retail: new Map([[retailKey({ country: 'USA', periodDays: 30 }), 2_500_000]]),
+      retail: new Map([
+        [
+          retailKey({ country: 'USA', periodDays: 30 }),
+          { tiers: atEveryQuantity(2_500_000), belowCost: false },
+        ],
+      ]),
     }
     return pricing.figuresOf({ target, tiers }, 2, deal).amountCents
   }

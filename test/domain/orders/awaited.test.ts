@@ -327,6 +327,7 @@ describe('after the payment', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.equal(ends(held, forAlice).status, 'awaiting_payment')
+    assert.equal(statesFor(held, forAlice).order?.awaiting?.missingCents, 1)
     assert.equal(
       statesFor(held, forAlice).order?.awaiting?.heldUntil,
       new Date(start + resellerFundsTimeoutMs).toISOString(),

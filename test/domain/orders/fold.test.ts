@@ -30,6 +30,6 @@ test('an order that awaits its payment is not paid and has no plan yet', () => {
   const { status, paid: isPaid, planId, awaiting } = orderAfter(null, [awaited])
   assert.deepEqual(
     [status, isPaid, planId, awaiting],
-    ['awaiting_payment', false, null, { depositId: 'dep_1', heldUntil: null }],
+    ['awaiting_payment', false, null, { depositId: 'dep_1', heldUntil: null, missingCents: null }],
   )
 })

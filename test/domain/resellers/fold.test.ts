@@ -8,7 +8,8 @@ test('retail prices are sorted by product, country and period, with one price fo
     productId: fc.constantFrom('isp-static', 'residential-premium'),
     country: fc.constantFrom(null, 'DEU', 'USA'),
     periodDays: fc.constantFrom(null, 7, 30),
-    unitPriceMicros: fc.integer({ min: 1, max: 9 }),
+    tiers: fc.integer({ min: 1, max: 9 }).map((unitPriceMicros) => [{ from: 1, unitPriceMicros }]),
+    belowCost: fc.boolean(),
   })
   fc.assert(
     fc.property(fc.array(price), (prices) => {
@@ -21,9 +22,9 @@ test('retail prices are sorted by product, country and period, with one price fo
       const keys = retail.map(keyOf)
       assert.deepEqual(keys, [...new Set(keys)].sort())
       for (const each of retail)
-        assert.equal(
-          each.unitPriceMicros,
-          prices.findLast((one) => keyOf(one as never) === keyOf(each))?.unitPriceMicros,
+        assert.deepEqual(
+          each,
+          prices.findLast((one) => keyOf(one) === keyOf(each)),
         )
     }),
   )

@@ -30,6 +30,7 @@ const draftOf = (requestId: string, more: Partial<ScrapeDraft> = {}): ScrapeDraf
   fingerprint: 'fingerprint',
   priceMicros: 3_000,
   leaseMs,
+  isFree: false,
   capKeyId: 'key_one',
   cap: null,
   ...more,

@@ -218,6 +218,21 @@ test('block, unblock, cap and revoke say whether anything changed', async (t) =>
   assert.equal((await run('keys', 'list', '--json')).json.keys[0].revoked, true)
 })
 
+test('a new key says what its cap does not limit', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  const create = (...args: string[]) =>
+    run('keys', 'create', '--account', accountId, '--daily-cap-cents', '100', ...args)
+  assert.match(
+    (await create('--scopes', 'buy,scrape')).out,
+    /^daily cap +.* for orders, not for scraper calls$/m,
+  )
+  assert.match((await create('--scopes', 'buy')).out, /^daily cap +.* for orders$/m)
+  const refused = await create('--scopes', 'scrape')
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /the cap would limit nothing.*--cap-covers everything/)
+})
+
 test('keys of all accounts or of one are listed, without the keys themselves', async (t) => {
   const { run } = await shell(t)
   const accounts: string[] = []

@@ -49,6 +49,12 @@ test('on the command line one operator proposes large credits and refunds and an
   assert.equal((await bob('proposals', 'approve', proposalId)).json.code, 'already_applied')
   assert.equal(await balance(), before + 201)
 
+  const declined = (await credit(150, 'no receipt')).json.proposalId
+  assert.equal((await bob('proposals', 'decline', declined, '--note', 'no receipt')).code, 0)
+  const again = await credit(150, 'no receipt')
+  assert.equal(again.json.code, 'proposal_declined')
+  assert.match(again.json.error, /operator:bob declined it as prp_\S+ \("no receipt"\)/)
+
   const order = await app.resellerOf(app.demo.reseller).order(null, addresses(1))
   assert.equal(order.status, 201, JSON.stringify(order.body))
   const { orderId } = order.body

@@ -6,13 +6,15 @@ import { addresses, asCustomer } from '../../support/app-actions.ts'
 import { operator } from '../../support/operator.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
+import { hookTo } from '../webhooks/deliveries.ts'
+import { startReceiver } from '../webhooks/receiver.ts'
 
 type App = TestApp<'cardReseller'>
 
 /** A reseller whose customers get messages about their orders from a bot. */
 const openWithBot = async (t: TestContext) => {
   const app = await testApp(t, { own: 'file', with: ['cardReseller'] })
-  const bot = await app.file('bot.json', { token: '123456:AbC', apiUrl: app.sandbox })
+  const bot = await app.file('bot.json', { token: '123456:AbC', chatId: '777', apiUrl: app.sandbox })
   await app.run('reseller', 'set', '--account', app.seller.accountId, '--bot', bot)
   return app
 }
@@ -67,7 +69,8 @@ const assertFailed = async (
   assert.deepEqual([failed.failureReason, failed.payUrl, failed.proxyIds], [reason, null, []])
   assert.equal(await app.listedCredit(customer), chargeCents, "the customer's credit is untouched")
   assert.equal(await app.balance(app.seller.key), walletCents, "the reseller's wallet is untouched")
-  const text = await until(async () => (await messagesOf(app)).find((one) => one.includes(orderId)), {
+  const ofCustomer = (one: string) => one.includes(orderId) && !one.includes('your wallet')
+  const text = await until(async () => (await messagesOf(app)).find(ofCustomer), {
     timeoutMs: 40_000,
     what: 'the message',
   })
@@ -141,6 +144,8 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   const app = await openWithBot(t)
   const { accountId, key } = app.seller
   const { yourCostCents: cost } = app.quote
+  const receiver = await startReceiver(t)
+  await hookTo(app, receiver.url, ['order.wallet_short'], app.seller)
   const [first, second] = [await ask(app, 'alice'), await ask(app, 'bob')]
   const spend = async (leave: number, reference: string) => {
     const cents = leave - (await app.balance(key))
@@ -150,12 +155,17 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   await spend(cost - 1, 'spent')
   const held = [await pay(app, first), await pay(app, second)] as const
   for (const orderId of held) {
-    const waiting = await app.readOrder(key, orderId)
-    assert.deepEqual([waiting.status, waiting.failureReason], ['awaiting_payment', 'insufficient_balance'])
+    const { status, waitsFor, walletShortfallCents, waitsUntil } = await app.readOrder(key, orderId)
+    assert.deepEqual([status, waitsFor, walletShortfallCents], ['awaiting_payment', 'wallet', 1])
+    const delivery = await until(() =>
+      receiver.received.find(({ json }) => json.resource === orderId && json.event === 'order.wallet_short'),
+    )
+    const { status: then, customerId, ...data } = delivery.json.data
+    assert.deepEqual([then, data.walletShortfallCents, data.waitsUntil], ['awaiting_payment', 1, waitsUntil])
+    assert.match(customerId, /^cus_/)
+    const message = await until(async () => (await messagesOf(app)).find((one) => one.includes(orderId)))
+    assert.match(message, /your wallet lacks \$0\.01 for your cost/)
   }
-  const messages = await messagesOf(app)
-  for (const orderId of held)
-    assert.ok(!messages.some((one) => one.includes(orderId)), 'no message before the decision')
   const retry = await app.seller.order('alice', app.four, 'order of alice')
   assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
   // A credit that is enough for one places one of them, within the day.
@@ -179,6 +189,10 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
     'failed',
     'what has failed is not placed by a later credit',
   )
+  const shortages = receiver.received.filter(({ json }) => json.event === 'order.wallet_short')
+  assert.equal(shortages.length, 2, 'one event for each order, whatever was tried since')
+  const toReseller = (await messagesOf(app)).filter((one) => one.includes('your wallet lacks'))
+  assert.equal(toReseller.length, 2)
 })
 
 test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {

@@ -220,7 +220,10 @@ describe('an order for a customer that is short of credit', () => {
     const { body } = await app.seller.order('alice', app.four, 'k')
     const needed = app.quote.amountCents + 1_430
     assert.deepEqual([body.owedCents, body.shortfallCents, body.chargeCents], [1_430, needed, needed])
-    const { order_id: orderId } = await app.readDeposit(key, body.depositId)
+    const deposit = await app.readDeposit(key, body.depositId)
+    const { order_id: orderId } = deposit
+    assert.deepEqual([deposit.amount_cents, deposit.owed_cents], [needed, 1_430])
+    assert.match(await (await fetch(body.payUrl)).text(), /account credit, 14\.30 USD of it for a debt/)
     assert.equal((await app.readOrder(key, orderId)).owedCents, 1_430)
     await app.act(body.depositId, 'pay')
     await app.untilOrder(key, orderId, 'completed')
@@ -320,14 +323,22 @@ describe('an order for a customer that is short of credit', () => {
     await app.act(short.body.depositId, 'pay')
     const { order_id: orderId } = await app.untilDeposit(key, short.body.depositId, { status: 'paid' })
     const held = await app.readOrder(key, orderId)
-    assert.deepEqual([held.status, held.failureReason], ['awaiting_payment', 'insufficient_balance'])
+    const missing = app.quote.yourCostCents - 1
+    const { status, waitsFor, walletShortfallCents, failureReason } = held
+    assert.deepEqual(
+      [status, waitsFor, walletShortfallCents, failureReason],
+      ['awaiting_payment', 'wallet', missing, null],
+    )
+    const { accountId: _, refunds: _none, ...shown } = await app.run('orders', 'show', orderId)
+    assert.deepEqual(shown, held)
     const retry = await app.seller.order('alice', app.four, 'k')
     assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
+    const { orderId: named, paidByCustomer, shortfallCents } = retry.body
+    assert.deepEqual([named, paidByCustomer, shortfallCents], [orderId, true, missing])
+    const other = await app.seller.order('alice', app.four, 'other')
+    assert.deepEqual([other.body.code, other.body.paidByCustomer], ['insufficient_balance', undefined])
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents)
-    await app.run(
-      ...['wallet', 'credit', '--kind=payment', '--account', accountId],
-      ...['--cents', '100000', '--reference', 'more'],
-    )
+    await app.run(...['wallet', 'adjust', '--account', accountId, '--cents', '100000', '--reference', 'more'])
     await app.untilOrder(key, orderId, 'completed')
     assert.equal(await app.listedCredit('alice'), short.body.chargeCents - app.quote.amountCents)
   })

@@ -26,8 +26,8 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   const log = createMemoryLog()
   const chats = createChatSigner(masterKey(randomBytes(32)))
   // The read data of ended orders; all of them were taken over.
-  await pool.query(`create table read.order_outcomes
-    (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
+  await pool.query(`create table read.order_notices
+    (order_id text, notice text, account_id text, customer_id text, position bigint)`)
   let nextMs = nowMs
   const clock = () => nextMs
   const workers = createWorkers({
@@ -45,6 +45,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
     botOf: async (reseller) => ({
       messenger: { send: ({ chatId }) => bots[reseller]!(chatId) },
       merchantName: null,
+      chatId: null,
     }),
     clock,
     pollMs: 3_600_000,
@@ -56,7 +57,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
     const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${from + n}` as OrderId)
     await pool.query(
       `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id, chat_signature) values ($2, $1, $1, $1, $5) on conflict do nothing)
-       insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
+       insert into work.messages (order_id, account_id, customer_id, notice, due_at)
        select id, $1, $2, 'placed', $4::timestamptz from unnest($3::text[]) id`,
       [
         reseller,

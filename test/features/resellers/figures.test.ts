@@ -81,7 +81,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
           productId: product.id,
           countries: dedicated ? [deal.retailElsewhere ? elsewhere : country] : [],
           periods: dedicated ? [periodDays] : [],
-          unitPriceMicros: deal.retailMicros,
+          price: { tiers: [{ from: 1, unitPriceMicros: deal.retailMicros }], belowCost: true },
         },
       }),
     },
@@ -110,16 +110,22 @@ type Deal = {
  */
 type Part = { readonly thousandths: number } | { readonly picks: readonly number[] }
 
-const deal: fc.Arbitrary<Deal> = fc.record({
-  discountBp: fc.oneof(fc.integer({ min: 0, max: 9_999 }), fc.constantFrom(0, 1_250, 3_333)),
-  markupMillionths: fc.option(
-    fc.oneof(fc.integer({ min: 1, max: 5_000_000 }), fc.constantFrom(1_300_000, 1_000_001, 1_305_000)),
-  ),
-  retailMicros: fc.option(
-    fc.oneof(fc.integer({ min: 1, max: 50_000_000 }), fc.constantFrom(3_333_333, 5_000, 2_995_000)),
-  ),
-  retailElsewhere: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, fc.constant(true)),
-})
+/** A markup below the cost is refused. */
+const deal: fc.Arbitrary<Deal> = fc
+  .record({
+    discountBp: fc.oneof(fc.integer({ min: 0, max: 9_999 }), fc.constantFrom(0, 1_250, 3_333)),
+    markupMillionths: fc.option(
+      fc.oneof(fc.integer({ min: 1, max: 5_000_000 }), fc.constantFrom(1_300_000, 1_000_001, 1_305_000)),
+    ),
+    retailMicros: fc.option(
+      fc.oneof(fc.integer({ min: 1, max: 50_000_000 }), fc.constantFrom(3_333_333, 5_000, 2_995_000)),
+    ),
+    retailElsewhere: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, fc.constant(true)),
+  })
+  .map(({ markupMillionths, ...others }) => ({
+    ...others,
+    markupMillionths: markupMillionths && Math.max(markupMillionths, (10_000 - others.discountBp) * 100),
+  }))
 const part: fc.Arbitrary<Part> = fc.oneof(
   fc.record({ thousandths: fc.integer({ min: 1, max: 1_000 }) }),
   fc.record({ picks: fc.array(fc.nat(ips.length), { minLength: 1, maxLength: 5 }) }),

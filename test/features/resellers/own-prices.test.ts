@@ -4,7 +4,6 @@ import { asCustomer, done } from '../../support/app-actions.ts'
 import { signedIn } from '../../support/console.ts'
 import { limitAlone } from '../../support/four-eyes.ts'
 import { testApp } from '../../support/test-app.ts'
-import { until } from '../../support/until.ts'
 
 const premium = '/api/v1/products/residential-premium/price?quantity=10'
 
@@ -14,8 +13,8 @@ test('a reseller sets its markup and its prices within the limits of the service
   const { client, accountId } = shop
   const markup = (value: unknown) =>
     client.call('PATCH', '/api/v1/reseller/terms', { json: { markup: value } })
-  const price = (product: object, unitPrice: string | null) =>
-    client.call('PUT', '/api/v1/reseller/prices', { json: { ...product, unit_price: unitPrice } })
+  const put = (json: object) => client.call('PUT', '/api/v1/reseller/prices', { json })
+  const price = (product: object, unitPrice: string | null) => put({ ...product, unit_price: unitPrice })
   const customersPay = async () => (await client.get(premium)).body.amountCents
   const terms = async () => (await done(client.get('/api/v1/reseller/terms'))).body
 
@@ -29,7 +28,7 @@ test('a reseller sets its markup and its prices within the limits of the service
   await t.test('the markup, also at both limits', async () => {
     for (const value of ['1.00', '2', '1.30'])
       assert.equal((await markup(value)).body.markup, Number(value).toFixed(2))
-    await until(async () => (await customersPay()) === 6_370, { what: 'the markup' })
+    assert.equal(await customersPay(), 6_370)
     for (const value of ['0.99', '2.000001']) {
       const refused = await markup(value)
       assert.deepEqual([refused.status, refused.body.code], [400, 'price_outside_limits'])
@@ -40,28 +39,93 @@ test('a reseller sets its markup and its prices within the limits of the service
     assert.equal((await terms()).markup, '1.30')
   })
 
-  await t.test(
-    'the price of a product, from the lowest to the highest list price times the limits',
-    async () => {
-      const plan = { product_id: 'residential-premium' }
-      const outside = await price(plan, '1000')
-      const [, from, to] = /from ([\d.]+) to ([\d.]+) dollars/.exec(outside.body.error) ?? []
-      assert.deepEqual([outside.body.code, from !== undefined], ['price_outside_limits', true], outside.text)
-      assert.equal((await price(plan, String(Number(from) - 0.01))).body.code, 'price_outside_limits')
-      for (const value of [from!, to!])
-        assert.equal(Number((await price(plan, value)).body.retail[0].unitPrice), Number(value))
-      await until(async () => (await customersPay()) === Math.round(1_000 * Number(to)), {
-        what: 'the price',
-      })
-      assert.deepEqual((await price(plan, null)).body.retail, [])
-      const rented = { product_id: 'isp-static', countries: ['usa'], periods: [30] }
-      assert.deepEqual((await price(rented, '3.50')).body.retail, [
-        { productId: 'isp-static', country: 'USA', periodDays: 30, unitPrice: '3.50' },
-      ])
-      assert.equal((await price({ ...rented, countries: ['XXX'] }, '3.50')).body.code, 'invalid_country')
-      assert.equal((await price({ product_id: 'none' }, '3.50')).body.code, 'unknown_product')
-    },
-  )
+  await t.test('the price of a product, at every quantity that can be ordered', async () => {
+    const plan = { product_id: 'residential-premium' }
+    // One price cannot be within the limits of both $5.50 for one GB and $2.40 for 1,000 GB.
+    for (const [value, quantity] of [
+      ['2.40', '1'],
+      ['16.50', '1'],
+      ['5.50', '1000'],
+    ] as const) {
+      const outside = await price(plan, value)
+      assert.deepEqual([outside.status, outside.body.code], [400, 'price_outside_limits'])
+      assert.match(
+        outside.body.error,
+        new RegExp(`from a quantity of ${quantity} on must be from [\\d.]+ to [\\d.]+ dollars`),
+      )
+    }
+    const tiers = [
+      { from: 1, unit_price: '6.60' },
+      { from: 100, unit_price: '4.80' },
+    ]
+    const tiered = await put({ ...plan, tiers })
+    assert.deepEqual(
+      tiered.body.retail,
+      [
+        {
+          productId: 'residential-premium',
+          country: null,
+          periodDays: null,
+          tiers: [
+            { from: 1, unitPrice: '6.60' },
+            { from: 100, unitPrice: '4.80' },
+          ],
+          belowCost: false,
+          adjusted: false,
+        },
+      ],
+      tiered.text,
+    )
+    assert.equal(await customersPay(), 6_600)
+    const quoteOf = async (quantity: number) =>
+      (await client.get(`/api/v1/products/residential-premium/price?quantity=${quantity}`)).body.amountCents
+    assert.deepEqual([await quoteOf(99), await quoteOf(100)], [65_340, 48_000])
+    for (const json of [
+      { ...plan },
+      { ...plan, unit_price: '5', tiers },
+      { ...plan, tiers: [{ from: 2, unit_price: '6' }] },
+      { ...plan, tiers: [...tiers, { from: 100, unit_price: '4' }] },
+    ])
+      assert.equal((await put(json)).body.code, 'invalid_body', JSON.stringify(json))
+    assert.deepEqual((await price(plan, null)).body.retail, [])
+
+    const rented = { product_id: 'isp-static', countries: ['usa'], periods: [30] }
+    assert.deepEqual((await price(rented, '3.50')).body.retail[0].tiers, [{ from: 1, unitPrice: '3.50' }])
+    assert.deepEqual((await price(rented, null)).body.retail, [])
+    assert.equal((await price({ ...rented, countries: ['XXX'] }, '3.50')).body.code, 'invalid_country')
+    assert.equal((await price({ product_id: 'none' }, '3.50')).body.code, 'unknown_product')
+  })
+
+  await t.test('a price below the cost must be allowed, and changed limits move it', async () => {
+    const change = (...options: readonly string[]) =>
+      app.run('reseller', 'set', '--account', accountId, ...options)
+    await change('--price-limits', '0.50-2.00')
+    const low = {
+      product_id: 'residential-premium',
+      tiers: [
+        { from: 1, unit_price: '5.50' },
+        { from: 500, unit_price: '2.40' },
+      ],
+    }
+    const refused = await put(low)
+    assert.deepEqual([refused.status, refused.body.code], [400, 'price_below_cost'])
+    assert.match(
+      refused.body.error,
+      /from a quantity of 500 on costs you 2.95 dollars, more than the price 2.4/,
+    )
+    const loss = await put({ ...low, allow_below_cost: true })
+    assert.deepEqual([loss.status, loss.body.retail[0].belowCost], [200, true], loss.text)
+    const quoteOf = async () =>
+      (await client.get('/api/v1/products/residential-premium/price?quantity=500')).body
+    assert.deepEqual([(await quoteOf()).amountCents, (await quoteOf()).marginCents], [120_000, -27_500])
+    await change('--price-limits', '0.90-2.00')
+    assert.equal((await quoteOf()).amountCents, 132_750)
+    assert.equal((await terms()).retail[0].adjusted, true)
+    assert.equal((await price({ product_id: low.product_id }, null)).status, 200)
+    const belowCost = await markup('0.9')
+    assert.deepEqual([belowCost.status, belowCost.body.code], [400, 'price_below_cost'])
+    await change('--price-limits', '1.00-2.00')
+  })
 
   await t.test('the console has the same forms and the same refusals', async () => {
     const browser = await signedIn(app, accountId)
@@ -117,14 +181,29 @@ test('a reseller credits and refunds a customer once per reference', async (t) =
   assert.deepEqual([first.status, first.body.status, first.body.creditCents], [200, 'applied', 2_500])
   assert.equal(await creditOf(), 2_500)
   const again = await move(2_500, 'receipt 1')
-  assert.deepEqual([again.status, again.body.code], [409, 'already_applied'])
+  const { movementId } = first.body
+  assert.deepEqual(
+    [again.status, again.body.code, again.body.amountCents, again.body.movementId],
+    [409, 'already_applied', 2_500, movementId],
+  )
+  for (const other of [
+    await move(2_501, 'receipt 1'),
+    await move(2_500, 'receipt 1', { reason: 'goodwill' }),
+  ])
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
   assert.match(again.body.error, /\$25\.00/)
   assert.equal((await move(-500, 'returned 1')).body.creditCents, 2_000)
   assert.equal((await move(100, 'sorry', { reason: 'goodwill' })).body.creditCents, 2_100)
   const short = await move(-9_000, 'returned 2')
   assert.deepEqual(
-    [short.status, short.body.code, short.body.shortfallCents],
-    [402, 'customer_credit_insufficient', 6_900],
+    [
+      short.status,
+      short.body.code,
+      short.body.shortfallCents,
+      short.body.creditCents,
+      short.body.amountCents,
+    ],
+    [402, 'customer_credit_insufficient', 6_900, 2_100, 9_000],
   )
   // A reference belongs to one customer.
   assert.equal((await move(700, 'receipt 1', {}, 'bob')).body.creditCents, 700)
@@ -172,6 +251,34 @@ test('a reseller credits and refunds a customer once per reference', async (t) =
     assert.equal((await move(5_001, 'large')).body.code, 'already_applied')
     assert.equal((await move(5_000, 'small')).status, 200)
   })
+  await t.test(
+    'a movement that an operator declined stays declined, with the operator and the reason',
+    async () => {
+      const stateOf = async (id: string) => (await client.get(`/api/v1/reseller/movements/${id}`)).body
+      const before = await creditOf()
+      const { movementId: id, proposalId } = (await move(6_000, 'no receipt')).body
+      assert.deepEqual([(await stateOf(id)).status, (await stateOf(id)).proposalId], ['proposed', proposalId])
+      await app.run('proposals', 'decline', proposalId, '--note', 'The receipt is missing.')
+      const declined = await stateOf(id)
+      assert.deepEqual(
+        [declined.status, declined.note, declined.decidedBy, declined.amountCents, declined.reference],
+        ['declined', 'The receipt is missing.', 'operator:test', 6_000, 'no receipt'],
+      )
+      for (const cents of [6_000, 6_001]) {
+        const { status, body } = await move(cents, 'no receipt')
+        assert.deepEqual(
+          [status, body.code, body.note],
+          [409, 'movement_declined', 'The receipt is missing.'],
+        )
+      }
+      assert.equal((await stateOf(id)).status, 'declined')
+      assert.equal(await creditOf(), before)
+      assert.equal((await stateOf(movementId)).status, 'applied')
+      assert.equal((await client.get(`/api/v1/reseller/movements/dep_${'0'.repeat(32)}`)).status, 404)
+      const other = await app.newReseller(1_000)
+      assert.equal((await other.client.get(`/api/v1/reseller/movements/${id}`)).status, 404)
+    },
+  )
   await t.test('the page of an order fills the form of its refund', async () => {
     const browser = await signedIn(app, accountId)
     const order = (await shop.order('alice', { product_id: 'residential-basic', quantity: 1 })).body

@@ -57,7 +57,16 @@ test('each setting of a reseller is an event with its actor, and prices change w
     storefrontLink: 'https://t.me/acme',
     bot: null,
     gateways: { card: null, crypto: null },
-    retail: [{ productId: 'isp-static', country: 'USA', periodDays: 30, unitPrice: '3.50' }],
+    retail: [
+      {
+        productId: 'isp-static',
+        country: 'USA',
+        periodDays: 30,
+        tiers: [{ from: 1, unitPrice: '3.50' }],
+        belowCost: false,
+        adjusted: false,
+      },
+    ],
   })
 
   const events = await streamOf(app, accountId)

@@ -24,7 +24,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   const engine = await startEngine(t, world.pool, world.log, [hot])
   await caughtUp(engine, world.log)
   const items = createBatchItems({ pool: world.pool, clock: world.now, keys })
-  const batches = createScrapeBatches({ ...world, items })
+  const batches = createScrapeBatches({ ...world, items, scrapes: world.here.scrapes, clock: world.now })
   const accept = (requestId: string, names: readonly string[]) =>
     batches.accept(
       {
@@ -66,7 +66,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
 const outcomes: Readonly<Record<string, ScrapeOutcome>> = {
   none: { kind: 'target_not_found' },
   shut: { kind: 'target_restricted' },
-  nothing: { kind: 'nothing', data: {}, nextCursor: null, cached: false },
+  nothing: { kind: 'nothing', data: {}, nextCursor: null },
 }
 
 test('each call of a batch is made and billed separately, and the batch ends after all of them', async (t) => {
@@ -97,10 +97,15 @@ test('each call of a batch is made and billed separately, and the batch ends aft
   const after = await world.wallet()
   assert.deepEqual([before.available - after.available, after.held], [4 * priceMicros, 0])
   assert.deepEqual(
-    JSON.parse((await world.batches.result(world.accountId, batch.batch_id, 6))!.toString()).data,
+    JSON.parse((await world.batches.result(world.accountId, batch.batch_id, 6))!.bytes!.toString()).data,
     { name: 'two' },
   )
-  assert.equal(await world.batches.result(world.accountId, batch.batch_id, 3), null)
+  const billedOf = async (n: number) => {
+    const call = await world.batches.result(world.accountId, batch.batch_id, n)
+    return call && [call.outcome, call.billed]
+  }
+  assert.deepEqual(await billedOf(2), ['target_not_found', true])
+  assert.deepEqual(await billedOf(3), ['target_restricted', false])
   assert.equal(await world.batches.result(world.accountId, batch.batch_id, 7), null)
   // The same request again returns the existing batch; another under its id is refused.
   const again = await world.accept('batch-1', names)
@@ -170,8 +175,8 @@ test('all batches that ended more than a day ago are erased together, and no lat
   const over = (prefix: string, count: number, hours: number) =>
     world.pool.query(
       `with made as (
-         insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at)
-           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, $3::timestamptz, $3::timestamptz
+         insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, calls, created_at, finished_at)
+           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, '{1}', $3::timestamptz, $3::timestamptz
              from generate_series(1, $2::integer) n returning batch_id)
        insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, status)
          select batch_id, '1', 'acc_1', '{}', now(), 'done' from made`,
@@ -223,8 +228,8 @@ test('a canceled batch makes no more calls, keeps its results, and is listed', a
   assert.deepEqual(
     ended?.items.map(({ outcome, problem, charged_micros }) => [outcome, problem, charged_micros]),
     [
-      ['failed', 'canceled', 0],
-      ['failed', 'canceled', 0],
+      ['canceled', null, 0],
+      ['canceled', null, 0],
     ],
   )
   assert.deepEqual(called, ['three'])
@@ -256,8 +261,8 @@ test('a batch or call inserted with SQL spends no money', async (t) => {
     ['scb_done', 'done'],
   ] as const) {
     await pool.query(
-      `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
-       select $2, account_id, key_id, $2, platform, operation, fingerprint, 1, created_at, signature
+      `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, calls, created_at, signature)
+       select $2, account_id, key_id, $2, platform, operation, fingerprint, 1, '{1}', created_at, signature
          from work.scrape_batches where batch_id = $1`,
       [batch.batch_id, id],
     )
@@ -330,14 +335,19 @@ test('a batch canceled while it runs, twice and across a crash, costs only its c
   assert.ok(made.length >= 8 && made.length < 20, `${made.length} calls`)
   assert.ok(made.every(({ charged_micros }) => charged_micros === priceMicros))
   for (const { outcome, problem, charged_micros } of over.items.filter((item) => !made.includes(item)))
-    assert.deepEqual([outcome, problem, charged_micros], ['failed', 'canceled', 0])
+    assert.deepEqual([outcome, problem, charged_micros], ['canceled', null, 0])
   assert.deepEqual(await world.wallet(), { available: 1_000_000 - made.length * priceMicros, held: 0 })
   const again = await cancel()
   assert.deepEqual(again?.batch, over.batch, 'a batch that is over stays as it is')
   const { state } = await readStreamState(world.log, scrapeBatchRef(batch.batch_id))
   assert.deepEqual(
-    [state?.finished?.canceled, state?.finished?.found, state?.finished?.failed],
-    [true, made.length, 20 - made.length],
+    [
+      state?.finished?.canceled,
+      state?.finished?.found,
+      state?.finished?.failed,
+      state?.finished?.canceledCalls,
+    ],
+    [true, made.length, 0, 20 - made.length],
   )
 })
 
@@ -354,7 +364,7 @@ test('a call that waits for the rate limit of its account is not made after its 
   await world.batches.cancel(world.accountId, batch.batch_id)
   const over = await world.finished(batch.batch_id)
   assert.deepEqual(
-    over.items.map(({ problem }) => problem),
+    over.items.map(({ outcome }) => outcome),
     ['canceled'],
   )
   assert.equal(world.provider.calls.length, 0)

@@ -208,8 +208,7 @@ describe("A provider's answer becomes", () => {
       const { outcome } = await call(row(scraper), input)
       const name = outcome.kind === 'failed' ? outcome.code : outcome.kind
       assert.equal(name, becomes)
-      const cached = 'cached' in outcome && outcome.cached
-      assert.equal(isBilled((name === 'nothing' ? 'empty' : name) as ScrapeOutcome, cached), billed)
+      assert.equal(isBilled((name === 'nothing' ? 'empty' : name) as ScrapeOutcome, false), billed)
       assert.equal((await standIn.journal()).total, requests)
       assert.doesNotMatch(JSON.stringify(outcome), /STAND-IN:|credits_(?:remaining|charged)|scrapecreators/)
     })
@@ -231,20 +230,6 @@ describe("A provider's answer becomes", () => {
     assert.equal(outcome.kind, 'failed')
   })
 
-  test('a cached answer, if the request allows an age: it costs nothing', async (t) => {
-    const standIn = await openStandIn(t)
-    const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
-    const input = { url: 'https://www.facebook.com/NASA' }
-    const [first, second] = [
-      await call(row('facebook/profile'), input),
-      await call(row('facebook/profile'), input, { maxAgeDays: 1 }),
-    ]
-    assert.ok(first.outcome.kind === 'found' && second.outcome.kind === 'found')
-    assert.deepEqual([first.outcome.cached, second.outcome.cached], [false, true])
-    assert.deepEqual([first.cost.creditsCharged, second.cost.creditsCharged], [1, 0])
-    assert.deepEqual(second.outcome.data, first.outcome.data)
-  })
-
   test('a long cursor is sent as JSON in a POST, where the scraper accepts it', async (t) => {
     const standIn = await openStandIn(t)
     const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
@@ -263,5 +248,5 @@ test('a search with hits in any of its lists has a result, with its next page', 
     { query: 'proxies', type: 'channels' },
     { status: 200, text },
   )
-  assert.deepEqual(outcome, { kind: 'found', data: found, nextCursor: 'next', cached: false })
+  assert.deepEqual(outcome, { kind: 'found', data: found, nextCursor: 'next' })
 })

@@ -11,7 +11,7 @@ const ended = (outcome: ScrapeOutcome, tookMs = 1): ScrapeResult => ({
   outcome,
   cost: { provider: 'first', creditsCharged: null, tookMs },
 })
-const found: ScrapeOutcome = { kind: 'found', data: {}, nextCursor: null, cached: false }
+const found: ScrapeOutcome = { kind: 'found', data: {}, nextCursor: null }
 const hourMs = 3_600_000
 
 test('scrapers show their results of the last 24 hours, over all processes', async (t) => {

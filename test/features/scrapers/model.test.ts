@@ -115,7 +115,7 @@ test('random scrapes and orders on a nearly empty wallet are answered and charge
         const ordered = Array.from({ length: 2 }, () => order(app, customer))
         const answers = await Promise.all(scraped)
         const charged = answers.filter(
-          ({ status, headers }) => status === 200 && !headers.has('x-replayed'),
+          ({ status, headers }) => status === 200 && !headers.has('idempotency-replayed'),
         ).length
         const bought = (await Promise.all(ordered)).filter(({ status }) => status === 201).length
         for (const answer of answers) count(answerOf(answer))

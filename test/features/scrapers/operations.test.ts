@@ -10,7 +10,7 @@ import { bodySchema } from '../../../src/features/scrapers/scraper-schemas.ts'
 import { jsonSchemaOf } from '../../../src/platform/http/json-schema.ts'
 
 test('only scrapers with cached answers declare cacheMaxAge', () => {
-  const declared = scrapeRoutes({ scrapes: {} as never, rate: null })
+  const declared = scrapeRoutes({ scrapes: {} as never, clock: Date.now, rate: null })
     .flatMap(operationRoutes)
     .filter(({ query }) => 'cacheMaxAge' in query.shape)
     .map(({ path }) => path)
@@ -43,9 +43,11 @@ test('the interface description has the rules for each field of a scraper, and f
 test('the sample answer of each scraper fits the description of its answers', () => {
   const ajv = new Ajv2020({ strict: false })
   addFormats.default(ajv)
-  for (const { path, responses } of scrapeRoutes({ scrapes: {} as never, rate: null }).flatMap(
-    operationRoutes,
-  )) {
+  for (const { path, responses } of scrapeRoutes({
+    scrapes: {} as never,
+    clock: Date.now,
+    rate: null,
+  }).flatMap(operationRoutes)) {
     const answer = responses[200]
     assert.ok(answer && 'body' in answer, path)
     const isDescribed = ajv.compile(jsonSchemaOf(answer.body, 'output'))

@@ -26,6 +26,8 @@ test('options of a call', async (t) => {
         requestId: 'tried',
         dryRun: true,
         input: { subreddit: 'node' },
+        cached: false,
+        costUsd: '0.0030',
         billing: { priceUsd: '0.0030', billed: false },
       })
       assert.deepEqual([tried.headers.get('x-price-usd'), tried.headers.get('x-billed')], ['0.0030', 'false'])
@@ -37,6 +39,31 @@ test('options of a call', async (t) => {
       assert.deepEqual([made.status, made.body.billing.billed], [200, true])
     },
   )
+
+  await t.test('Idempotency-Key and X-Request-Id are the same id of a call', async () => {
+    const path = '/v1/scrape/reddit/subreddit'
+    const send = (headers: Readonly<Record<string, string>>, subreddit = 'keyed', at = path) =>
+      client.post(at, { subreddit }, { key, headers })
+    const first = await send({ 'Idempotency-Key': 'one key' })
+    assert.deepEqual([first.status, first.body.requestId], [200, 'one key'])
+    assert.equal(first.headers.get('x-request-id'), 'one key')
+    const before = await left()
+    for (const headers of [
+      { 'Idempotency-Key': 'one key' },
+      { 'X-Request-Id': 'one key' },
+      { 'X-Request-Id': 'one key', 'Idempotency-Key': 'one key' },
+    ])
+      assert.equal((await send(headers)).text, first.text)
+    assert.equal(await left(), before)
+    const other = await send({ 'Idempotency-Key': 'one key' }, 'other')
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
+    for (const at of [path, '/v1/scrape/batch']) {
+      const two = await send({ 'X-Request-Id': 'a', 'Idempotency-Key': 'b' }, 'x', at)
+      assert.deepEqual([two.status, two.body.code], [400, 'bad_input'], two.text)
+      const long = await send({ 'Idempotency-Key': 'k'.repeat(129) }, 'x', at)
+      assert.deepEqual([long.status, long.body.details], [400, 'Idempotency-Key'])
+    }
+  })
 
   await t.test('a cached answer is not charged, and requested only where answers are cached', async () => {
     const body = exampleOf(cacheable)
@@ -50,6 +77,8 @@ test('options of a call', async (t) => {
     assert.deepEqual([second.body.cached, second.body.billing.billed], [true, false])
     assert.equal(second.headers.get('x-billed'), 'false')
     assert.equal(await left(), before)
+    const dry = await client.post(`${path}&dryRun=true`, body, { key })
+    assert.deepEqual([dry.body.cached, dry.body.costUsd], [true, '0.0000'])
     const uncached = await client.post(pathOf(fresh, 'cacheMaxAge=7d'), exampleOf(fresh), { key })
     assert.deepEqual([uncached.status, uncached.body.code], [400, 'bad_input'])
     assert.match(uncached.body.details, /^cacheMaxAge must be left out/)

@@ -94,7 +94,7 @@ export const openScraping = (
   const call = async (
     row: ScraperRow,
     input: Readonly<Record<string, InputValue>>,
-    more: { readonly maxAgeDays?: 1; readonly signal?: AbortSignal } = {},
+    more: { readonly signal?: AbortSignal } = {},
   ): Promise<ScrapeResult> => {
     const admitted = scraping.admit(row)
     if (isScrapeFailure(admitted))

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import { dollarsOfMicros } from '../../../src/kernel/money.ts'
 import { until } from '../../support/until.ts'
-import { bodyIn, bodyOf, failed, found, type Got, priceMicros, scrapeWorld } from './world.ts'
+import { buyer } from '../accounts/world.ts'
+import { bodyIn, bodyOf, failed, found, type Got, priceMicros, scrapeWorld, subreddit } from './world.ts'
 
 const start = 1_000_000
 
@@ -10,7 +12,7 @@ test('a call holds its price, is charged once it has a result, and a retry gets 
   const gate = Promise.withResolvers<void>()
   const world = await scrapeWorld(t, async () => {
     await gate.promise
-    return { kind: 'found', data: { name: 'AskReddit' }, nextCursor: 'more', cached: false }
+    return { kind: 'found', data: { name: 'AskReddit' }, nextCursor: 'more' }
   })
   const first = world.here.call('one')
   await until(() => world.provider.calls.length === 1)
@@ -38,7 +40,7 @@ test('a call holds its price, is charged once it has a result, and a retry gets 
     const again = await process.call('one')
     assert.equal('text' in again && again.text, 'text' in got && got.text)
     const { 'x-balance-usd': _, ...bill } = got.headers
-    assert.deepEqual(again.headers, { ...bill, 'x-replayed': 'true' })
+    assert.deepEqual(again.headers, { ...bill, 'x-billed': 'false', 'idempotency-replayed': 'true' })
   }
   assert.equal(world.provider.calls.length, 1)
   assert.equal(world.provider.places(), 0)
@@ -84,8 +86,7 @@ for (const [name, outcome, code, billed, stored] of billing)
   test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${stored ? 'gets it again' : 'calls again'}`, async (t) => {
     const world = await scrapeWorld(t, () => {
       if (outcome === 'found') return found({ a: 1 })
-      if (outcome === 'nothing')
-        return { kind: 'nothing', data: { posts: [] }, nextCursor: null, cached: false }
+      if (outcome === 'nothing') return { kind: 'nothing', data: { posts: [] }, nextCursor: null }
       return failOf(outcome)
     })
     const left = { available: start - (billed ? priceMicros : 0), held: 0 }
@@ -93,7 +94,7 @@ for (const [name, outcome, code, billed, stored] of billing)
     assert.equal('code' in first ? first.code : null, code)
     assert.equal(first.headers['x-price-usd'], '0.0030')
     assert.equal(first.headers['x-billed'], String(billed))
-    assert.equal(first.headers['x-replayed'], undefined)
+    assert.equal(first.headers['idempotency-replayed'], undefined)
     assert.equal(first.headers['x-balance-usd'], dollarsOfMicros(left.available))
     if (outcome === 'bad_input')
       assert.deepEqual('extra' in first && first.extra, { details: 'subreddit must be one that exists' })
@@ -101,7 +102,8 @@ for (const [name, outcome, code, billed, stored] of billing)
     assert.deepEqual(await world.wallet(), left)
     const again = await world.there.call('one')
     assert.equal('code' in again ? again.code : null, code)
-    assert.equal(again.headers['x-replayed'], stored ? 'true' : undefined)
+    assert.equal(again.headers['idempotency-replayed'], stored ? 'true' : undefined)
+    assert.equal(again.headers['x-billed'], 'false')
     assert.equal(world.provider.calls.length, stored ? 1 : 2)
     assert.deepEqual(await world.wallet(), left)
     assert.equal((await world.scrape('one'))?.started.attempt, stored ? 1 : 2)
@@ -165,7 +167,7 @@ test('fifty equal ids at once over two processes: one call, one charge, one answ
   )
   assert.equal(world.provider.calls.length, 1)
   assert.equal(new Set(answers.map((answer) => 'text' in answer && answer.text)).size, 1)
-  assert.equal(answers.filter(({ headers }) => headers['x-replayed'] === undefined).length, 1)
+  assert.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
 
@@ -206,13 +208,80 @@ test('a result is stored for a day; after that the id reports so and is never ch
   for (const process of [world.here, world.there]) {
     const late = await process.call('one')
     assert.equal('code' in late && late.code, 'result_expired')
-    assert.deepEqual(late.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true', 'x-replayed': 'true' })
+    assert.deepEqual(late.headers, {
+      'x-price-usd': '0.0030',
+      'x-billed': 'false',
+      'idempotency-replayed': 'true',
+    })
   }
+  world.clock.aheadMs += 60 * 60 * 1000
   await world.results.forget()
   const { rows } = await world.pool.query('select count(*)::integer as stored from work.scrape_results')
   assert.equal(rows[0].stored, 0)
   assert.equal(world.provider.calls.length, 1)
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+test('an earlier answer of the account is free: no money, no hold, no call of the platform', async (t) => {
+  const gone: ScrapeOutcome = { kind: 'target_not_found' }
+  const world = await scrapeWorld(t, (input) => (input.subreddit === 'gone' ? gone : found({ a: 1 })), 1)
+  const reuse = { maxAgeDays: 1 } as const
+  const first = bodyIn(await world.here.call('one', bodyOf('AskReddit'), reuse))
+  await world.here.call('two', bodyOf('gone'))
+  bodyIn(await world.here.call('three', bodyOf('other')))
+  const left = { available: 1_000, held: 0 }
+  assert.deepEqual(await world.wallet(), left)
+  const head = await world.log.head()
+  const again = await world.there.call('four', bodyOf(' AskReddit '), reuse)
+  const { requestId, billing, cached, ...answer } = bodyIn(again)
+  assert.deepEqual([requestId, billing, cached], ['four', { priceUsd: '0.0030', billed: false }, true])
+  assert.deepEqual(answer, {
+    platform: 'reddit',
+    operation: 'subreddit',
+    data: first.data,
+    nextCursor: null,
+    fetchedAt: first.fetchedAt,
+  })
+  const { 'x-billed': billed, 'x-balance-usd': balance } = again.headers
+  assert.deepEqual([billed, balance], ['false', '0.0010'])
+  const absent = (await world.there.call('five', bodyOf('gone'), reuse)) as Extract<Got, { code: string }>
+  assert.deepEqual([absent.code, absent.headers['x-billed']], ['target_not_found', 'false'])
+  // A retry gets the same answer.
+  assert.equal(
+    'text' in again && again.text,
+    ((await world.here.call('four', bodyOf(' AskReddit '), reuse)) as { text: string }).text,
+  )
+  const appended = await world.log.readAll(head, 100)
+  assert.deepEqual(
+    appended.map(({ type }) => type),
+    ['ScrapeStarted', 'ScrapeFinished', 'ScrapeStarted', 'ScrapeFinished'],
+  )
+  assert.deepEqual(await world.wallet(), left)
+  assert.equal(world.provider.calls.length, 3)
+  // Without the option it is fetched, and so it is if the answer is older.
+  assert.equal('code' in (await world.here.call('six')), true)
+  world.clock.aheadMs = 24 * 60 * 60 * 1000 + 1_000
+  assert.equal('code' in (await world.here.call('seven', bodyOf('AskReddit'), reuse)), true)
+})
+
+test('an answer is used again for as long as its call accepts, by its account only', async (t) => {
+  const world = await scrapeWorld(t, (_, n) => found({ n }))
+  const days = (maxAgeDays: 1 | 7) => ({ maxAgeDays })
+  await world.here.call('week', bodyOf('a'), days(7))
+  await world.here.call('day', bodyOf('b'))
+  world.clock.aheadMs = 3 * 24 * 60 * 60 * 1000
+  const other = await buyer(world, { email: 'other@example.com', scopes: ['scrape'] })
+  const accountId = other.accountId as typeof world.accountId
+  const inputs = [bodyOf('a'), bodyOf('b')]
+  const cached = (account: typeof accountId, age: 1 | 7) =>
+    world.here.scrapes.cached(account, subreddit, inputs, age, world.now())
+  assert.deepEqual(await cached(world.accountId, 7), [true, false])
+  assert.deepEqual(await cached(world.accountId, 1), [false, false])
+  assert.deepEqual(await cached(accountId, 7), [false, false])
+  assert.equal(bodyIn(await world.here.call('again', bodyOf('a'), days(7))).data.n, 1)
+  // An answer that was used again is no new answer: its age counts from its fetch.
+  world.clock.aheadMs = 8 * 24 * 60 * 60 * 1000
+  assert.deepEqual(await cached(world.accountId, 7), [false, false])
 })
 
 test('large results are compressed and returned unchanged', async (t) => {

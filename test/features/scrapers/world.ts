@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test'
 import { ledgerRef } from '../../../src/domain/ledger/fold.ts'
 import { scrapeRef } from '../../../src/domain/scrapers/calls.ts'
 import { scraperOf } from '../../../src/domain/scrapers/scraper-table.ts'
+import { answerOf } from '../../../src/features/scrapers/call-answer.ts'
 import type {
   ScrapeFailure,
   ScrapeInput,
@@ -30,7 +31,6 @@ export const found = (data: unknown): ScrapeOutcome => ({
   kind: 'found',
   data,
   nextCursor: null,
-  cached: false,
 })
 export const failed: ScrapeFailure = { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null }
 
@@ -108,7 +108,7 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
         ...more,
       }
       try {
-        const { bytes, headers } = await scrapes.call(request as ScrapeRequest)
+        const { bytes, headers } = answerOf(await scrapes.call(request as ScrapeRequest))
         return { status: 200, text: bytes.toString('utf8'), headers } as const
       } catch (error) {
         if (!(error instanceof ApiError)) throw error

@@ -132,7 +132,7 @@ export const hookTo = async (
   app: Pick<TestApp, 'client' | 'customer'>,
   url: string,
   events: readonly string[] = ['ping'],
-  customer?: Customer,
+  customer?: Pick<Customer, 'key' | 'accountId'>,
 ): Promise<Hook> => {
   const { key, accountId } = customer ?? (await app.customer({ cents: 0 }))
   const made = await done(app.client.post(path, { url, events }, { key }))

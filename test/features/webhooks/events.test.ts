@@ -22,6 +22,7 @@ const names = [
   'order.fulfilled',
   'order.failed',
   'order.refunded',
+  'order.wallet_short',
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
@@ -37,7 +38,7 @@ const names = [
   'ping',
 ] as const
 
-test('each of the sixteen events reaches a receiver as specified, and its data can be read then', async (t) => {
+test('each of the seventeen events reaches a receiver as specified, and its data can be read then', async (t) => {
   const app = await testApp(t, { own: true })
   const { client } = app
   const { core, projecting } = app.farebox
@@ -153,6 +154,30 @@ test('each of the sixteen events reaches a receiver as specified, and its data c
   })
   assert.deepEqual([failed.found.status, failed.found.failureReason], ['failed', failed.data.failureReason])
 
+  // The customer pays while the wallet is empty: the order waits until the wallet has the cost.
+  const ofAccount = ['--account', customer.accountId]
+  await app.run('reseller', 'gateway', ...ofAccount, '--sandbox', '--rail', 'card', '--provider', 'stripe')
+  const forAcme = { key, headers: asCustomer('acme-7', 'short') }
+  const toPay = { product_id: 'residential-basic', quantity: 1, method: 'card' }
+  const page = await until(async () => {
+    const answer = await client.post('/api/v1/orders', toPay, forAcme)
+    return answer.status === 402 && answer.body.depositId && answer.body
+  })
+  const walletCents = await app.balance(key)
+  await app.run('wallet', 'adjust', ...ofAccount, '--cents', String(-walletCents), '--reference', 'drained')
+  await app.act(page.depositId, 'pay', page.chargeCents)
+  const shortage = await receivedEvent('order.wallet_short', page.orderId)
+  const { waitsFor, waitsUntil, walletShortfallCents, customerId: acme } = shortage.found
+  assert.deepEqual([waitsFor, walletShortfallCents], ['wallet', shortage.found.yourCostCents])
+  assert.deepEqual(shortage.data, {
+    ...ofOrder(shortage.found),
+    customerId: acme,
+    walletShortfallCents,
+    waitsUntil,
+  })
+  await app.credit(customer.accountId, walletCents)
+  await app.untilOrder(key, page.orderId, 'completed')
+
   const noticeId = `ntc_${randomUUID().replaceAll('-', '')}` as NoticeId
   const notice = { title: 'Maintenance on Sunday', kind: 'MAINTENANCE', audience: 'DEVELOPERS' } as const
   await createNotices(core).publish(
@@ -192,6 +217,7 @@ test('each of the sixteen events reaches a receiver as specified, and its data c
     notFound: 1,
     restricted: 0,
     failed: 0,
+    canceledCalls: 0,
     chargedUsd: '0.0060',
   })
   assert.deepEqual([batched.found.done, batched.found.chargedUsd], [2, '0.0060'])

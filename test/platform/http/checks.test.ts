@@ -445,7 +445,9 @@ describe('Paging', () => {
       assert.equal((await page(t, bad)).code, 'invalid_offset', bad)
   })
 
-  test('ignores unknown parameters', async (t) => {
-    assert.equal((await page(t, 'colour=blue&__proto__=1')).limit, 50)
+  test('refuses unknown parameters with the accepted ones', async (t) => {
+    const { code, error } = await page(t, 'colour=blue&__proto__=1')
+    assert.equal(code, 'invalid_parameter')
+    assert.match(error, /unknown query parameter "colour".*; accepted parameters: limit, offset/)
   })
 })

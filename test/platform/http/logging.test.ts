@@ -20,7 +20,7 @@ describe('The log', () => {
   test('has one line for each request: id, method, template, status, account and key id', async (t) => {
     const { lines, logger } = recorded()
     const { client } = await sampleServer(t, { logger })
-    await client.get('/api/v1/orders/ord_1?token=abc', {
+    await client.get('/api/v1/orders/ord_1', {
       key: 'buyer-key',
       headers: { 'x-request-id': 'r-1' },
     })
