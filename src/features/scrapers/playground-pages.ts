@@ -167,7 +167,7 @@ const costText = (price: string, charged: boolean, replayed: boolean): string =>
 }
 
 /** The known fields of an answer, and a sample. */
-const answerFieldsOf = (row: ScraperRow): Html => html`<details><summary>Fields of the answer</summary>
+const answerFields = (row: ScraperRow): Html => html`<details><summary>Fields of the answer</summary>
 ${tableOf({
   caption: 'Fields of data',
   rows: placedFieldsOf(row),
@@ -236,7 +236,7 @@ ${detailsOf([
   ['Timeout', `${row.source.timeoutMs / 1_000} seconds`],
   ['Response', row.answer.description],
 ])}
-${answerFieldsOf(row)}
+${answerFields(row)}
 ${result}
 <h2>Try it</h2>
 <form method="post" action="${pathOf(row)}" class="stack" novalidate>

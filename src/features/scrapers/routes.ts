@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { exampleBody, rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
-
 import { scrapers } from '../../domain/scrapers/scraper-table.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
@@ -11,7 +10,6 @@ import { answerOf, billingHeaders, withHeaders } from './call-answer.ts'
 import type { ScrapeRate } from './call-rate.ts'
 import type { CacheDays, ScrapeInput } from './provider-port.ts'
 import { sampleAnswer } from './sample-answer.ts'
-
 import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
 import { bodySchema, dataSchema } from './scraper-schemas.ts'
 

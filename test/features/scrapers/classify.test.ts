@@ -248,5 +248,5 @@ test('a search with hits in any of its lists has a result, with its next page', 
     { query: 'proxies', type: 'channels' },
     { status: 200, text },
   )
-  assert.deepEqual(outcome, { kind: 'found', data: found, nextCursor: 'next', cached: false })
+  assert.deepEqual(outcome, { kind: 'found', data: found, nextCursor: 'next' })
 })
