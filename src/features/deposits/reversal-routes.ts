@@ -5,7 +5,8 @@ import { reversalReasons } from '../../domain/payments/payments.ts'
 import { microsToCentsCeil } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
-import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { pagingCodes, wordQuery } from '../../platform/http/query.ts'
+import { exampleRows, reportQuery, reportShape, rowFields, rowsOf } from '../../platform/http/report-rows.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
@@ -43,7 +44,7 @@ const Reversals = z
         })
         .meta({ id: 'Reversal' }),
     ),
-    ...pageShape,
+    ...reportShape,
   })
   .meta({ id: 'ReversalList' })
 
@@ -81,28 +82,29 @@ export const reversalRoutes = ({
     writes: false,
     query: z.object({
       reason: wordQuery(reversalReasons, 'Only disputes, or only refunds.', 'ReversalReason').optional(),
-      ...pagingQuery,
+      ...reportQuery,
     }),
     codes: { query: pagingCodes },
     examples: { query: { reason: 'chargeback' } },
     responses: {
       200: {
-        description: 'A page of disputes and refunds.',
+        description: 'Disputes and refunds.',
         body: Reversals,
-        example: { reversals: [example], total: 1, limit: 50, offset: 0 },
+        example: { reversals: [example], ...exampleRows },
       },
     },
     errors: [],
-    handler: async ({ query: { reason, limit, offset } }) => {
+    handler: async ({ query }) => {
       if (!(await progress.reached(hot.name, await log.head(), waitMs)))
         throw new ReadsBehind('the data that this request must see is not readable yet; try again')
-      const { reversals, total } = await listReversals(db, { reason, limit, offset })
+      const rows = rowsOf(query)
+      const { reversals, total } = await listReversals(db, { reason: query.reason, ...rows })
       const shown = reversals.map(({ rowId: _, amountMicros, takenMicros, ...row }) => ({
         ...row,
         amountCents: microsToCentsCeil(amountMicros),
         takenCents: microsToCentsCeil(takenMicros),
       }))
-      return { status: 200, body: { reversals: shown, total, limit, offset } }
+      return { status: 200, body: { reversals: shown, ...rowFields(total, rows) } }
     },
   }),
 ]

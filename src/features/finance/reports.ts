@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { maxReportRows, type Rows, rowFields } from '../../platform/http/report-rows.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
@@ -15,8 +16,6 @@ import {
   trialBalanceText,
 } from './trial-balance.ts'
 
-export type Page = { readonly limit: number; readonly offset: number }
-
 /** The input of a report, the same over HTTP and on the command line. */
 export type ReportQuestion = {
   readonly db: Db
@@ -28,8 +27,8 @@ export type ReportQuestion = {
   readonly account: string
   readonly book: string | undefined
   readonly depth: number | undefined
-  /** The page of its lines; null: all lines. */
-  readonly page: Page | null
+  /** The rows of an answer over HTTP; null: all rows. */
+  readonly page: Rows | null
   /** Finds books and accounts, with the messages of the interface. */
   readonly names: ReturnType<typeof createAccountLookup>
 }
@@ -67,13 +66,10 @@ export class TooManyLines extends Error {
   override readonly name = 'TooManyLines'
 }
 
-/** The limit of a statement. Use an export for more lines. */
-export const maxLines = 100_000
-
-const itemsOnPage = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
+const itemsOnPage = <Item>(items: readonly Item[], page: Rows | null): readonly Item[] =>
   page === null ? items : items.slice(page.offset, page.offset + page.limit)
 
-const pageFields = (total: number, page: Page | null): object => (page === null ? {} : { total, ...page })
+const pageFields = (total: number, page: Rows | null): object => (page === null ? {} : rowFields(total, page))
 
 const trialBalance: Report = {
   ...reportForms.trialBalance,
@@ -142,16 +138,16 @@ const statement: Report = {
     description:
       'The lines of one ledger account, oldest first, with the balance after each line. Without `book`, the answer is for the service’s book, or for the only book with the account.',
     examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
-    answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
+    answer: { description: 'The lines.', body: AccountStatement, example: examples.statement },
   },
   read: async ({ db, reader, head, range, account: accountText, book, page, names }) => {
     const found = await names.namedAccount(db, accountText, { book, below: false })
     const filter = { ...found, below: false }
     if (page === null) {
       const { lines } = (await reader.totals(range, head, filter)).totals
-      if (lines > maxLines) throw new TooManyLines(`${lines} lines are too many for a statement`)
+      if (lines > maxReportRows) throw new TooManyLines(`${lines} lines are too many for a statement`)
     }
-    const shown = await reader.statement(range, head, filter, page ?? { limit: maxLines, offset: 0 })
+    const shown = await reader.statement(range, head, filter, page ?? { limit: maxReportRows, offset: 0 })
     return {
       json: () => ({ ...statementJson(shown), ...pageFields(shown.totals.lines, page) }),
       csv: () => statementCsv(shown),
@@ -173,9 +169,10 @@ const manualEntries: Report = {
   },
   read: async ({ db, reader, head, range, book, page, names }) => {
     await names.checkBook(db, book)
-    const all = { limit: maxLines, offset: 0 }
+    const all = { limit: maxReportRows, offset: 0 }
     const { span, total, entries } = await reader.byHand(range, head, book ?? null, page ?? all)
-    if (page === null && total > maxLines) throw new TooManyLines(`${total} entries are too many to print`)
+    if (page === null && total > maxReportRows)
+      throw new TooManyLines(`${total} entries are too many to print`)
     return {
       json: () => ({ ...manualEntriesJson(span, entries), ...pageFields(total, page) }),
       csv: () => manualEntriesCsv(entries),

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { type EntryKind, entryKinds } from '../../domain/finance/entry-kinds.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
-import { integerQuery, pageShape, positionField } from '../../platform/http/query.ts'
+import { integerQuery, positionField } from '../../platform/http/query.ts'
+import { exampleRows, reportShape } from '../../platform/http/report-rows.ts'
 import { momentForms, parseMoment } from './input-forms.ts'
 
 const momentPattern = '^(pos_[0-9]+_[0-9]+|[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?)$'
@@ -88,13 +89,13 @@ export const TrialBalance = z
     ...span,
     totals: z.array(z.object({ book, ...sums }).meta({ id: 'BookTotals' })).meta({
       description:
-        'The totals of each book over all of its accounts, the same on every page and at every depth. `balanceMicros` is 0.',
+        'The totals of each book over all of its accounts, the same at every depth, also if accounts are left out. `balanceMicros` is 0.',
     }),
     accounts: z.array(AccountSums).meta({
       description:
-        'The accounts, including those with a balance of zero after movements. All pages add up to the totals.',
+        'The accounts, including those with a balance of zero after movements. All of them add up to the totals.',
     }),
-    ...pageShape,
+    ...reportShape,
   })
   .meta({ id: 'TrialBalance' })
 
@@ -105,7 +106,7 @@ export const AccountBalance = z
     account,
     ...sums,
     accounts: z.array(AccountSums).meta({ description: 'The account itself and its subaccounts.' }),
-    ...pageShape,
+    ...reportShape,
   })
   .meta({ id: 'AccountBalance' })
 
@@ -170,7 +171,7 @@ export const AccountStatement = z
         })
         .meta({ id: 'AccountStatementLine' }),
     ),
-    ...pageShape,
+    ...reportShape,
   })
   .meta({ id: 'AccountStatement' })
 
@@ -188,7 +189,7 @@ export const ManualEntries = z
   .object({
     ...span,
     entries: z.array(z.object({ ...entry, postings }).meta({ id: 'ManualEntry' })),
-    ...pageShape,
+    ...reportShape,
   })
   .meta({ id: 'ManualEntries' })
 
@@ -233,7 +234,6 @@ const entryExample = {
   actor: 'key:key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8c',
   correlationId: 'req_0199f3b2c1d07a3e9b1f2c4d5e6f7a8d',
 } as const
-const page = { total: 1, limit: 50, offset: 0 } as const
 
 export const examples = {
   trialBalance: {
@@ -251,7 +251,7 @@ export const examples = {
       },
       revenue,
     ],
-    ...page,
+    ...exampleRows,
     total: 2,
   },
   account: {
@@ -260,7 +260,7 @@ export const examples = {
     account: 'revenue',
     ...sumsExample,
     accounts: [revenue],
-    ...page,
+    ...exampleRows,
   },
   statement: {
     ...spanExample,
@@ -277,7 +277,7 @@ export const examples = {
         against: [wallet],
       },
     ],
-    ...page,
+    ...exampleRows,
   },
   manualEntries: {
     ...spanExample,
@@ -299,7 +299,7 @@ export const examples = {
         ],
       },
     ],
-    ...page,
+    ...exampleRows,
   },
   entries: {
     orderId: entryExample.orderId,

@@ -3,7 +3,8 @@ import type { Calendar } from '../../kernel/calendar.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
+import { pagingCodes } from '../../platform/http/query.ts'
+import { reportQuery, rowsOf } from '../../platform/http/report-rows.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
@@ -92,7 +93,7 @@ export const financeRoutes = ({
         ...reportRangeQuery,
         book: bookQuery.optional(),
         ...(takes.depth ? { depth: depthQuery.optional() } : {}),
-        ...pagingQuery,
+        ...reportQuery,
       }),
       codes: { query: pagingCodes },
       examples: http.examples,
@@ -100,11 +101,11 @@ export const financeRoutes = ({
       errors: [],
       handler: async ({ params, query }) => {
         const { account = '' } = params as { readonly account?: string }
-        const { book, limit, offset } = query
+        const { book } = query
         const depth = query.depth as number | undefined
         const range = parseReportRange(query)
         const position = await head()
-        const page = { limit, offset }
+        const page = rowsOf(query)
         const question = { db, reader, head: position, range, account, book, depth, page, names }
         const answer = await report.read(question).catch(toMomentRefusal)
         return { status: 200, body: answer.json() }

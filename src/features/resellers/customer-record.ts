@@ -172,6 +172,7 @@ export const Statement = z
       .object(amountFields)
       .meta({ description: 'The totals of the whole period, the same on every page.' }),
     lines: z.array(Line),
+    complete: z.boolean().meta({ description: 'Whether the answer has all lines of the period.' }),
     nextAfter: z
       .string()
       .nullable()

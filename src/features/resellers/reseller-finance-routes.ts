@@ -2,15 +2,8 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { listMargins, type Period } from '../../../projections/margins.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import {
-  inRange,
-  instantQuery,
-  integerQuery,
-  pageShape,
-  pagingCodes,
-  pagingQuery,
-  wordQuery,
-} from '../../platform/http/query.ts'
+import { inRange, instantQuery, integerQuery, pagingCodes, wordQuery } from '../../platform/http/query.ts'
+import { exampleRows, reportQuery, reportShape, rowFields, rowsOf } from '../../platform/http/report-rows.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerRefs } from '../accounts/index.ts'
@@ -43,6 +36,7 @@ const statementExample = {
   currency: 'USD',
   totals: { orders: 1, revenueCents: 728, costCents: 490, marginCents: 238 },
   lines: [lineExample],
+  complete: true,
   nextAfter: null,
 } as const
 
@@ -68,25 +62,26 @@ export const resellerFinanceRoutes = ({
     query: z.object({
       ...periodQuery,
       group_by: wordQuery(['day', 'product', 'customer'], 'The grouping of the rows.').default('day'),
-      ...pagingQuery,
+      ...reportQuery,
     }),
     codes: { query: pagingCodes },
     examples: { query: { from: '2026-11-01', to: '2026-12-01', group_by: 'day' } },
     responses: {
       200: {
-        description: 'A page of margins.',
-        body: MarginList.extend(pageShape).meta({ id: 'MarginList' }),
-        example: { margins: [marginExample], total: 1, limit: 50, offset: 0 },
+        description: 'The margins.',
+        body: MarginList.extend(reportShape).meta({ id: 'MarginList' }),
+        example: { margins: [marginExample], ...exampleRows },
       },
     },
     errors: ['reseller_forbidden'],
     handler: async ({ caller, scope, query, after }) => {
       resellerOnly(caller)
       const period = periodOf(query)
-      const { limit, offset, group_by: groupBy } = query
+      const { group_by: groupBy } = query
+      const page = rowsOf(query)
       const { accountId } = scope
       await reads.settled(accountId, after ?? 0)
-      const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, limit, offset })
+      const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, ...page })
       const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
       const refs = customers && (await customerRefs(pool, accountId, customers))
       const rows = margins.map((row) => ({
@@ -94,7 +89,7 @@ export const resellerFinanceRoutes = ({
         currency: 'USD' as const,
         ...(refs && { customer: refs.get(row.key) ?? null }),
       }))
-      return { status: 200, body: { margins: rows, total, limit, offset } }
+      return { status: 200, body: { margins: rows, ...rowFields(total, page) } }
     },
   }),
 
@@ -116,7 +111,8 @@ export const resellerFinanceRoutes = ({
       ).default('json'),
       limit: integerQuery({
         min: 1,
-        description: `The maximum number of lines. A value above ${maxStatementLines} has the effect of ${maxStatementLines}.`,
+        max: maxStatementLines,
+        description: `The maximum number of lines; left out: ${maxStatementLines}.`,
       }).optional(),
       after: z
         .string()
@@ -145,7 +141,7 @@ export const resellerFinanceRoutes = ({
       const page = await readStatement(pool, scope, {
         ...period,
         after: query.after ?? null,
-        limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
+        limit: query.limit ?? maxStatementLines,
       })
       if (page === null) throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
       const { lines, nextAfter, totals } = page
@@ -158,8 +154,9 @@ export const resellerFinanceRoutes = ({
             ...(nextAfter !== null && { 'x-farebox-next-after': nextAfter }),
           },
         }
+      const complete = query.after === undefined && nextAfter === null
       const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]
-      return { status: 200, body: { from, to, currency: 'USD' as const, totals, lines, nextAfter } }
+      return { status: 200, body: { from, to, currency: 'USD' as const, totals, lines, complete, nextAfter } }
     },
   }),
 ]

@@ -12,7 +12,8 @@ import { csv } from '../../kernel/csv.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { dayQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { dayQuery, pagingCodes, wordQuery } from '../../platform/http/query.ts'
+import { exampleRows, reportQuery, reportShape, rowFields, rowsOf } from '../../platform/http/report-rows.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
@@ -50,8 +51,8 @@ const UsageList = z
         ...usageFields,
       }),
     ),
-    totals: Usage.meta({ description: 'The totals of all rows on all pages.' }),
-    ...pageShape,
+    totals: Usage.meta({ description: 'The totals of all rows, also of those that are left out.' }),
+    ...reportShape,
   })
   .meta({ id: 'ScrapeUsageList' })
 
@@ -85,9 +86,6 @@ const columns = {
   chargedUsd: 'charged_usd',
 } as const satisfies Record<keyof typeof usageFields, string>
 const fields = Object.keys(columns) as (keyof typeof usageFields)[]
-/** More rows than any account has. */
-const csvRows = 100_000
-
 const usageCsv = (
   groupBy: string,
   rows: readonly ({ readonly key: string } & z.infer<typeof Usage>)[],
@@ -134,20 +132,18 @@ export const scrapeUsageRoutes = ({
         ['json', 'csv'],
         'The format of the answer: JSON, or CSV (RFC 4180) with a header row and all rows.',
       ).default('json'),
-      ...pagingQuery,
+      ...reportQuery,
     }),
     codes: { query: pagingCodes },
     examples: { query: { from: '2026-11-01', to: '2026-12-01', group_by: 'platform' } },
     responses: {
       200: {
-        description: 'A page of usage.',
+        description: 'The usage.',
         body: UsageList,
         example: {
           scrapes: [{ key: 'tiktok', ...exampleUsage }],
           totals: exampleUsage,
-          total: 1,
-          limit: 50,
-          offset: 0,
+          ...exampleRows,
         },
         text: { mediaType: 'text/csv', example: usageCsv('platform', [{ key: 'tiktok', ...exampleUsage }]) },
         headers: { 'Content-Disposition': 'For CSV only: `attachment; filename="scrapes.csv"`' },
@@ -156,10 +152,10 @@ export const scrapeUsageRoutes = ({
     errors: [],
     handler: async ({ caller, query, after }) => {
       const { group_by: groupBy, format } = query
-      const { limit, offset } = format === 'csv' ? { limit: csvRows, offset: 0 } : query
+      const page = rowsOf(format === 'csv' ? {} : query)
       const days = daysOf(query)
       await reads.settled(caller.accountId, after ?? 0)
-      const found = await readScrapeUsage(pool, caller.accountId, { ...days, groupBy, limit, offset })
+      const found = await readScrapeUsage(pool, caller.accountId, { ...days, groupBy, ...page })
       const scrapes = found.rows.map(({ key, ...usage }) => ({ key, ...usageJson(usage) }))
       if (format === 'csv')
         return {
@@ -169,7 +165,7 @@ export const scrapeUsageRoutes = ({
         }
       return {
         status: 200,
-        body: { scrapes, totals: usageJson(found.totals), total: found.total, limit, offset },
+        body: { scrapes, totals: usageJson(found.totals), ...rowFields(found.total, page) },
       }
     },
   }),

@@ -63,6 +63,29 @@ test('after a chargeback', async (t) => {
     },
   )
 
+  await t.test(
+    'an answer has all rows, or says that it has not; no limit is lowered without a word',
+    async () => {
+      for (const [path, rows] of [
+        ['trial-balance', 'accounts'],
+        ['accounts/liabilities', 'accounts'],
+        [`accounts/${buyer.accountId}/statement`, 'lines'],
+        ['manual-entries', 'entries'],
+        ['reversals', 'reversals'],
+      ] as const) {
+        const whole = await ask(path)
+        assert.deepEqual([whole.complete, whole[rows].length, whole.offset], [true, whole.total, 0], path)
+        assert.ok(whole.limit > 10_000, path)
+        const part = await ask(`${path}?limit=1`)
+        assert.deepEqual([part.complete, part[rows].length], [whole.total === 1, 1], path)
+        assert.equal((await ask(`${path}?offset=1`)).complete, false, path)
+        assert.equal((await ask(`${path}?limit=5000`)).limit, 5000, path)
+        const refused = await client.get(`${finance}/${path}?limit=100001`, { key })
+        assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_limit'], path)
+      }
+    },
+  )
+
   await t.test('no money has moved at any instant before the first event', async () => {
     for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
       const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
@@ -75,10 +98,10 @@ test('after a chargeback', async (t) => {
   await t.test('the command line prints the HTTP response without the page', async () => {
     const compared = async (path: string, ...command: readonly string[]) => {
       const { position } = await ask('trial-balance')
-      const query = `${path.includes('?') ? '&' : '?'}limit=100&to=${position}`
-      const { total: _, limit: _l, offset: _o, ...answered } = await ask(`${path}${query}`)
+      const query = `${path.includes('?') ? '&' : '?'}to=${position}`
+      const { complete, total: _, limit: _l, offset: _o, ...answered } = await ask(`${path}${query}`)
       const printed = JSON.parse(await ledger(...command, '--to', position, '--json'))
-      assert.deepEqual(printed, answered, path)
+      assert.deepEqual([printed, complete], [answered, true], path)
     }
     await compared('trial-balance', 'trial-balance')
     await compared('trial-balance?book=service&depth=2', 'trial-balance', '--book', 'service', '--depth', '2')

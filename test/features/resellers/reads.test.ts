@@ -68,14 +68,21 @@ test("a reseller's reads of its customers, margins and statement", async (t) => 
         row('2030-11-19', 2, figures(first), figures(second)),
       ],
       total: 3,
-      limit: 50,
+      complete: true,
+      limit: 100_000,
       offset: 0,
     })
     assert.deepEqual((await margins('from=2030-11-20&to=2030-11-21')).margins, [
       row('2030-11-20', 1, figures(third)),
     ])
     assert.deepEqual((await margins('limit=1&offset=2')).margins, [byDay.margins[2]])
-    assert.deepEqual(await margins('limit=1&offset=3'), { margins: [], total: 3, limit: 1, offset: 3 })
+    assert.deepEqual(await margins('limit=1&offset=3'), {
+      margins: [],
+      complete: false,
+      total: 3,
+      limit: 1,
+      offset: 3,
+    })
   })
 
   await t.test('margins are grouped by product and customer too', async () => {

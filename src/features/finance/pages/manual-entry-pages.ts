@@ -3,6 +3,7 @@ import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
 import { refuse } from '../../../platform/http/errors.ts'
+import { maxReportRows } from '../../../platform/http/report-rows.ts'
 import { fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import { html } from '../../../platform/ui/html.ts'
 import { pageRows, pagerOf } from '../../../platform/ui/list.ts'
@@ -12,7 +13,6 @@ import { buttonLink, queryText, timeText } from '../../../platform/ui/text.ts'
 import type { JournalHead } from '../journal.ts'
 import { manualEntriesCsv, movedMicros, sideOf, whyOf } from '../manual-entries.ts'
 import type { FinanceReader } from '../reader.ts'
-import { maxLines } from '../reports.ts'
 import { linkedText } from '../trail-pages.ts'
 import { nonEmptyFields, parseReportQuery, refuseProblems, spanOf, textOf } from './report-parts.ts'
 
@@ -100,7 +100,7 @@ ${pagerOf(path, fields, { before: offset === 0 ? null : String(offset), next }, 
       show: async (visit) => {
         const { head, range, problems } = await inputOf(visit)
         refuseProblems(problems)
-        const { total, entries } = await reader.byHand(range, head, null, { limit: maxLines, offset: 0 })
+        const { total, entries } = await reader.byHand(range, head, null, { limit: maxReportRows, offset: 0 })
         if (total > entries.length)
           throw refuse('invalid_parameter', `${total} entries are too many for a file: choose a shorter time`)
         return fileOf('manual-entries.csv', `${manualEntriesCsv(entries)}\n`)
