@@ -3,7 +3,7 @@ import type { LedgerEvent } from '../src/domain/ledger/events.ts'
 import type { Audience } from '../src/domain/notices/audiences.ts'
 import type { PlanRanLow } from '../src/domain/plans/events.ts'
 import {
-  capTriggers,
+  capTriggerOf,
   lowBalanceTrigger,
   type WebhookTrigger,
   webhookTriggers,
@@ -235,7 +235,7 @@ const applyCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): vo
     if (listens(endpoint, cause.event)) rows.put(dueTable, dueRow(event, cause, account, endpoint.endpointId))
 }
 
-/** Adds what a debit of a wallet causes: the fall below the threshold, and the reached parts of its key's cap. */
+/** Adds what a debit of a wallet causes: the fall below the threshold, and the highest reached part of its key's cap. */
 const applySpending = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   const { accountId, lowBalanceMicros } = accountOf(rows, ownerOf(event.stream))
   const low = lowBalanceMicros === null ? null : lowBalanceTrigger(event, lowBalanceMicros)
@@ -249,12 +249,13 @@ const applySpending = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
       at: event.metadata.recordedAt,
     })
   }
-  for (const { capKeyId, day, level, trigger } of capTriggers(event)) {
-    const previous = rows.get(keyCapsTable, [capKeyId])
-    if (previous?.day === day && previous.level >= level) continue
-    applyCause(event, trigger, rows)
-    rows.put(keyCapsTable, { capKeyId, day, level })
-  }
+  const cap = capTriggerOf(event)
+  if (cap === null) return
+  const { capKeyId, day, level, trigger } = cap
+  const previous = rows.get(keyCapsTable, [capKeyId])
+  if (previous?.day === day && previous.level >= level) return
+  applyCause(event, trigger, rows)
+  rows.put(keyCapsTable, { capKeyId, day, level })
 }
 
 /** The payload of `plan.low_traffic` without the label and the product name, which are added when it is queued. */
@@ -428,11 +429,13 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
     return [account((event as RecordedEvent<WebhookEnqueued>).data.accountId)]
   if (event.type === 'PlanRanLow') return [account((event as RecordedEvent<PlanRanLow>).data.accountId)]
   if (accountEvents.has(event.type)) return [account(ownerOf(event.stream))]
-  if (spendingEvents.has(event.type))
+  if (spendingEvents.has(event.type)) {
+    const cap = capTriggerOf(event)
     return [
       account(ownerOf(event.stream)),
-      ...capTriggers(event).map(({ capKeyId }) => ({ table: keyCapsTable.name, key: [capKeyId] })),
+      ...(cap === null ? [] : [{ table: keyCapsTable.name, key: [cap.capKeyId] }]),
     ]
+  }
   return endpointEvents.has(event.type)
     ? [account((event as RecordedEvent<EndpointEvent>).data.accountId)]
     : lowPlans.reads(event)
@@ -446,7 +449,7 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
  */
 export const webhookCauses = readModel({
   name: 'webhook-causes',
-  version: 4,
+  version: 5,
   tables: [
     accountsTable,
     subscriptionsTable,

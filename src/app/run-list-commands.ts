@@ -1,17 +1,17 @@
 import { eventDefinitions } from '../domain/events.ts'
 import type { BareContext, CliContext } from '../platform/cli/cli-context.ts'
+import { acceptedScopes } from '../platform/http/route.ts'
 import { triggerText, type Worker } from '../platform/work/worker.ts'
 import { readWorkerRuns, type WorkerRuns } from '../platform/work/worker-runs.ts'
 import type { Config } from './config.ts'
 import type { ListedRoute } from './list-routes.ts'
 
 /** Who may call a route, in the words of docs/reference/api.md. */
-const accessText: Readonly<Record<ListedRoute['access'], string>> = {
-  public: 'everybody',
-  'any-key': 'any key',
-  buy: 'scope buy',
-  scrape: 'scope scrape',
-  finance: 'finance token',
+const accessText = (route: ListedRoute): string => {
+  if (route.access === 'public') return 'everybody'
+  if (route.access === 'finance') return 'finance token'
+  const accepted = acceptedScopes(route)
+  return accepted === null ? 'any key' : `scope ${accepted.join(' or ')}`
 }
 
 export const routes = async (
@@ -24,7 +24,7 @@ export const routes = async (
   )
   return {
     json: { routes, total: routes.length },
-    rows: routes.map((route) => ({ ...route, accessText: accessText[route.access] })),
+    rows: routes.map((route) => ({ ...route, accessText: accessText(route) })),
   }
 }
 

@@ -18,8 +18,11 @@ export const allAccounts = { accountId: null, customerId: null } as const
 /** The owners of the objects that an operator lists. */
 export type ListScope = AccountScope | typeof allAccounts
 
-/** Permissions of an API key: `buy` orders and reads purchases, `scrape` runs scrapers. Neither includes the other. */
-export const scopes = ['buy', 'scrape'] as const
+/**
+ * Permissions of an API key: `buy` orders and reads purchases, `scrape` runs scrapers, `read` reads what both read and
+ * changes nothing. `buy` and `scrape` do not include each other.
+ */
+export const scopes = ['buy', 'scrape', 'read'] as const
 export type KeyScope = (typeof scopes)[number]
 
 /** What a key's daily cap limits: the cost of its `orders`, or of its orders and scraper calls, `everything`. */

@@ -23,7 +23,7 @@ test('an operator lists waiting and abandoned work and retries it', async (t) =>
   const gone = await ping(app, hook)
   startWorker(t, app)
   await untilDelivery(app, hook, gone, ({ status }) => status === 'abandoned')
-  await core.pool.query(`insert into work.messages (order_id, account_id, customer_id, outcome, due_at, status, finished_at, result)
+  await core.pool.query(`insert into work.messages (order_id, account_id, customer_id, notice, due_at, status, finished_at, result)
     values ('ord_1', 'acc_1', 'cus_1', 'placed', now(), 'dead', now(), 'given up: error 500')`)
 
   const { json } = await cli('work', 'queues')

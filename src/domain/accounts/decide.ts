@@ -112,9 +112,9 @@ export const refusalToIssue = (
   return activeCount >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
-/** A cap for orders is no limit of a key that cannot order. */
+/** A cap is no limit of a key that cannot make what it covers. */
 const coversNothing = (scopes: readonly Scope[], cap: KeyCap | null): boolean =>
-  cap?.covers === 'orders' && !scopes.includes('buy')
+  cap !== null && !scopes.includes('buy') && (cap.covers === 'orders' || !scopes.includes('scrape'))
 
 /**
  * A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`, `cap_covers_nothing`.

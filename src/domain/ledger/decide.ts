@@ -26,7 +26,7 @@ import {
   type Movement,
   movementKey,
   type Purse,
-  reachedCapLevels,
+  reachedCapLevel,
   recallMovement,
   take,
 } from './movements.ts'
@@ -178,7 +178,7 @@ export const decideSpending = (
       spentCents: microsToCentsCeil(before),
       amountCents: microsToCentsCeil(amountMicros),
     })
-  return reachedCapLevels(keyCap).length > 0 ? { keyCap } : {}
+  return reachedCapLevel(keyCap) !== null ? { keyCap } : {}
 }
 
 type DebitInput = {

@@ -65,14 +65,15 @@ export const fallsBelow = (event: LedgerEvent, thresholdMicros: number): boolean
 const capLevels = [80, 100] as const
 export type CapLevel = (typeof capLevels)[number]
 
-/** The notified parts of a cap that the spending has reached, in rising order. */
-export const reachedCapLevels = ({
+/** The highest notified part of a cap that the spending has reached; null: none. */
+export const reachedCapLevel = ({
   capCents,
   spentMicros,
 }: {
   readonly capCents: number
   readonly spentMicros: number
-}): readonly CapLevel[] => capLevels.filter((level) => spentMicros >= (centsToMicros(capCents) / 100) * level)
+}): CapLevel | null =>
+  capLevels.findLast((level) => spentMicros >= (centsToMicros(capCents) / 100) * level) ?? null
 
 /** What an event changes in a customer's credit and in its debt to the reseller, micro-dollars. */
 export const customerMovementOf = (event: CustomerEvent): Purse => {

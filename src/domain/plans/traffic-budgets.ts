@@ -203,7 +203,8 @@ export const reportedPercents = [80, 100] as const
 export type BudgetUse = { readonly usedBytes: number; readonly countedFromMs: number }
 
 /**
- * One event for each reported part that is used and not yet in the log for this period and these terms. None for bytes
+ * One event for the highest reported part that is used and not yet in the log for this period and these terms. A part
+ * below it is not reported with it, because its webhook could arrive second. None for bytes
  * that no longer count: of a removed budget, before its reset, or before a period that was reported already.
  */
 export const decideReached = (
@@ -225,14 +226,14 @@ export const decideReached = (
   const { timeZone: _, ...data } = budget
   const { limitBytes } = budget
   const known = isOfTerms && reportedFromMs === countedFromMs ? reached.percent : 0
-  const percents = reportedPercents.filter(
-    (percent) => percent > known && usedBytes * 100 >= limitBytes * percent,
-  )
+  const percent = reportedPercents.findLast((part) => usedBytes * 100 >= limitBytes * part) ?? 0
+  if (percent <= known) return { ...decided(), reachedPercent: known, limitBytes }
   const countedFrom = isoTime(countedFromMs)
   const countedUntil = isoTime(countedSpan(budget, resetAtMs, countedFromMs).toMs)
-  const events = percents.map((percent) => ({
-    type: 'TrafficBudgetReached' as const,
-    data: { ...data, percent, usedBytes, countedFrom, countedUntil },
-  }))
-  return { ...decided(...events), reachedPercent: percents.at(-1) ?? known, limitBytes }
+  const reachedData = { ...data, percent, usedBytes, countedFrom, countedUntil }
+  return {
+    ...decided({ type: 'TrafficBudgetReached', data: reachedData }),
+    reachedPercent: percent,
+    limitBytes,
+  }
 }

@@ -5,7 +5,7 @@ import { maxFailures, nextMonth, pauseIdOf, type TopupFailed, type TopupPaused }
 import { isAtGateway } from '../ledger/adjustment-reasons.ts'
 import type { CustomerAdjusted, LedgerEvent, WalletAdjusted } from '../ledger/events.ts'
 import { capKeyOf } from '../ledger/fold.ts'
-import { type CapLevel, fallsBelow, reachedCapLevels, transactionIdOf } from '../ledger/movements.ts'
+import { type CapLevel, fallsBelow, reachedCapLevel, transactionIdOf } from '../ledger/movements.ts'
 import type { Audience } from '../notices/audiences.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
@@ -228,18 +228,20 @@ export type CapTrigger = {
 }
 
 /**
- * The triggers of `key.cap_reached`: one for each part of the cap that is spent after this debit or hold. The receiver gets the
- * first of each key, day and part. Rolled keys spend under one cap, so they count as one key.
+ * The trigger of `key.cap_reached` for the highest part of the cap that is spent after this debit or hold; null: none. The
+ * receiver gets the first of each key, day and part. Rolled keys spend under one cap, so they count as one key.
  */
-export const capTriggers = (event: RecordedEvent): readonly CapTrigger[] => {
-  if (!capSpending.has(event.type)) return []
+export const capTriggerOf = (event: RecordedEvent): CapTrigger | null => {
+  if (!capSpending.has(event.type)) return null
   const { data } = event as RecordedEvent<CapSpending>
   const { keyCap } = data
   const key = 'order' in data ? data.order : data
   const capKeyId = capKeyOf(key)
-  if (keyCap === undefined || capKeyId === null) return []
+  if (keyCap === undefined || capKeyId === null) return null
   const day = event.metadata.recordedAt.slice(0, 10)
-  return reachedCapLevels(keyCap).map((level) => ({
+  const level = reachedCapLevel(keyCap)
+  if (level === null) return null
+  return {
     capKeyId,
     day,
     level,
@@ -260,7 +262,7 @@ export const capTriggers = (event: RecordedEvent): readonly CapTrigger[] => {
         },
       },
     },
-  }))
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import { capCoverages } from '../../kernel/scopes.ts'
+import { capCoverages, scopes } from '../../kernel/scopes.ts'
 import { command } from '../../platform/cli/command.ts'
 import {
   argument,
@@ -49,7 +49,7 @@ const durationMs = (text: string): number => {
 
 export const createKeyInput = {
   account: required('<id>', 'the account', id<AccountId>),
-  scopes: required('<list>', 'buy, scrape or both with a comma between', listOf(['buy', 'scrape'])),
+  scopes: required('<list>', 'buy, scrape, read, or several with commas between', listOf(scopes)),
   name: option('<text>', 'its purpose; stored in the log permanently: name no person', nameText),
   dailyCapCents,
   capCovers,

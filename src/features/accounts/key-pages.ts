@@ -112,7 +112,7 @@ const problemText = (refusal: AccountsRefusal): string => {
     case 'expiry_passed':
       return 'The expiry is in the past.'
     case 'cap_covers_nothing':
-      return 'The cap would limit nothing: it covers orders, and the key cannot order. Choose "everything".'
+      return 'The cap would limit nothing, because the key cannot make what it covers: a key that only scrapes needs a cap for "everything", and a key that only reads needs none.'
     default:
       return 'The key cannot be changed now.'
   }
@@ -224,6 +224,11 @@ export const keyPages = ({
               choices: [
                 { value: 'buy', label: 'buy', hint: 'place orders and read them' },
                 { value: 'scrape', label: 'scrape', hint: 'run scrapers' },
+                {
+                  value: 'read',
+                  label: 'read',
+                  hint: 'read everything, also passwords of proxies; change nothing',
+                },
               ],
               parse: (texts) => scopesField.safeParse(texts).data ?? { problem: 'Tick what the key may do.' },
             }),

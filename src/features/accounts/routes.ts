@@ -4,7 +4,7 @@ import { capOf } from '../../domain/accounts/fold.ts'
 import { cappedSpendMicros, ledgerRef } from '../../domain/ledger/fold.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { microsToCentsCeil } from '../../kernel/money.ts'
-import { capCoverages } from '../../kernel/scopes.ts'
+import { capCoverages, scopes } from '../../kernel/scopes.ts'
 import { type CommandRunner, readState } from '../../platform/commands/command.ts'
 import { causeOf } from '../../platform/http/auth.ts'
 import { namedEnum } from '../../platform/http/named-enum.ts'
@@ -19,9 +19,10 @@ const Me = z
     email: z
       .string()
       .meta({ description: 'The e-mail address of the account. An empty text: the address was erased.' }),
-    scopes: z
-      .array(z.enum(['buy', 'scrape']))
-      .meta({ description: 'The scopes of the key: `buy` for orders, `scrape` for scraper calls.' }),
+    scopes: z.array(namedEnum('KeyScope', scopes)).meta({
+      description:
+        'The scopes of the key: `buy` for orders, `scrape` for scraper calls, `read` for reading only.',
+    }),
     dailySpendCapCents: z.int().nullable().meta({
       description:
         'The maximum that the key may spend in any 24 hours, in whole cents. Null: the key has no cap.',

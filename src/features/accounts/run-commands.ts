@@ -60,7 +60,7 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
     case 'cap_covers_nothing':
       return new CliRefusal(
         code,
-        'the cap would limit nothing: it covers orders, and the key cannot order; add --cap-covers everything',
+        'the cap would limit nothing, because the key cannot make what it covers: a key that only scrapes needs --cap-covers everything, and a key that only reads needs no cap',
       )
     default:
       return refusal satisfies never

@@ -122,6 +122,10 @@ export const OrderRecord = z
       description:
         "On a reseller key only: the part of the cost that was refunded to the reseller's wallet, in whole cents.",
     }),
+    ownPurchase: z.boolean().optional().meta({
+      description:
+        'On a reseller key only. True: the order named no customer, so the reseller bought for itself, at its cost. `X-Reseller-Customer-Id` sells to a customer.',
+    }),
     marginCents: cents.optional().meta({
       description:
         'On a reseller key only: the customer price minus the cost at the time of the sale, in whole cents. A refund reduces the margin by `refundedCents` minus `refundedCostCents`.',
@@ -190,6 +194,7 @@ export const orderRecord = (
     cancelReason: order.cancelReason,
     balanceCents: order.balanceCents,
     ...(reseller && {
+      ownPurchase: details.customerId === null,
       yourCostCents: costCents,
       refundedCostCents: details.costCents === undefined ? order.refundedCents : order.refundedCostCents,
       marginCents: details.amountCents - costCents,

@@ -86,7 +86,7 @@ export const checkTiers = (tiers: readonly Tier[]): readonly Tier[] => {
 export const parsePriceTiers = (text: string): readonly Tier[] =>
   checkTiers(
     text.split(',').map((part) => {
-      const [, from = '1', price = ''] = /^\s*(?:(\d{1,7}):)?\s*(\S+)\s*$/.exec(part) ?? []
+      const [price = '', from = '1'] = part.trim().split(':').reverse()
       return { from: Number(from), unitPriceMicros: parsePrice(price) }
     }),
   )

@@ -75,7 +75,7 @@ export const walletRoutes = ({
       description:
         'The available balance and the debt of the account. It includes the latest order of the account.',
       tag: 'Account',
-      access: 'buy',
+      access: 'any-key',
       writes: false,
       customer: accountOnly('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
       responses: {
@@ -102,7 +102,7 @@ export const walletRoutes = ({
       summary: 'Read the low-balance threshold',
       description: 'The balance below which the account is notified. PUT sets this threshold.',
       tag: 'Account',
-      access: 'buy',
+      access: 'any-key',
       writes: false,
       customer: accountOnly('the wallet is'),
       responses: {
@@ -157,7 +157,7 @@ export const walletRoutes = ({
       description:
         "Every transaction of the wallet, newest first. An event that changes neither the balance nor the debt, such as a billed call whose price was held, is no transaction. For a reseller's customer: the transactions of the customer's orders and refunds.",
       tag: 'Account',
-      access: 'buy',
+      access: 'any-key',
       writes: false,
       customer: 'limits',
       query: z.object(pagingQuery),

@@ -88,7 +88,7 @@ const budgetUseData = {
 }
 const budgetResource = `${budgetData.budgetId}.3`
 const budgetPercents =
-  'The event is sent once for each percentage in a period. A changed limit or time zone and a reset send it again. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.'
+  'The event is sent once for each percentage in a period, and only for 100 % if one count reaches both. A changed limit or time zone and a reset send it again. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.'
 
 type Content = {
   readonly resource: string
@@ -232,7 +232,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     resource: 'key, day and part',
     summary: 'A key has spent 80 % or all of its daily cap',
     description:
-      'A key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage. A key and its replacements share one cap and count as one key.',
+      'A key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage, and only for 100 % if one payment reaches both. A key and its replacements share one cap and count as one key.',
     data: {
       keyId: z.string().meta({ description: 'The id of the key that placed the order or made the call.' }),
       day: z.string().meta({ format: 'date' }),

@@ -6,7 +6,7 @@ import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
 import type { PlanRanLow } from '../../domain/plans/events.ts'
 import {
-  capTriggers,
+  capTriggerOf,
   lowBalanceTrigger,
   type WebhookTrigger,
   webhookTriggers,
@@ -206,8 +206,10 @@ const triggersOf = (
   data: string | null,
 ): readonly WebhookTrigger[] => {
   switch (event) {
-    case 'key.cap_reached':
-      return capTriggers(cause).map(({ trigger }) => trigger)
+    case 'key.cap_reached': {
+      const cap = capTriggerOf(cause)
+      return cap === null ? [] : [cap.trigger]
+    }
     case 'wallet.low_balance': {
       const { thresholdCents } = JSON.parse(data ?? '{}')
       const isMoney = cause.stream.startsWith('ledger-')

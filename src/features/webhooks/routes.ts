@@ -138,6 +138,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
   route({
     ...common,
     method: 'GET',
+    access: 'any-key',
     path: '/api/v1/webhooks',
     operationId: 'listWebhooks',
     summary: 'List webhook endpoints',
@@ -162,6 +163,7 @@ const endpointRoutes = ({ webhookService }: RouteDependencies): readonly Route[]
   route({
     ...onEndpoint,
     method: 'GET',
+    access: 'any-key',
     path: '/api/v1/webhooks/{id}',
     operationId: 'getWebhook',
     summary: 'Read a webhook endpoint',
@@ -291,6 +293,7 @@ const deliveryRoutes = ({ webhookService, db }: RouteDependencies): readonly Rou
   route({
     ...onEndpoint,
     method: 'GET',
+    access: 'any-key',
     path: '/api/v1/webhooks/{id}/deliveries',
     operationId: 'listDeliveries',
     summary: 'List deliveries',

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { positionToken } from '../../kernel/log-position.ts'
-import type { ResponseDeclaration, Responses, Route } from '../http/route.ts'
+import { acceptedScopes, type ResponseDeclaration, type Responses, type Route } from '../http/route.ts'
 import {
   type Components,
   createComponents,
@@ -15,7 +15,7 @@ import { pascal } from './schema-rules.ts'
 export const description = `Farebox sells proxies from a prepaid wallet.
 
 - **Money** is whole cents in USD: \`120\` is $1.20.
-- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers. The operator of the service creates keys: \`bin/farebox keys create\`.
+- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers, \`read\` reads and changes nothing. The operator of the service creates keys: \`bin/farebox keys create\`.
 - **Errors** are \`{ "error", "code", "requestId" }\`. Branch on \`code\`. Nothing is charged by a request that is refused.
 - **Retries** are safe: send the same \`Idempotency-Key\` again. \`429\`, \`503\` and \`502 gateway_unavailable\` say in \`Retry-After\` when.
 - **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.
@@ -164,10 +164,14 @@ const security = ({ access }: Route): readonly Json[] => {
   return [{ ApiKey: roles }, { Bearer: roles }]
 }
 
-const needs = ({ access }: Route): string => {
+const needs = (route: Route): string => {
+  const { access } = route
   if (access === 'public') return 'No key needed.'
   if (access === 'finance') return 'Needs a finance token; API keys are refused.'
-  return access === 'any-key' ? 'Any valid key.' : `Needs the scope \`${access}\`.`
+  const accepted = acceptedScopes(route)
+  return accepted === null
+    ? 'Any valid key.'
+    : `Needs the scope ${accepted.map((scope) => `\`${scope}\``).join(' or ')}.`
 }
 
 const operationOf = (route: Route, components: Components): Json => {

@@ -1,14 +1,13 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../kernel/ip-address.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { createTally, type Tally } from '../../kernel/tally.ts'
 import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
 import { type ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { RateLimiter, RouteLimit, Taken } from './rate-limiter.ts'
-import type { ConcurrencyLimit, Route } from './route.ts'
+import { acceptedScopes, type ConcurrencyLimit, type Route } from './route.ts'
 
 /** The limits for every request. Null: limits are switched off. */
 export type Limits = {
@@ -152,11 +151,12 @@ const bearer = /^Bearer +(\S+)$/i
 
 const tooMany = ({ operationId }: Route): string => `too many requests of ${operationId}`
 
-const admitScope = ({ access }: Route, caller: Caller): void => {
-  if (access === 'any-key' || access === 'public' || caller.scopes.includes(access as Scope)) return
+const admitScope = (route: Route, { scopes }: Caller): void => {
+  const accepted = acceptedScopes(route)
+  if (accepted === null || accepted.some((scope) => scopes.includes(scope))) return
   throw refuse(
     'missing_scope',
-    `the key lacks the scope "${access}"; it carries: ${caller.scopes.join(', ') || 'none'}`,
+    `the key lacks the scope ${accepted.map((scope) => `"${scope}"`).join(' or ')}; it carries: ${scopes.join(', ') || 'none'}`,
   )
 }
 

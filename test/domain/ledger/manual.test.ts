@@ -101,7 +101,7 @@ test('a manual credit is applied once, and its reference stays used after the wa
     world.move(credit(`day ${day}`, 1), startMs + day * (rememberedMs / 7))
   assert.equal(recallMovement(world.read(ledgerStream(account), ledgerFold), keyOfA), undefined)
   assert.deepEqual(world.move(credit('a', 99_000), startMs + 30 * (rememberedMs / 7)), {
-    answer: { outcome: 'refused', refusal: { code: 'already_applied', amountMicros: 30_000 } },
+    answer: { outcome: 'refused', refusal: { code: 'already_applied', amountMicros: 30_000, isSame: false } },
     whole: true,
     appends: 0,
   })
@@ -117,7 +117,10 @@ test('an interrupted credit is applied as recorded, whatever the retry requests'
   const world = createAccount(createWorld())
   world.move(credit('a', 30_000), startMs, 1)
   const { answer } = world.move(credit('a', 99_000), startMs + 1)
-  assert.deepEqual(answer, { outcome: 'refused', refusal: { code: 'already_applied', amountMicros: 30_000 } })
+  assert.deepEqual(answer, {
+    outcome: 'refused',
+    refusal: { code: 'already_applied', amountMicros: 30_000, isSame: false },
+  })
   assert.equal(world.read(ledgerStream(account), ledgerFold).availableMicros, 30_000)
 })
 
@@ -179,7 +182,7 @@ test('an interrupted adjustment keeps its reason when it is retried with another
     const { answer } = world.move(move('a', 30_000, 'chargeback'), startMs + 1)
     assert.deepEqual(answer, {
       outcome: 'refused',
-      refusal: { code: 'already_applied', amountMicros: 30_000 },
+      refusal: { code: 'already_applied', amountMicros: 30_000, isSame: false },
     })
     const [moved] = world.ledger()
     assert.notEqual(moved && 'reason' in moved.data && moved.data.reason, 'chargeback')

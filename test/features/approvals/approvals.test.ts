@@ -170,6 +170,6 @@ test('a limit is lowered by one operator, and raised or removed by two', async (
   assert.equal(waits.outcome, 'proposed')
   assert.deepEqual(await credit('later'), { ...waits, now: false }, 'a retry proposes nothing new')
   const other = await wallets.credit({ accountId, amountCents: 6_000, reference: 'later' }, causeOf('alice'))
-  assert.equal(other.outcome, 'other_proposed')
+  assert.equal(other.outcome, 'not_proposed')
   await close()
 })

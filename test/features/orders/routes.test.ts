@@ -285,7 +285,10 @@ test('orders over HTTP', async (t) => {
     const keyless = await reseller.post(orders, plan(1))
     assert.deepEqual([keyless.status, keyless.body.code], [400, 'idempotency_key_required'])
     const own = await reseller.post(orders, plan(1), key('own'))
-    assert.deepEqual([own.status, own.body.yourCostCents], [201, own.body.amountCents])
+    assert.deepEqual(
+      [own.status, own.body.yourCostCents, own.body.ownPurchase],
+      [201, own.body.amountCents, true],
+    )
   })
 
   await t.test("another account's order, plan and addresses are not found", async () => {
