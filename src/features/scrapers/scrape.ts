@@ -28,6 +28,7 @@ import { JsonBytes } from '../../platform/http/route.ts'
 import { refuseForPayment } from '../wallet/index.ts'
 import { type FinishedCall, refusalOf } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
+import type { CallOwner } from './call-owner.ts'
 import {
   type CacheDays,
   type CallSlot,
@@ -171,8 +172,9 @@ export const createScrapes = (dependencies: {
   readonly scraping: Pick<Scraping, 'admit' | 'longestMs'>
   readonly clock: Clock
   readonly hooks: CrashHooks
+  readonly owner: Pick<CallOwner, 'id'>
 }): Scrapes => {
-  const { runner, log, results, scraping, clock, hooks } = dependencies
+  const { runner, log, results, scraping, clock, hooks, owner } = dependencies
   const commands = createScrapeCommands(dependencies)
   const stopping = new AbortController()
   const running = new Map<
@@ -221,14 +223,15 @@ export const createScrapes = (dependencies: {
     }
   }
 
-  /** Waits until an attempt is finished; null if its lease ended first, or if another attempt follows it. */
+  /** Waits until an attempt is finished; null if its process is gone, or if another attempt follows it. */
   const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<FinishedCall | null> => {
     const ref = scrapeRef(started.scrapeId)
     for (let pauseMs = firstPollMs; ; pauseMs = Math.min(2 * pauseMs, maxPollMs)) {
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       const { state } = await readStreamState(log, ref)
       if (state === null || state.started.attempt !== started.attempt) return null
-      if (state.finished !== null) return finishedCallOf(state, state.finished)
+      if (state.finished !== null)
+        return state.finished.outcome === 'interrupted' ? null : finishedCallOf(state, state.finished)
       if (stopping.signal.aborted) throw refuseWithRetryAfter('overloaded', 'the service stops; try again', 1)
       if (clock() >= leaseUntilMs) return null
     }
@@ -381,8 +384,18 @@ export const createScrapes = (dependencies: {
     const leaseMs = scraping.longestMs(row) + marginMs
     const { digest } = scraperPrices
     const { capKeyId, cap } = keyId === null ? { capKeyId: null, cap: null } : request
+    const process = owner.id()
     const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
-    return { ...call, priceMicros, pricesDigest: digest, leaseMs, isFree, capKeyId, cap }
+    return {
+      ...call,
+      ...(process !== null && { process }),
+      priceMicros,
+      pricesDigest: digest,
+      leaseMs,
+      isFree,
+      capKeyId,
+      cap,
+    }
   }
 
   const perform = async (identified: IdentifiedScrape): Promise<FinishedCall> => {
