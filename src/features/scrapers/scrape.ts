@@ -76,6 +76,8 @@ export type Scrapes = {
    * CommandOverload
    */
   call(request: ScrapeRequest): Promise<FinishedCall>
+  /** Whether a call with this id has a result. */
+  hasResult(accountId: AccountId, requestId: string): Promise<boolean>
   /** The call with this id, as an earlier request; null if it has no result. */
   finished(accountId: AccountId, requestId: string): Promise<FinishedCall | null>
   /** Aborts calls in progress and waits for them. A call that is not fetched yet ends as failed. */
@@ -221,6 +223,12 @@ export const createScrapes = (dependencies: {
       availableMicros: null,
       replayed: true,
     }
+  }
+
+  const findResult = async (accountId: AccountId, requestId: string) => {
+    const { state: scrape } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
+    const finished = scrape?.finished
+    return scrape && finished && isResult(finished.outcome) ? { scrape, finished } : null
   }
 
   /** Waits until an attempt is finished; null if its process is gone, or if another attempt follows it. */
@@ -467,10 +475,10 @@ export const createScrapes = (dependencies: {
 
   return {
     call,
+    hasResult: async (accountId, requestId) => (await findResult(accountId, requestId)) !== null,
     finished: async (accountId, requestId) => {
-      const { state } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
-      const finished = state?.finished
-      return state && finished && isResult(finished.outcome) ? finishedCallOf(state, finished) : null
+      const found = await findResult(accountId, requestId)
+      return found && finishedCallOf(found.scrape, found.finished)
     },
     cached: async (accountId, row, inputs, maxAgeDays, atMs) => {
       const keys = inputs.map((input) => cacheKeyOf(accountId, row, input))
