@@ -162,6 +162,8 @@ const openScrapesTable = readTable({
     held: column.boolean(),
     /** Until this time it belongs to the process that works on it. */
     leaseUntil: column.timestamptz(),
+    /** This process; null: unknown. */
+    process: nullable(column.text()),
   },
   key: ['holdId'],
   indexes: ['lease_until'],
@@ -203,6 +205,7 @@ const lateHold = (event: HoldEvent, holdId: string): OpenScrapeRow => {
     running: false,
     held: true,
     leaseUntil: event.metadata.recordedAt,
+    process: null,
   }
 }
 
@@ -213,7 +216,7 @@ const lateHold = (event: HoldEvent, holdId: string): OpenScrapeRow => {
  */
 export const openScrapes = readModel({
   name: 'open-scrapes',
-  version: 1,
+  version: 2,
   tables: [openScrapesTable],
   reads: (event) => {
     const holdId = holdIn(event)
@@ -226,7 +229,7 @@ export const openScrapes = readModel({
     const row = rows.get(openScrapesTable, [holdId])
     switch (event.type) {
       case 'ScrapeStarted': {
-        const { scrapeId, accountId, attempt, leaseUntil } = event.data
+        const { scrapeId, accountId, attempt, leaseUntil, process = null } = event.data
         return rows.put(openScrapesTable, {
           holdId,
           scrapeId,
@@ -235,6 +238,7 @@ export const openScrapes = readModel({
           running: true,
           held: false,
           leaseUntil,
+          process,
         })
       }
       case 'FundsHeld':

@@ -39,6 +39,7 @@ export const scraperOf =
       fingerprint: 'fingerprint',
       priceMicros: 3_000,
       pricesDigest: digest,
+      process: 'run_golden',
       leaseMs: 45_000,
       isFree: endings.every(({ cached }) => cached),
       capKeyId: keyId,

@@ -73,6 +73,9 @@ export const scrapeStarted = defineEvent('ScrapeStarted', {
     fingerprint: text('SHA-256 of platform, operation and body, which a retry must match'),
     priceMicros: micros('0 or more', 'the price of the call if it is billed'),
     leaseUntil: time('then another process may take it'),
+    process: orAbsent(
+      text('the process that makes it; another may take it as soon as this one is gone; absent: unknown'),
+    ),
     pricesDigest: orAbsent(
       hex(32, 'the digest of its table of prices (`ScraperPricesSet`); absent in old events'),
     ),

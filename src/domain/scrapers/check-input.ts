@@ -71,7 +71,7 @@ export const acceptedOf = (input: Input): string => {
     case 'language':
       return 'two letters such as en'
     case 'url':
-      return `an https link of at most ${maxLink} characters to ${list(input.hosts ?? [])}, or to a host below`
+      return `a complete https link, no short one, of at most ${maxLink} characters to ${list(input.hosts ?? [])} or a subdomain`
     case 'handle':
     case 'hashtag':
     case 'text':
@@ -85,13 +85,25 @@ export const acceptedOf = (input: Input): string => {
 const isOn = (host: string, hosts: readonly string[]): boolean =>
   hosts.some((allowed) => host === allowed || host.endsWith(`.${allowed}`))
 
+/**
+ * Short links, which only redirect. A provider that does not follow them finds no target, and the call would be charged.
+ * The links of youtu.be are complete: they name the video.
+ */
+const shortLink =
+  /^(?:v[mt]\.tiktok\.com\/|(?:.*\.)?(?:tiktok\.com\/t|reddit\.com(?:\/r\/[^/]+)?\/s|(?:facebook|instagram)\.com\/share)\/)/
+
 const isLink = (text: string, hosts: readonly string[]): boolean => {
   // The URL standard repairs `https:host` and backslashes, and drops tabs. A parser that does not do so would see
   // another host.
   if (!/^https:\/\/[^/\\\s]/i.test(text) || /[\s\\]/.test(text)) return false
   const url = URL.parse(text)
   return (
-    url !== null && url.username === '' && url.password === '' && url.port === '' && isOn(url.hostname, hosts)
+    url !== null &&
+    url.username === '' &&
+    url.password === '' &&
+    url.port === '' &&
+    isOn(url.hostname, hosts) &&
+    !shortLink.test(`${url.hostname}${url.pathname}`)
   )
 }
 

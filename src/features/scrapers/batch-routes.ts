@@ -217,6 +217,7 @@ export const scrapeBatchRoutes = (dependencies: {
     description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` or \`Idempotency-Key\` and the same body returns the existing batch.`,
     writes: true,
     requestIdIsKey: true,
+    hasResult: dependencies.batches.isKnown,
     query,
     body: z.strictObject({
       platform: z.string(),

@@ -66,6 +66,8 @@ export type ScrapeBatches = {
     request: BatchRequest,
     cause: Cause,
   ): Promise<ShownBatch & { readonly position: number | null; readonly isNew: boolean }>
+  /** Whether a batch was accepted under this id. */
+  isKnown(accountId: AccountId, requestId: string): Promise<boolean>
   /** Null: the account has no such batch, or it finished more than a day ago. */
   find(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
   /** Readable batches of an account, newest first. */
@@ -155,6 +157,9 @@ export const createScrapeBatches = (dependencies: {
 
   return {
     plan: (request) => planAt(request, clock()),
+
+    isKnown: async (accountId, requestId) =>
+      (await readStreamState(log, scrapeBatchRef(scrapeBatchIdOf(accountId, requestId)))).state !== null,
 
     find,
 

@@ -10,13 +10,14 @@ import {
   type ScrapeDraft,
   type StartAnswer,
 } from '../../domain/scrapers/decide-call.ts'
-import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, newId, type ScrapeId } from '../../kernel/ids.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { worklist, worklistRound } from '../../platform/work/worklist.ts'
+import { absentCallOwners } from './call-owner.ts'
 import type { Results } from './stored-results.ts'
 
 /** One attempt of a call: its scrape id and number. */
@@ -92,8 +93,8 @@ export const createScrapeCommands = (dependencies: {
 type OpenAttempt = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
 
 /**
- * Allowance for clock differences between processes, milliseconds. Until then the process that makes the call may end
- * it.
+ * Until then the process that makes the call may end it, milliseconds: the clocks of processes differ, and a process that
+ * lost its connection to Postgres connects again.
  */
 const graceMs = 2_000
 const cleanupIntervalMs = 60_000
@@ -107,7 +108,7 @@ export const scrapeSweeper = worker({
 })
 
 /**
- * Ends calls whose process is gone: calls with a stored result are billed, the holds of others are released. Also
+ * Ends calls whose process is gone, or whose lease is over: calls with a stored result are billed, the holds of others are released. Also
  * erases expired results. Several processes may run it: ending a call is idempotent.
  */
 export const startScrapeSweeper = (dependencies: {
@@ -116,16 +117,26 @@ export const startScrapeSweeper = (dependencies: {
   readonly runner: CommandRunner
   readonly results: Results
   readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
   readonly logger: Logger
   readonly intervalMs?: number
 }): RunningWorker => {
-  const { scheduler, pool, results, clock, logger } = dependencies
+  const { scheduler, pool, results, clock, monotonicMs, logger } = dependencies
   const { settle } = createScrapeCommands(dependencies)
   let lastCleanupMs = Number.NEGATIVE_INFINITY
+  /** When a process was first found absent, by the clock of this process. */
+  let absentSinceMs: ReadonlyMap<string, number> = new Map()
+  const findAbsent = () => async (): Promise<void> => {
+    const nowMs = monotonicMs()
+    const absent = await absentCallOwners(pool)
+    absentSinceMs = new Map(absent.map((process) => [process, absentSinceMs.get(process) ?? nowMs]))
+  }
+  const goneProcesses = (): readonly string[] =>
+    [...absentSinceMs].filter(([, sinceMs]) => sinceMs + graceMs <= monotonicMs()).map(([process]) => process)
   const lapsed = worklist<OpenAttempt>({
     name: 'open-scrapes',
-    read: 'select * from read.open_scrapes where lease_until <= $1::timestamptz',
-    values: () => [isoTime(clock() - graceMs)],
+    read: 'select * from read.open_scrapes where lease_until <= $1::timestamptz or process = any ($2::text[])',
+    values: () => [isoTime(clock() - graceMs), goneProcesses()],
     key: { lease_until: 'timestamptz', hold_id: 'text' },
     limit: 100,
     atOnce: 8,
@@ -139,7 +150,7 @@ export const startScrapeSweeper = (dependencies: {
     await results.forget()
     lastCleanupMs = clock()
   }
-  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, cleanUp]), {
+  return scheduler.start(scrapeSweeper, worklistRound(pool, [findAbsent, lapsed, cleanUp]), {
     everyMs: dependencies.intervalMs,
   })
 }

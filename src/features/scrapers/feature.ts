@@ -7,6 +7,7 @@ import { scrapeBatchRoutes } from './batch-routes.ts'
 import { createScrapeBatches } from './batch-service.ts'
 import { startBatchWorker } from './batch-worker.ts'
 import { startScrapeSweeper } from './call-commands.ts'
+import { announceCallOwner } from './call-owner.ts'
 import { createScrapeRate } from './call-rate.ts'
 import { openProviders } from './open-providers.ts'
 import { playgroundPages } from './playground-pages.ts'
@@ -46,7 +47,9 @@ export const open = (
   const { settings, callRate } = needs
   const { scraping, health } = openProviders(core, core.closing, needs)
   const results = createResults({ pool, clock, isLogHere: isLogInPostgres })
-  const scrapes = createScrapes({ ...core, results, scraping })
+  const owner = announceCallOwner(core)
+  core.closing.add(owner.stop)
+  const scrapes = createScrapes({ ...core, results, scraping, owner })
   core.closing.add(scrapes.stop)
   const items = createBatchItems({ pool, clock, keys: core.keys })
   const batches = createScrapeBatches({ ...core, items, scrapes })

@@ -160,6 +160,7 @@ export const scrapeRoutes = (dependencies: {
       writes: true,
       customer: accountOnly('what a scraper costs is paid from the wallet, which is'),
       requestIdIsKey: true,
+      hasResult: scrapes.hasResult,
       params: z.object({ platform: z.string(), operation: z.string() }),
       query,
       body: z.record(z.string(), z.json()).meta({

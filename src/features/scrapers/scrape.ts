@@ -28,6 +28,7 @@ import { JsonBytes } from '../../platform/http/route.ts'
 import { refuseForPayment } from '../wallet/index.ts'
 import { type FinishedCall, refusalOf } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
+import type { CallOwner } from './call-owner.ts'
 import {
   type CacheDays,
   type CallSlot,
@@ -75,6 +76,8 @@ export type Scrapes = {
    * CommandOverload
    */
   call(request: ScrapeRequest): Promise<FinishedCall>
+  /** Whether a call with this id has a result. */
+  hasResult(accountId: AccountId, requestId: string): Promise<boolean>
   /** The call with this id, as an earlier request; null if it has no result. */
   finished(accountId: AccountId, requestId: string): Promise<FinishedCall | null>
   /** Aborts calls in progress and waits for them. A call that is not fetched yet ends as failed. */
@@ -171,8 +174,9 @@ export const createScrapes = (dependencies: {
   readonly scraping: Pick<Scraping, 'admit' | 'longestMs'>
   readonly clock: Clock
   readonly hooks: CrashHooks
+  readonly owner: Pick<CallOwner, 'id'>
 }): Scrapes => {
-  const { runner, log, results, scraping, clock, hooks } = dependencies
+  const { runner, log, results, scraping, clock, hooks, owner } = dependencies
   const commands = createScrapeCommands(dependencies)
   const stopping = new AbortController()
   const running = new Map<
@@ -221,14 +225,21 @@ export const createScrapes = (dependencies: {
     }
   }
 
-  /** Waits until an attempt is finished; null if its lease ended first, or if another attempt follows it. */
+  const findResult = async (accountId: AccountId, requestId: string) => {
+    const { state: scrape } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
+    const finished = scrape?.finished
+    return scrape && finished && isResult(finished.outcome) ? { scrape, finished } : null
+  }
+
+  /** Waits until an attempt is finished; null if its process is gone, or if another attempt follows it. */
   const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<FinishedCall | null> => {
     const ref = scrapeRef(started.scrapeId)
     for (let pauseMs = firstPollMs; ; pauseMs = Math.min(2 * pauseMs, maxPollMs)) {
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       const { state } = await readStreamState(log, ref)
       if (state === null || state.started.attempt !== started.attempt) return null
-      if (state.finished !== null) return finishedCallOf(state, state.finished)
+      if (state.finished !== null)
+        return state.finished.outcome === 'interrupted' ? null : finishedCallOf(state, state.finished)
       if (stopping.signal.aborted) throw refuseWithRetryAfter('overloaded', 'the service stops; try again', 1)
       if (clock() >= leaseUntilMs) return null
     }
@@ -381,8 +392,18 @@ export const createScrapes = (dependencies: {
     const leaseMs = scraping.longestMs(row) + marginMs
     const { digest } = scraperPrices
     const { capKeyId, cap } = keyId === null ? { capKeyId: null, cap: null } : request
+    const process = owner.id()
     const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
-    return { ...call, priceMicros, pricesDigest: digest, leaseMs, isFree, capKeyId, cap }
+    return {
+      ...call,
+      ...(process !== null && { process }),
+      priceMicros,
+      pricesDigest: digest,
+      leaseMs,
+      isFree,
+      capKeyId,
+      cap,
+    }
   }
 
   const perform = async (identified: IdentifiedScrape): Promise<FinishedCall> => {
@@ -454,10 +475,10 @@ export const createScrapes = (dependencies: {
 
   return {
     call,
+    hasResult: async (accountId, requestId) => (await findResult(accountId, requestId)) !== null,
     finished: async (accountId, requestId) => {
-      const { state } = await readStreamState(log, scrapeRef(scrapeIdOf(accountId, requestId)))
-      const finished = state?.finished
-      return state && finished && isResult(finished.outcome) ? finishedCallOf(state, finished) : null
+      const found = await findResult(accountId, requestId)
+      return found && finishedCallOf(found.scrape, found.finished)
     },
     cached: async (accountId, row, inputs, maxAgeDays, atMs) => {
       const keys = inputs.map((input) => cacheKeyOf(accountId, row, input))

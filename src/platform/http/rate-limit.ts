@@ -7,6 +7,7 @@ import { type ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { RateLimiter, RouteLimit, Taken } from './rate-limiter.ts'
+import { sentCallId } from './request-id.ts'
 import { acceptedScopes, type ConcurrencyLimit, type Route } from './route.ts'
 
 /** The limits for every request. Null: limits are switched off. */
@@ -71,9 +72,16 @@ export const admit = async (
   admitScope(route, caller)
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
-  if (limits !== null && route.limit?.per === 'account')
+  if (limits !== null && route.limit?.per === 'account' && !(await isRepeat(route, request, caller)))
     report(reply, route.operationId, route.limit, await route.limit.take(caller.accountId), tooMany(route))
   return caller
+}
+
+/** A repeat whose result is known starts nothing. */
+const isRepeat = async (route: Route, request: HttpRequest, { accountId }: Caller): Promise<boolean> => {
+  const sent = route.hasResult === undefined ? null : sentCallId(request.raw)
+  if (!sent?.ok || sent.value === null) return false
+  return (await route.hasResult?.(accountId, sent.value)) === true
 }
 
 /**

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
+import type { AccountId } from '../../kernel/ids.ts'
 import type { KeyScope, AccountScope as Scope } from '../../kernel/scopes.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './errors.ts'
@@ -222,6 +223,8 @@ type RouteDefinition<
    * or refused as `bad_input`.
    */
   readonly requestIdIsKey?: true
+  /** Whether the account has the result of this id. A repeat of it does not count against `limit`. */
+  hasResult?(accountId: AccountId, callId: string): Promise<boolean>
   readonly responses: Declared
   /** Codes of the handler only. The framework's codes are added to the interface description automatically. */
   readonly errors: readonly RouteError[]

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { type CheckedInput, checkInput } from '../../../src/domain/scrapers/check-input.ts'
 import type { Input, InputValue, ScraperRow } from '../../../src/domain/scrapers/scraper.ts'
 import { rowName } from '../../../src/domain/scrapers/scraper.ts'
-import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
+import { scraperOf, scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
 import { row } from '../../features/scrapers/provider-world.ts'
 import fc from '../../support/fast-check.ts'
 
@@ -28,7 +28,7 @@ const good = (input: Input): fc.Arbitrary<unknown> => {
     case 'url':
       return fc
         .tuple(fc.constantFrom(...(input.hosts ?? [])), fc.constantFrom('', 'www.', 'm.'), fc.webPath())
-        .map(([host, sub, path]) => `https://${sub}${host}${path}`)
+        .map(([host, sub, path]) => `https://${sub}${host}/page${path}`)
     case 'country':
     case 'language':
       return fc.stringMatching(/^[a-zA-Z]{2}$/)
@@ -185,6 +185,32 @@ describe('the check of a body, for each of the 117 scrapers', () => {
       }
     }
   })
+})
+
+test('short links are refused, because a provider may not follow them; links that name their target are not', () => {
+  const isTaken = (name: string, url: string): boolean => {
+    const [platform, operation] = name.split('/') as [string, string]
+    return checkInput(scraperOf(platform, operation)!, { url }).ok
+  }
+  for (const [name, url] of [
+    ['tiktok/video', 'https://vm.tiktok.com/ZMabc'],
+    ['tiktok/video', 'https://vt.tiktok.com/ZMabc/'],
+    ['tiktok/video', 'https://www.tiktok.com/t/ZMabc/'],
+    ['reddit/comments', 'https://redd.it/abc'],
+    ['reddit/comments', 'https://www.reddit.com/r/node/s/AbCd'],
+    ['facebook/post', 'https://fb.watch/abc'],
+    ['facebook/post', 'https://www.facebook.com/share/p/abc'],
+    ['instagram/post', 'https://www.instagram.com/share/abc'],
+    ['pinterest/pin', 'https://pin.it/abc'],
+  ] as const)
+    assert.equal(isTaken(name, url), false, url)
+  for (const [name, url] of [
+    ['tiktok/video', 'https://m.tiktok.com/@t/video/1'],
+    ['reddit/comments', 'https://old.reddit.com/r/s/comments/abc/s/'],
+    ['youtube/video', 'https://youtu.be/dQw4w9WgXcQ'],
+    ['facebook/post', 'https://fb.com/nasa/posts/1'],
+  ] as const)
+    assert.equal(isTaken(name, url), true, url)
 })
 
 test('null counts as omitted, and a misspelt field is reported with the nearest name', () => {

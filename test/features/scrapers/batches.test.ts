@@ -5,6 +5,8 @@ import { scrapeBatchRef } from '../../../src/domain/scrapers/batches.ts'
 import { createBatchItems } from '../../../src/features/scrapers/batch-items.ts'
 import { createScrapeBatches, statusOf } from '../../../src/features/scrapers/batch-service.ts'
 import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts'
+import { startScrapeSweeper } from '../../../src/features/scrapers/call-commands.ts'
+import { absentCallOwners, announceCallOwner } from '../../../src/features/scrapers/call-owner.ts'
 import type { ScrapeRate } from '../../../src/features/scrapers/call-rate.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
@@ -155,6 +157,50 @@ test('a crash between a call and its record causes no second charge', async (t) 
   )
   assert.equal(world.provider.calls.length, 3)
   assert.equal((await world.wallet()).available, 1_000_000 - 3 * priceMicros)
+})
+
+test('a batch goes on soon after the process of a call is gone, long before the lease of the call', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await batchWorld(t, async (_, n) => {
+    if (n === 1) await gate.promise
+    return found({ n })
+  })
+  const { pool, now } = world
+  const { batch } = await world.accept('killed', ['a', 'b'])
+  const owner = announceCallOwner({ pool, logger: silent })
+  await until(() => owner.id() !== null)
+  const killed = world.open({ runner: world.elsewhere.runner, log: world.log }, undefined, owner)
+  const running = killed.call(`${batch.batch_id}.1`, bodyOf('a'))
+  await until(() => world.provider.calls.length === 1)
+  await caughtUp(world.engine, world.log)
+  assert.deepEqual(await absentCallOwners(pool), [])
+  const sweeper = startScrapeSweeper({
+    ...world,
+    scheduler: testScheduler(),
+    clock: now,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+    intervalMs: 50,
+  })
+  t.after(sweeper.stop)
+  world.work()
+  // Postgres releases the lock of a process that is killed, too.
+  await owner.stop()
+  const over = await world.finished(batch.batch_id)
+  const [first] = (await world.log.readAll(0, 1_000)).filter(({ type }) => type === 'ScrapeStarted')
+  assert.ok(now() < Date.parse(JSON.parse(first!.data).leaseUntil))
+  assert.deepEqual(
+    over.items.map(({ outcome, charged_micros }) => [outcome, charged_micros]),
+    [
+      ['found', priceMicros],
+      ['found', priceMicros],
+    ],
+  )
+  // Its result comes too late, and is not charged.
+  gate.resolve()
+  const late = await running
+  assert.deepEqual(['code' in late && late.code, late.headers['x-billed']], ['provider_failed', 'false'])
+  assert.deepEqual(await world.wallet(), { available: 1_000_000 - 2 * priceMicros, held: 0 })
 })
 
 test('a batch is erased a day after its end, and its id is reported as erased permanently', async (t) => {

@@ -4,6 +4,7 @@ import { ledgerRef } from '../../../src/domain/ledger/fold.ts'
 import { scrapeRef } from '../../../src/domain/scrapers/calls.ts'
 import { scraperOf } from '../../../src/domain/scrapers/scraper-table.ts'
 import { answerOf } from '../../../src/features/scrapers/call-answer.ts'
+import type { CallOwner } from '../../../src/features/scrapers/call-owner.ts'
 import type {
   ScrapeFailure,
   ScrapeInput,
@@ -77,13 +78,18 @@ export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100)
   const now = () => Date.now() + clock.aheadMs
   const results = createResults({ pool, clock: now, isLogHere: true })
 
-  const open = ({ runner, log }: { runner: CommandRunner; log: EventLog }, dies?: CrashPoint) => {
+  const open = (
+    { runner, log }: { runner: CommandRunner; log: EventLog },
+    dies?: CrashPoint,
+    owner: Pick<CallOwner, 'id'> = { id: () => null },
+  ) => {
     const scrapes = createScrapes({
       runner,
       log,
       results,
       clock: now,
       scraping: platform.scraping,
+      owner,
       hooks: {
         at: (point) => {
           if (point === dies) throw new Error(`it dies at ${point}`)
