@@ -171,6 +171,8 @@ const depositsTable = readTable({
     // The deposits of all accounts, for staff.
     'opened_at desc',
     'watch_until',
+    // The open invoices of orders, for the worker that closes those that no order needs.
+    "order_id where status = 'awaiting_payment' and order_id is not null",
   ],
 })
 
@@ -219,6 +221,7 @@ const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
   'DepositSettled',
   'DepositExpired',
   'DepositFailed',
+  'DepositCanceled',
 ])
 
 const isDeposit = (event: RecordedEvent): event is RecordedEvent<RowEvent> => depositEvents.has(event.type)
@@ -307,6 +310,8 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
       return change({ status: 'expired' })
     case 'DepositFailed':
       return change({ status: 'failed' })
+    case 'DepositCanceled':
+      return change({ status: 'canceled' })
     default: {
       const unknown: never = event
       throw new Error(`unknown deposit event ${JSON.stringify(unknown)}`)
@@ -317,7 +322,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
 /** Deposits with their payments and amounts, and the number of an account's deposits in each status. */
 export const deposits = readModel({
   name: 'deposits',
-  version: 7,
+  version: 8,
   tables: [depositsTable, depositCountsTable, depositPaymentsTable],
   reads: (event) => {
     const countsOf = (accountId: string) =>

@@ -75,13 +75,18 @@ const endWaiting = (
   const row = rows.get(orderPaymentsTable, [orderId])
   if (!row?.waits) return
   rows.put(orderPaymentsTable, { ...row, ...fields, waits: false })
-  noticeOf(event, row, fields.paid === true ? 'placed' : 'failed', rows)
+  if (fields.paid === true) return noticeOf(event, row, 'placed', rows)
+  if (event.type !== 'OrderCanceled' || hasPaid(row, event.data.reason)) noticeOf(event, row, 'failed', rows)
 }
+
+/** Whether a payment arrived for an order that was canceled. */
+const hasPaid = ({ heldUntil }: OrderPaymentRow, reason: CancelReason | undefined): boolean =>
+  heldUntil !== null || reason === 'underpaid' || reason === 'insufficient_balance'
 
 /** The state and the notices of orders with a pay page. */
 export const orderPayments = readModel({
   name: 'order-payments',
-  version: 3,
+  version: 4,
   tables: [orderPaymentsTable, orderNoticesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>

@@ -198,6 +198,18 @@ export const btcpaySandbox = (sandboxStore: SandboxStore): ProviderSandbox => {
           return invoice ? answer(reply, 200, paymentMethods(invoice)) : notFound(reply)
         }),
       )
+      app.post(
+        `${base}/:id/status`,
+        guarded(async (request, reply, account) => {
+          const invoice = await findInvoice(request, account)
+          if (!invoice) return notFound(reply)
+          const body = z.object({ status: z.literal('Invalid') }).safeParse(request.body)
+          const done = body.success ? await sandboxStore.act(invoice.id, { kind: 'mark-invalid' }) : null
+          if (done === null || 'refused' in done)
+            return fault(reply, 400, 'invalid-status', done?.refused ?? 'Status must be Invalid')
+          return answer(reply, 200, invoiceBody(done.invoice, sandboxStore.baseUrl()))
+        }),
+      )
       const refundedInvoice = async (request: FastifyRequest): Promise<SandboxInvoice | null> => {
         const { id } = request.params as { readonly id: string }
         const invoice = await sandboxStore.find(id.replace(/^refund/, ''))

@@ -77,6 +77,7 @@ const prepare = async (app: TestApp) => {
     parkedAddresses: await buy(buyer.key, addresses('ipv6-datacenter', 10)),
     unsoldCountry: await buy(buyer.key, addresses('ipv4-datacenter', 1)),
     unsoldCarrier: await buy(buyer.key, addresses('mobile-dedicated', 1, { carrier_id: 'verizon-us' })),
+    awaiting: await buy(buyer.key, { ...plan('residential-premium', 1), method: 'card' }),
     ...(await buyForCustomer(app)),
   }
   const replays = {
@@ -347,6 +348,8 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
     json: unknown,
     over: { key?: string; headers?: Readonly<Record<string, string>> } = {},
   ): Case => ({ operation, answer, how, send: () => client.post(path, json, { key, ...over }) })
+  const cancel = (answer: string, how: string, orderId: string) =>
+    post('cancelOrder', `${orders}/${orderId}/cancel`, answer, how, undefined)
   const order = (answer: string, how: string, json: unknown, over = {}) =>
     post('createOrder', orders, answer, how, json, over)
   const deposit = (answer: string, how: string, json: unknown, over = {}) =>
@@ -418,6 +421,10 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
     }),
     order('409 product_unavailable', 'a parked product', plan('isp-gateway', 50)),
     order('409 product_unavailable', 'a retired product', plan('residential', 5)),
+
+    cancel('200', 'an order that waits', bought.awaiting.orderId),
+    cancel('404 not_found', "another account's order", poorPlan.orderId),
+    cancel('409 order_not_waiting', 'a placed order', bought.isp.orderId),
 
     topUp('201', 'a plan that is held', { quantity: 1 }, again),
     topUp('200', 'a retry', { quantity: 1 }, again),
@@ -928,6 +935,7 @@ export const orderlyCases = async (
   const { isp, plan: held } = prepared.bought
   const good = goodRequests({
     orderId: isp.orderId,
+    waitingOrderId: prepared.bought.awaiting.orderId,
     planId: held.planId,
     proxyId: isp.proxyIds[1],
     entryId: prepared.entryId,

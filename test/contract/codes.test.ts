@@ -70,6 +70,7 @@ const fromMemory = [
 
 const holdings = {
   orderId: 'ord_none',
+  waitingOrderId: 'ord_none',
   planId: 'pln_none',
   proxyId: 'prx_none',
   entryId: 'wle_none',

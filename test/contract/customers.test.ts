@@ -89,15 +89,15 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
       hear(answer)
       return answer.body
     }
+    // The first order of a customer opens its invoice, and with it the relation.
+    const awaiting = await send('POST', 'orders', {
+      product_id: 'residential-basic',
+      quantity: 1,
+      method: 'card',
+    })
+    hear(awaiting)
     if (ref !== null) {
-      // An order that is short opens its invoice, and with it the relation.
-      const short = await send('POST', 'orders', {
-        product_id: 'residential-basic',
-        quantity: 1,
-        method: 'card',
-      })
-      assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
-      hear(short)
+      assert.equal(awaiting.body.code, 'customer_credit_insufficient', awaiting.text)
       const customerId = await payCustomer(accountId, ref, 5_000_000)
       secrets.add(ref).add(customerId)
     }
@@ -137,6 +137,7 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
       secrets,
       holdings: {
         orderId: rented.orderId,
+        waitingOrderId: awaiting.body.orderId,
         planId: plan.planId,
         proxyId: rented.proxyIds[1],
         entryId: entry.id,

@@ -6,6 +6,8 @@ export type Request = { readonly method: string; readonly path: string } & CallO
 /** A customer's resources, for paths and bodies. */
 export type Holdings = {
   readonly orderId: string
+  /** It waits for a payment, or was canceled while it did. */
+  readonly waitingOrderId: string
   readonly planId: string
   readonly proxyId: string
   /** On the whitelist of the plan. */
@@ -71,6 +73,7 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   },
   listOrders: { method: 'GET', path: `${v1}/orders` },
   getOrder: { method: 'GET', path: `${v1}/orders/${held.orderId}` },
+  cancelOrder: { method: 'POST', path: `${v1}/orders/${held.waitingOrderId}/cancel` },
   createDeposit: { method: 'POST', path: `${v1}/deposits`, json: { amount_cents: 2500 } },
   listDeposits: { method: 'GET', path: `${v1}/deposits` },
   getDeposit: { method: 'GET', path: `${v1}/deposits/${held.depositId}` },

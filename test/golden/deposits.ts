@@ -4,6 +4,7 @@ import {
   cancelReasonOf,
   creditingOf,
   decideChanges,
+  decideDepositCancellation,
   decideEndedChanges,
   decideFailure,
   decideInvoice,
@@ -44,7 +45,8 @@ import { manualStream } from '../../src/domain/ledger/decide-manual.ts'
 import { decideReversal } from '../../src/domain/ledger/decide-reversal.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import { type ManualMovement, manualFold } from '../../src/domain/ledger/manual-movements.ts'
-import { decideAwaiting, decideCancellation } from '../../src/domain/orders/decide-awaited.ts'
+import { decideAwaiting, decideCancellationOfClosed } from '../../src/domain/orders/decide-awaited.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/kernel/streams.ts'
@@ -133,7 +135,18 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   report(history, unpaid, { status: 'expired', payments: [] })
   const reason = cancelReasonOf(state(depositStream(unpaid.depositId), depositFold))
   const { depositId, pending } = unpaid
-  write(decideCancellation(states(pending!.order), { depositId, reason }, now()).appends)
+  write(decideCancellationOfClosed(states(pending!.order), { depositId, reason }, now()).appends)
+
+  // Paid from the wallet meanwhile: the invoice is closed, and its late payment is credited.
+  const needless = awaited('ord_golden_paid_otherwise', 'dep_golden_needless')
+  const { order } = needless.pending!
+  write(decidePlacement(states(order), { draft: order, cap: null, payAwaited: true }, now()).appends)
+  const deposit = () => state(depositStream(needless.depositId), depositFold)
+  write(decideDepositCancellation({ deposit: deposit(), order: states(order).order }, now()).appends)
+  report(history, needless, {
+    status: 'expired',
+    payments: [{ paymentId: 'pi_golden_late', amountMicros: 30_000_000 }],
+  })
 
   const failed = openDeposit(history, 'dep_golden_failed', { accountId }, false)
   const standing = state(depositStream(failed.depositId), depositFold)

@@ -86,7 +86,7 @@ const unfinishedWork: readonly UnfinishedWork[] = [
   select d.last_position as position, null::bigint as since_ms,
          'deposit ' || d.deposit_id || ' is over, and order ' || o.order_id || ' still awaits it' as problem
     from ${deposits} d join ${table} o on o.awaits = d.deposit_id
-   where d.state = 'closed' and d.customer_id is null
+   where d.state = 'closed' and not o.held
      and o.outcome is null and not o.placed and o.debited_micros is null`,
   ),
   defineWork(

@@ -35,6 +35,8 @@ export const ordersTable = readTable({
     refunds: column.jsonb<Refunds>(),
     /** The deposit whose invoice the order awaits or awaited. */
     awaits: nullable(column.text()),
+    /** The customer has paid, and the order waits for the reseller's wallet. */
+    held: column.boolean(),
     /** The position of the last event about the order. */
     lastPosition: column.bigint(),
   },
@@ -61,6 +63,7 @@ const emptyOrder = (orderId: string): OrderRow => ({
   returnedRevenueMicros: 0,
   refunds: {},
   awaits: null,
+  held: false,
   lastPosition: 0,
 })
 
@@ -217,7 +220,7 @@ const checkRefundCredit = (
  */
 export const orderRules = invariant({
   name: 'audit-orders',
-  version: 6,
+  version: 7,
   table: ordersTable,
   key: (event) =>
     event.type === 'WalletCredited'
@@ -232,7 +235,11 @@ export const orderRules = invariant({
     OrderAwaitingPayment: ({ data }, row, { report }) => {
       if (row.placed || row.outcome !== null)
         report('awaits-though-over', `order ${row.orderId} awaits a payment, though it was paid or is over`)
-      return { ...row, awaits: data.depositId, accountId: row.accountId ?? data.order.accountId }
+      return { ...row, awaits: data.depositId, held: false, accountId: row.accountId ?? data.order.accountId }
+    },
+    OrderHeld: (event, row, context) => {
+      checkAccount(event, row, context)
+      return { ...row, held: true }
     },
     OrderPlaced: checkPlacement,
     OrderPaid: (event, row, context) => {

@@ -453,6 +453,7 @@ export const depositRules = invariant({
     }),
     DepositExpired: changing(() => ({ state: 'closed' })),
     DepositFailed: changing(() => ({ state: 'closed' })),
+    DepositCanceled: changing(() => ({ state: 'closed' })),
     DepositChangeReported: changing(() => ({})),
     DepositChangeReviewed: changing(() => ({})),
     DepositRefundRequested: changing(

@@ -18,6 +18,7 @@ import { type LedgerState, ledgerFold } from '../ledger/fold.ts'
 import { decideAwaited } from '../orders/decide-awaited.ts'
 import { orderStreams } from '../orders/decide-placement.ts'
 import type { CancelReason } from '../orders/events.ts'
+import { type OrderState, waitsFor } from '../orders/fold.ts'
 import type {
   GatewayChange,
   GatewayPayment,
@@ -39,6 +40,7 @@ export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
     case 'expired':
       return 'invoice_expired'
     case 'failed':
+    case 'canceled':
       return 'payment_failed'
     case 'partially_paid':
       return 'underpaid'
@@ -143,6 +145,30 @@ export const decideFailure = (
   }
 }
 
+/**
+ * Closes the invoice of an order that needs it no more: the order was paid otherwise, has another invoice, waits for the
+ * reseller's wallet, failed or was canceled. An invoice with a payment that was seen stays open until that is final.
+ */
+export const decideDepositCancellation = (
+  { deposit, order }: { readonly deposit: DepositState; readonly order: OrderState },
+  nowMs: number,
+): CommandDecision<DepositState> => {
+  const isNeeded =
+    order === null || (order.awaiting?.depositId === idOf(deposit) && waitsFor(order) === 'payment')
+  if (deposit?.status !== 'awaiting_payment' || deposit.payments.size > 0 || isNeeded)
+    return { appends: [], answer: deposit }
+  const canceled: DepositEvent = {
+    type: 'DepositCanceled',
+    data: { ...idsOf(deposit.details), canceledAt: isoTime(nowMs) },
+  }
+  return {
+    appends: [{ stream: depositStream(deposit.details.depositId), events: [canceled] }],
+    answer: fold(deposit, [canceled], nowMs),
+  }
+}
+
+const idOf = (deposit: DepositState): string | null => deposit?.details.depositId ?? null
+
 /** The next status event, from the credited money and the reported status, or null. */
 const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): DepositEvent | null => {
   const { details, status, creditedMicros } = deposit
@@ -219,7 +245,12 @@ export const decideReceipt = <Refs extends StreamRefs>(
     const data = { ...idsOf(details), paymentId: payment.paymentId, amountMicros: payment.amountMicros }
     const recorded: DepositEvent[] =
       payment.recordedAtMs === null ? [{ type: 'DepositPaymentReceived', data }] : []
-    const creditedEvent: DepositEvent = { type: 'DepositPaymentCredited', data }
+    const { customerId, pending } = details
+    const late = { customerId, orderId: pending?.order.orderId ?? null }
+    const creditedEvent: DepositEvent = {
+      type: 'DepositPaymentCredited',
+      data: credited.late === true ? { ...data, late } : data,
+    }
     const after = fold(deposit, [...recorded, creditedEvent], nowMs) as Deposit
     const hasMore = index + 1 < payments.length
     const statusEvent = hasMore ? null : statusStep(after, reported.status, nowMs)
@@ -268,6 +299,8 @@ export type Credited =
       readonly payment: readonly LedgerEvent[]
       /** Appended after the payment. */
       readonly appends: Appends
+      /** It can place no order: its invoice had closed, or its order no longer waits. */
+      readonly late?: boolean
     }
   /** Recorded so long ago that the ledger state no longer shows whether it moved. An operator must check it. */
   | { readonly outcome: 'unconfirmed' }
@@ -280,7 +313,7 @@ export type Crediting<Refs extends StreamRefs = StreamRefs> = {
 
 const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => ({
   streams: {},
-  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs, late }) => {
     const reference = paymentId
     const credit = { source: 'deposit', gateway: provider, reference } as const
     const decision = decideCredit(ledger, {
@@ -293,19 +326,19 @@ const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => 
     if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
     if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
       return { outcome: 'unconfirmed' }
-    return { outcome: 'credited', payment: decision.events, appends: [] }
+    return { outcome: 'credited', payment: decision.events, appends: [], late }
   },
 })
 
 const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId: CustomerId): Crediting => ({
   streams: {},
-  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs, late }) => {
     const credit = { customerId, reference: paymentId, gateway: gatewayId, depositId, amountMicros }
     const decision = decideCustomerCredit(ledger, credit)
     if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
     if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
       return { outcome: 'unconfirmed' }
-    return { outcome: 'credited', payment: decision.events, appends: [] }
+    return { outcome: 'credited', payment: decision.events, appends: [], late }
   },
 })
 
@@ -334,6 +367,7 @@ const placingCrediting = (
         outcome: credited.outcome,
         payment: [...credited.payment, ...awaited.payment],
         appends: awaited.appends,
+        late: credited.outcome === 'credited' && awaited.answer.kind === 'over',
       }
     },
   }
@@ -418,7 +452,8 @@ export const changesIn = (
       (status === 'paid' && missingMicros > 0
         ? [{ change: 'paid_without_money', reference: invoiceId, amount: usdText(missingMicros) } as const]
         : [])),
-    ...(status === 'failed' && recorded.size > 0
+    // A canceled invoice is marked as invalid at the provider.
+    ...(status === 'failed' && recorded.size > 0 && !deposit.canceled
       ? [{ change: 'marked_invalid', reference: invoiceId, amount: usdText(arrivedMicros) } as const]
       : []),
   ]

@@ -93,7 +93,20 @@ export type DepositPaymentReceived = EventOf<typeof depositPaymentReceived>
 export const depositPaymentCredited = defineEvent('DepositPaymentCredited', {
   stream,
   means: 'The ledger has the payment: `WalletCredited` or `CustomerCredited` precedes this event.',
-  fields: payment,
+  fields: {
+    ...payment,
+    late: orAbsent(
+      group(
+        {
+          customerId: orNull(
+            anyId("the customer whose credit has it; null: the account's own wallet has it"),
+          ),
+          orderId: orNull(id('ord', 'the order of the deposit; null: it has none')),
+        },
+        'only if the invoice had closed, or its order no longer waited: the payment places no order',
+      ),
+    ),
+  },
 })
 export type DepositPaymentCredited = EventOf<typeof depositPaymentCredited>
 
@@ -127,6 +140,14 @@ export const depositFailed = defineEvent('DepositFailed', {
   },
 })
 export type DepositFailed = EventOf<typeof depositFailed>
+
+export const depositCanceled = defineEvent('DepositCanceled', {
+  stream,
+  means:
+    'Closed without money: its order was paid otherwise, has another invoice, failed or was canceled. A later payment is credited.',
+  fields: { ...idFields, canceledAt: pastTime('when') },
+})
+export type DepositCanceled = EventOf<typeof depositCanceled>
 
 const changeNumber = integer('changes', 'above 0', 'counts the changes of the deposit')
 
@@ -203,6 +224,7 @@ export const depositEventDefinitions = [
   depositSettled,
   depositExpired,
   depositFailed,
+  depositCanceled,
   depositChangeReported,
   depositChangeReviewed,
   depositRefundRequested,

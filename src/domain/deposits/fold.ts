@@ -4,7 +4,7 @@ import { assertSafe } from '../../kernel/money.ts'
 import type { GatewayChange } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
-/** The last four are closed: their invoice takes no more payments. */
+/** All but the first two are closed: their invoice takes no more payments. */
 export const depositStatuses = [
   'awaiting_payment',
   'processing',
@@ -12,6 +12,7 @@ export const depositStatuses = [
   'partially_paid',
   'expired',
   'failed',
+  'canceled',
 ] as const
 export type DepositStatus = (typeof depositStatuses)[number]
 
@@ -43,6 +44,8 @@ export type Deposit = {
   readonly openedAt: string
   readonly status: DepositStatus
   readonly invoice: DepositInvoice | null
+  /** Whether it was canceled, because its order needed it no more. A later payment changes the status. */
+  readonly canceled: boolean
   /** By the provider's payment id. There are few. */
   readonly payments: ImmutableMap<string, ReceivedPayment>
   /** The sum of the payments that were credited. */
@@ -125,6 +128,8 @@ const evolveOpen = (
       return { ...deposit, status: 'expired' }
     case 'DepositFailed':
       return { ...deposit, status: 'failed' }
+    case 'DepositCanceled':
+      return { ...deposit, status: 'canceled', canceled: true }
     case 'DepositChangeReported': {
       const { number, change, reference, amount } = event.data
       if (number !== deposit.changes.length + 1) throw new Error(`change ${number} is not the next one`)
@@ -174,6 +179,7 @@ const evolve: Fold<DepositState, DepositEvent>['evolve'] = (before, event) => {
       openedAt,
       status: 'awaiting_payment',
       invoice: null,
+      canceled: false,
       payments: ImmutableMap(),
       creditedMicros: 0,
       changes: [],

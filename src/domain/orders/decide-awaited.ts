@@ -18,7 +18,7 @@ import {
   placedEvents,
 } from './decide-placement.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
-import { isCustomerOrder, type Order, type OrderState, orderAfter } from './fold.ts'
+import { isCustomerOrder, type Order, type OrderState, orderAfter, waitsFor } from './fold.ts'
 
 /**
  * How long an order whose customer paid waits for money in the reseller's wallet, milliseconds (docs/reference/api.md,
@@ -41,8 +41,8 @@ type AwaitedAnswer =
   /** The payer does not have enough yet. Nothing is appended. */
   | { readonly kind: 'short' }
   /**
-   * Nothing to do: the order was placed, failed or canceled before, or waits for another invoice, or its debit exists
-   * and `decideCompletion` finishes it.
+   * Nothing to do: the order was placed, failed or canceled before, or its debit exists and `decideCompletion` finishes
+   * it.
    */
   | { readonly kind: 'over' }
 
@@ -90,12 +90,11 @@ const awaitedOrderEvents = (
 
 const noChange = (answer: AwaitedAnswer): AwaitedDecision => ({ payment: [], appends: [], answer })
 
-/** Whether the order waits for this invoice, or has no event yet. */
-const awaitsDeposit = (order: OrderState, depositId: string): boolean =>
-  order === null || (order.status === 'awaiting_payment' && order.awaiting?.depositId === depositId)
+/** Whether the order waits, for this invoice or for a later one, or has no event yet. */
+const awaitsPayment = (order: OrderState): boolean => order === null || order.status === 'awaiting_payment'
 
 /**
- * Places an order whose payment arrived, at most once.
+ * Places an order whose payment arrived, by any invoice of the order that is still open, at most once.
  *
  * - If the payer does not have enough, the order keeps waiting.
  * - If the stock is sold out, the product cannot be ordered, the account is blocked or the spend cap is reached, the
@@ -110,9 +109,11 @@ export const decideAwaited = (
   awaited: AwaitedOrder,
   nowMs: number,
 ): AwaitedDecision => {
-  const { depositId } = awaited
-  if (!awaitsDeposit(states.order, depositId)) return noChange({ kind: 'over' })
+  if (!awaitsPayment(states.order)) return noChange({ kind: 'over' })
   const order = states.order?.details ?? awaited.order
+  // An earlier invoice has the plan of its time. The payment is credited, and a retry places the order on its plan.
+  if (allocationOwnerOf(order).stream !== allocationOwnerOf(awaited.order).stream)
+    return noChange({ kind: 'short' })
   const { orderId, accountId } = order
   const stream = orderStream(orderId)
   const decideOrderOnly = (kind: 'failed' | 'held', events: readonly OrderEvent[]): AwaitedDecision => {
@@ -200,26 +201,46 @@ export const decideAwaiting = (
   }
 }
 
+/** The answer of a cancellation: the order after it. It may have been placed, or have failed, meanwhile. */
+type CancellationAnswer = { readonly canceled: boolean; readonly order: OrderState }
+
 /**
- * Cancels an own order whose invoice closed. An order whose debit exists is not canceled: `decideCompletion` finishes
- * it.
+ * Cancels an order that waits. An order whose debit exists is not canceled: `decideCompletion` finishes it. Money that
+ * was credited stays, and later payments are credited.
  */
 export const decideCancellation = (
   { order, ledger }: Pick<OrderStates, 'order' | 'ledger'>,
-  { depositId, reason }: { readonly depositId: string; readonly reason: CancelReason | null },
+  reason: CancelReason,
   nowMs: number,
-): CommandDecision<{ readonly canceled: boolean }> => {
-  const unchanged: CommandDecision<{ readonly canceled: boolean }> = {
-    appends: [],
-    answer: { canceled: false },
-  }
-  if (!order || reason === null || order.details.customerId !== null || !awaitsDeposit(order, depositId))
-    return unchanged
+): CommandDecision<CancellationAnswer> => {
+  const unchanged: CommandDecision<CancellationAnswer> = { appends: [], answer: { canceled: false, order } }
+  if (order?.status !== 'awaiting_payment') return unchanged
   const { orderId, accountId } = order.details
   if (recallMovement(ledger, movementKey.debit(orderId))) return unchanged
   const event: OrderEvent = {
     type: 'OrderCanceled',
     data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },
   }
-  return { appends: [{ stream: orderStream(orderId), events: [event] }], answer: { canceled: true } }
+  return {
+    appends: [{ stream: orderStream(orderId), events: [event] }],
+    answer: { canceled: true, order: orderAfter(order, [event]) },
+  }
+}
+
+/**
+ * Cancels an order whose invoice closed without placing it.
+ * @param closed the invoice, and the reason; null: the invoice is open. An order that waits for the reseller's wallet, or
+ * for another invoice, is not canceled.
+ */
+export const decideCancellationOfClosed = (
+  states: Pick<OrderStates, 'order' | 'ledger'>,
+  closed: { readonly depositId: string; readonly reason: CancelReason | null },
+  nowMs: number,
+): CommandDecision<CancellationAnswer> => {
+  const { order } = states
+  const { depositId, reason } = closed
+  const waits = order?.awaiting?.depositId === depositId && waitsFor(order) === 'payment'
+  return waits && reason !== null
+    ? decideCancellation(states, reason, nowMs)
+    : { appends: [], answer: { canceled: false, order } }
 }

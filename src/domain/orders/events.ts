@@ -87,23 +87,25 @@ export const orderHeld = defineEvent('OrderHeld', {
   },
 })
 /**
- * Why the invoice of a canceled order was not paid: no payment arrived in time, the payment failed or the gateway was
- * removed, the invoice closed underpaid, or it was paid while the wallet owed more than that.
+ * Why an order was canceled: no payment arrived in time, the payment failed or the gateway was removed, the invoice
+ * closed underpaid, it was paid while the payer owed more than that, or the account canceled the order.
  */
 export const cancelReasons = [
   'invoice_expired',
   'payment_failed',
   'underpaid',
   'insufficient_balance',
+  'requested',
 ] as const
 export type CancelReason = (typeof cancelReasons)[number]
 export const orderCanceled = defineEvent('OrderCanceled', {
   stream,
-  means: 'An own order whose invoice closed before it was paid. Later money is credited.',
+  means:
+    'The invoice of the order closed before it was paid, or the order was canceled while it waited. Later money is credited.',
   fields: {
     ...idFields,
     canceledAt: pastTime('when'),
-    reason: orAbsent(oneOf(cancelReasons, 'the state of the invoice; absent in older logs')),
+    reason: orAbsent(oneOf(cancelReasons, 'why; absent in older logs')),
   },
 })
 /** Why the allocation owner refused. */

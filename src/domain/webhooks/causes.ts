@@ -1,6 +1,8 @@
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
+import { deriveId } from '../../kernel/ids.ts'
 import { dollarsOfMicros, microsPerCent, microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import { ownerOf } from '../../kernel/streams.ts'
+import type { DepositPaymentCredited } from '../deposits/events.ts'
 import { maxFailures, nextMonth, pauseIdOf, type TopupFailed, type TopupPaused } from '../deposits/topups.ts'
 import { isAtGateway } from '../ledger/adjustment-reasons.ts'
 import type { CustomerAdjusted, LedgerEvent, WalletAdjusted } from '../ledger/events.ts'
@@ -126,6 +128,28 @@ const reversalCause: CauseOf<WalletAdjusted | CustomerAdjusted> = ({ id, stream,
         },
       }
     : null
+}
+
+const latePaymentCause: CauseOf<DepositPaymentCredited> = ({ data, metadata }) => {
+  const { accountId, depositId, paymentId, amountMicros, late } = data
+  return late === undefined
+    ? null
+    : {
+        event: 'deposit.late_payment',
+        resource: `${depositId}.${deriveId('pay', [paymentId])}`,
+        to: { accountId },
+        data: {
+          kind: 'ready',
+          data: {
+            depositId,
+            ...late,
+            amountCents: Math.trunc(amountMicros / microsPerCent),
+            amountMicros,
+            currency: 'USD',
+            creditedAt: metadata.recordedAt,
+          },
+        },
+      }
 }
 
 const topupCause: CauseOf<TopupFailed> = ({
@@ -278,6 +302,8 @@ export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => Webh
     OrderFulfilled: orderCause('order.fulfilled'),
     OrderFailed: orderCause('order.failed'),
     OrderHeld: orderCause('order.wallet_short'),
+    OrderCanceled: orderCause('order.canceled'),
+    DepositPaymentCredited: latePaymentCause,
     // A partly refunded order is refunded when nothing of it is left.
     OrderRefunded: orderCause<Extract<OrderEvent, { type: 'OrderRefunded' }>>(
       'order.refunded',

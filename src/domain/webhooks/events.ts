@@ -19,6 +19,7 @@ export const webhookEvents = [
   'order.failed',
   'order.refunded',
   'order.wallet_short',
+  'order.canceled',
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
@@ -27,6 +28,7 @@ export const webhookEvents = [
   'announcement.published',
   'scrape.batch.finished',
   'deposit.reversed',
+  'deposit.late_payment',
   'wallet.topup_failed',
   'wallet.topup_paused',
   'traffic.budget_reached',
@@ -42,8 +44,10 @@ export type WebhookEventName = (typeof webhookEvents)[number]
  */
 const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>([
   'order.wallet_short',
+  'order.canceled',
   'scrape.batch.finished',
   'deposit.reversed',
+  'deposit.late_payment',
   'wallet.topup_failed',
   'wallet.topup_paused',
   'traffic.budget_reached',

@@ -93,7 +93,7 @@ const timelineText = (
     case 'DepositPaymentCredited':
       return {
         heading: ofCustomer ? 'Credited to the customer' : 'Credited to the wallet',
-        detail: `$${microsText(event.data.amountMicros)}`,
+        detail: `$${microsText(event.data.amountMicros)}${event.data.late ? ', after the invoice closed or its order no longer waited' : ''}`,
       }
     case 'DepositSettled':
       return {
@@ -104,6 +104,8 @@ const timelineText = (
       return { heading: 'Expired without a payment', detail: null }
     case 'DepositFailed':
       return { heading: 'Failed', detail: event.data.reason.replaceAll('_', ' ') }
+    case 'DepositCanceled':
+      return { heading: 'Canceled: its order does not need it any more', detail: null }
     case 'DepositChangeReported':
       return { heading: 'The payment provider reported a change', detail: 'under review' }
     case 'DepositChangeReviewed':

@@ -33,6 +33,7 @@ export const depositBadges: Readonly<
   partially_paid: ['paid in part', 'warn'],
   expired: ['expired', 'off'],
   failed: ['failed', 'bad'],
+  canceled: ['canceled', 'off'],
   charged_back: ['charged back', 'bad'],
 }
 
@@ -51,7 +52,7 @@ export const DepositRecord = z
     deposit_id: z.string(),
     status: namedEnum('DepositStatus', shownDepositStatuses).meta({
       description:
-        "The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too. `charged_back`: the payer's bank took money back in a dispute. A won dispute restores the status from before.",
+        "The status of the deposit. `processing`: the provider reported a payment, and the payment is not final. `partially_paid`: the invoice closed with less than its amount, and the payments were credited. Later payments are credited too. `canceled`: its order was paid otherwise, has another invoice, failed or was canceled, so the page takes no more payments. `charged_back`: the payer's bank took money back in a dispute. A won dispute restores the status from before.",
     }),
     amount_cents: z
       .int()

@@ -78,6 +78,8 @@ export type DepositRequest = {
   readonly returnUrl: string
   /** The order that is placed once the deposit is paid; null for a deposit without an order. */
   readonly pending: PendingOrder | null
+  /** The invoice that the order waits for: earlier ones are not returned. Absent: there is none yet. */
+  readonly current?: DepositId | undefined
 }
 
 /** An open deposit with its pay page. */
@@ -91,8 +93,8 @@ type OpenDeposit = {
 
 export type Deposits = Omit<DepositSettlement, 'close'> & {
   /**
-   * Opens a deposit with an invoice at the gateway, or returns the open one of its key; a closed one is followed by a
-   * new one. If the gateway is down, the deposit stays logged and a retry continues it.
+   * Opens a deposit with an invoice at the gateway, or returns the open one of its key. A closed one, one by another
+   * method and one of less than the amount are followed by a new one. If the gateway is down, the deposit stays logged and a retry continues it.
    * @throws ApiError: idempotency_conflict, deposits_not_available, rate_limited, gateway_unavailable; CommandOverload
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
@@ -137,7 +139,7 @@ export const createDeposits = (dependencies: {
   readonly hooks: CrashHooks
 }): Deposits => {
   const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = dependencies
-  const { read, receive, report, settle, close } = createDepositSettlement(dependencies)
+  const { read, receive, report, settle, cancel, close } = createDepositSettlement(dependencies)
   const invoice = createInvoiceFactory({ ...dependencies, read })
 
   /** The open deposit with its pay page; null if it is closed by now. */
@@ -172,10 +174,15 @@ export const createDeposits = (dependencies: {
     cause: Cause,
   ): Promise<OpenDeposit | null> => {
     const { accountId, customerId, rail, fingerprint, pending } = request
+    const continueOpen = async (deposit: Deposit): Promise<OpenDeposit | null> => {
+      const { details } = deposit
+      const serves = details.rail === rail && details.amountCents >= request.amountCents
+      return isClosed(deposit) || !serves ? null : continueOpening(deposit, request.returnUrl, cause)
+    }
     const existing = await read(depositId, cause)
     if (existing) {
       if (existing.details.fingerprint !== fingerprint) throw keyConflict()
-      return isClosed(existing) ? null : continueOpening(existing, request.returnUrl, cause)
+      return continueOpen(existing)
     }
     const owner = customerId === null ? null : accountId
     const liveGateway = await gateways.forRail(owner, rail)
@@ -212,8 +219,7 @@ export const createDeposits = (dependencies: {
       account: accountId,
     })
     if (answer.kind === 'conflict') throw keyConflict()
-    if (answer.kind === 'standing')
-      return isClosed(answer.deposit) ? null : continueOpening(answer.deposit, request.returnUrl, cause)
+    if (answer.kind === 'standing') return continueOpen(answer.deposit)
     hooks.at('deposit-logged')
     return invoice(answer.deposit, liveGateway, request.returnUrl, cause)
   }
@@ -232,6 +238,7 @@ export const createDeposits = (dependencies: {
     receive,
     report,
     settle,
+    cancel,
     abandon: async (depositId, cause) => {
       const deposit = await read(depositId, cause)
       return deposit && close(deposit, 'no_invoice', cause)
@@ -239,8 +246,11 @@ export const createDeposits = (dependencies: {
     open: async (request, cause) => {
       const { accountId, customerId, idempotencyKey } = request
       try {
+        let isEarlier = request.current !== undefined
         for (let n = 0; n < maxDepositsAKey; n += 1) {
-          const open = await openOnce(request, depositIdOf(accountId, customerId, idempotencyKey, n), cause)
+          const depositId = depositIdOf(accountId, customerId, idempotencyKey, n)
+          isEarlier &&= depositId !== request.current
+          const open = isEarlier ? null : await openOnce(request, depositId, cause)
           if (open) return withPosition(open)
         }
         throw new Error(`a key of ${accountId} has had ${maxDepositsAKey} deposits`)

@@ -4,6 +4,7 @@ import {
   changesIn,
   creditingOf,
   decideChanges,
+  decideDepositCancellation,
   decideEndedChanges,
   decideFailure,
   decideReceipt,
@@ -13,8 +14,9 @@ import {
   unknownChanges,
 } from '../../domain/deposits/decide.ts'
 import type { DepositFailed } from '../../domain/deposits/events.ts'
-import { type Deposit, type DepositState, depositFold } from '../../domain/deposits/fold.ts'
+import { type Deposit, type DepositState, depositFold, isClosed } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
+import { orderRef } from '../../domain/orders/fold.ts'
 import type { GatewayChange } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { StreamRefs } from '../../kernel/decider.ts'
@@ -36,6 +38,11 @@ export type DepositSettlement = {
    * @throws GatewayUnavailable, CommandOverload
    */
   settle(depositId: DepositId, cause: Cause): Promise<DepositState>
+  /**
+   * Closes the invoice of an order that needs it no more, here and at the provider.
+   * @throws GatewayUnavailable, CommandOverload
+   */
+  cancel(depositId: DepositId, cause: Cause): Promise<DepositState>
   /**
    * Applies the provider's report of the deposit's own invoice. A change that no event books, such as a refund, is
    * reported for an operator.
@@ -159,7 +166,29 @@ export const createDepositSettlement = (dependencies: {
     const reported = reportedOf(invoice)
     // Not every provider reports the end of an invoice. Later payments are credited all the same.
     const isExpired = reported.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
-    return receive(depositId, isExpired ? { ...reported, status: 'expired' } : reported, cause)
+    const settled = await receive(depositId, isExpired ? { ...reported, status: 'expired' } : reported, cause)
+    // A canceled invoice takes no more payments. One that its provider cannot close stays payable until it expires.
+    if (settled?.status === 'canceled' && reported.status === 'open' && !isExpired)
+      await gateway.closeInvoice?.(invoiceId).catch((error: unknown) => {
+        if (!(error instanceof GatewayUnavailable)) throw error
+        logger.warn({ err: error, depositId }, 'a canceled invoice was not closed at its provider')
+      })
+    return settled
+  }
+
+  const cancel: DepositSettlement['cancel'] = async (depositId, cause) => {
+    // A payment that arrived by now places the order, or is credited.
+    const deposit = await settle(depositId, cause)
+    const orderId = deposit?.details.pending?.order.orderId
+    if (!deposit || orderId === undefined || isClosed(deposit)) return deposit
+    const { answer } = await runner.run({
+      name: 'cancel-deposit',
+      streams: { ...depositRef(depositId), order: orderRef(orderId) },
+      decide: (states, { nowMs }) => decideDepositCancellation(states, nowMs),
+      ...cause,
+      account: deposit.details.accountId,
+    })
+    return answer && isClosed(answer) ? settle(depositId, cause) : answer
   }
 
   const close: DepositSettlement['close'] = async ({ details: { depositId, accountId } }, reason, cause) => {
@@ -173,5 +202,5 @@ export const createDepositSettlement = (dependencies: {
     return answer
   }
 
-  return { read, settle, receive, report, close }
+  return { read, settle, cancel, receive, report, close }
 }

@@ -30,8 +30,9 @@ type InvoicedOrder = PayPage & {
 /** The state of an awaited order when its request is repeated. */
 export type AwaitedOrderStatus = {
   readonly order: Order
-  /** The invoice that can still be paid; null if it closed. */
-  readonly open: PayPage | null
+  /** The invoice that can still be paid, and its method; null if it closed, or if its page is unknown. */
+  readonly open: (PayPage & { readonly rail: Rail }) | null
+  readonly isInvoiceClosed: boolean
   /** The invoice in the order's answer. */
   readonly invoice: AwaitedInvoice | null
 }
@@ -43,7 +44,8 @@ export type CustomerInvoices = {
   /** The rails with a live gateway of the service. */
   liveRails(): Promise<readonly Rail[]>
   /**
-   * Opens the invoice of an unpaid order, or returns its open one. The order then awaits this payment.
+   * Opens the invoice of an unpaid order, or returns its open one of this method. The order then awaits this payment.
+   * @param waiting the order that has an invoice already: an earlier invoice is not returned
    * @param customerRef the reseller's id of the customer, who may be new: it is stored before the first event
    * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
    */
@@ -51,7 +53,7 @@ export type CustomerInvoices = {
     draft: OrderDraft,
     amountCents: number,
     cause: Cause,
-    customerRef?: string | null,
+    of?: { readonly waiting?: Order | null; readonly customerRef?: string | null | undefined },
   ): Promise<InvoicedOrder>
   /** Polls the provider for the order's payment and returns the state of the order after it. */
   statusOf(order: Order, cause: Cause): Promise<AwaitedOrderStatus>
@@ -114,7 +116,7 @@ export const createCustomerInvoices = (dependencies: {
 
     liveRails: () => gateways.liveRails(null),
 
-    invoice: async (draft, amountCents, cause, customerRef = null) => {
+    invoice: async (draft, amountCents, cause, { waiting = null, customerRef = null } = {}) => {
       const { accountId, customerId, orderId, fingerprint, method } = draft
       const reseller = customerId === null ? null : accountId
       const opened = await deposits.open(
@@ -131,7 +133,8 @@ export const createCustomerInvoices = (dependencies: {
           amountCents,
           rail: method as Rail,
           returnUrl: await returnUrlOf(reseller),
-          pending: { order: { ...draft, createdAt: isoTime(clock()) } },
+          pending: { order: { ...draft, createdAt: waiting?.details.createdAt ?? isoTime(clock()) } },
+          current: waiting?.awaiting?.depositId as DepositId | undefined,
         },
         cause,
       )
@@ -161,9 +164,11 @@ export const createCustomerInvoices = (dependencies: {
       if (!deposit) throw new Error(`deposit ${depositId} of ${order.details.orderId} is gone`)
       const payUrl = await deposits.payUrlOf(deposit)
       const chargeCents = deposit.details.amountCents
-      const open = isClosed(deposit) || payUrl === null ? null : { depositId, payUrl, chargeCents }
+      const isInvoiceClosed = isClosed(deposit)
+      const { rail } = deposit.details
+      const open = isInvoiceClosed || payUrl === null ? null : { depositId, payUrl, chargeCents, rail }
       const invoice = await readAwaitedInvoice(dependencies, now.details, deposit, payUrl, cause)
-      return { order: now, open, invoice }
+      return { order: now, open, isInvoiceClosed, invoice }
     },
   }
 }

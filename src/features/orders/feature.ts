@@ -10,6 +10,7 @@ import { createDepositPages, type Deposits } from '../deposits/index.ts'
 import type { JournalHead } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
+import { createCancelOrder } from './cancel-order.ts'
 import { cataloguePages } from './catalogue-pages.ts'
 import { createCompletion, startCompletionReactor } from './complete-orders.ts'
 import { createCustomerInvoices } from './customer-invoices.ts'
@@ -56,11 +57,12 @@ export const open = (
     customers: dependencies.customers,
     payPages: createPayPages({ ...core, appendOrder, customerInvoices }),
   })
+  const cancelOrder = createCancelOrder({ ...core, ...dependencies })
   const refund: RefundOrder = (refundRequest) => refundOrder({ log, runner, settleTraffic }, refundRequest)
   const { payUrlOf } = createDepositPages(core)
   return {
     placeOrder,
-    routes: orderRoutes({ ...dependencies, log, placeOrder, reads, db, pool, clock, payUrlOf }),
+    routes: orderRoutes({ ...dependencies, log, placeOrder, cancelOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads, quotes, placeOrder, readBalance }),
       ...orderPages({ db, pool, reads, log, catalog, payUrlOf }),
@@ -68,7 +70,7 @@ export const open = (
     ],
     workers: [
       () => startCompletionReactor({ ...core, complete }),
-      () => startAwaitingReactor({ ...core, orderable: createOrderable(runner) }),
+      () => startAwaitingReactor({ ...core, ...dependencies, orderable: createOrderable(runner) }),
     ],
   }
 }

@@ -1,6 +1,7 @@
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
-import { waitsFor } from '../../domain/orders/fold.ts'
-import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { type Order, waitsFor } from '../../domain/orders/fold.ts'
+import type { Rail } from '../../domain/payments/payments.ts'
+import { refuse } from '../../platform/http/errors.ts'
 import { keyConflict } from '../../platform/http/route.ts'
 import { createRequireOrderable } from '../catalog/index.ts'
 import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'
@@ -15,13 +16,8 @@ import {
   type PayPages,
   type PlacedOrder,
 } from './place-order.ts'
+import { cancelClosed } from './place-paid-orders.ts'
 import { orderedBy } from './prepare-order.ts'
-
-/** @throws ApiError the refusal */
-const draftOf = (quoted: OrderDraft | ApiError): OrderDraft => {
-  if (quoted instanceof ApiError) throw quoted
-  return quoted
-}
 
 const causeOf = ({ request }: KeyedOrder) => ({
   actor: actorOf(request),
@@ -34,40 +30,57 @@ export const createPayPages = (
     readonly appendOrder: AppendOrder
   },
 ): PayPages => {
-  const { customerInvoices, appendOrder } = dependencies
-  const requireOrderable = createRequireOrderable(dependencies.runner)
+  const { customerInvoices, appendOrder, runner } = dependencies
+  const requireOrderable = createRequireOrderable(runner)
 
-  const refused: PayPages['refused'] = async (keyed, draft, refusal, waiting) => {
+  /** The page of an own order for its whole price and the debt, which the payment pays first. */
+  const ownPage = async (
+    keyed: KeyedOrder,
+    draft: OrderDraft,
+    owedCents: number,
+    waiting: Order | null,
+  ): Promise<PlacedOrder> => {
+    const amountCents = draft.amountCents + owedCents
+    if (chargeOf(draft.method as Rail, amountCents) === null)
+      throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
+    const invoiced = await customerInvoices.invoice(draft, amountCents, causeOf(keyed), { waiting })
+    const { order, created, position, payUrl, chargeCents } = invoiced
+    const { idempotencyKey } = keyed
+    const invoice = { payUrl, chargeCents, owedCents, walletShortfallCents: 0 }
+    return { order, replayed: !created, idempotencyKey, position, invoice }
+  }
+
+  const refused: PayPages['refused'] = async (keyed, draft, refusal, waiting = null) => {
     const { method, customerId, accountId } = draft
     const missingCents = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
     if (missingCents === null || method === 'wallet' || customerId === null)
-      throw refuseForPlacement(refusal, waiting ?? null)
+      throw refuseForPlacement(refusal, waiting)
     const payable =
       chargeOf(method, missingCents) !== null && (await customerInvoices.takes(method, accountId))
-    if (!payable) throw refuseForPlacement(refusal, waiting ?? null)
+    if (!payable) throw refuseForPlacement(refusal, waiting)
+    const { customerRef } = keyed.request
     const {
       order,
       position,
       created: _,
       ...page
-    } = await customerInvoices.invoice(draft, missingCents, causeOf(keyed), keyed.request.customerRef)
+    } = await customerInvoices.invoice(draft, missingCents, causeOf(keyed), { waiting, customerRef })
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, order, page)
     return { ...answerForExistingOrder(keyed, order), position }
   }
 
-  /** Pays an awaited order if other payments or credits are enough by now. */
+  /** Pays an awaited order from the wallet or the credit, if they are enough by now. */
   const payAwaited = async (
     keyed: KeyedOrder,
     { order, open }: AwaitedOrderStatus,
-    quoted: OrderDraft | ApiError,
+    method: OrderDraft['method'],
   ): Promise<PlacedOrder> => {
     const { caller } = keyed.request
-    // The price is fixed while the invoice is open, and for the day that a payment waits for the reseller's wallet.
-    const isFixed = open !== null || (order.awaiting?.heldUntil ?? null) !== null
-    if (isFixed) await requireOrderable(order.details, causeOf(keyed))
+    // The price is fixed while the order waits.
+    await requireOrderable(order.details, causeOf(keyed))
     // The key of this request pays, under its own cap, even if another key placed the order.
-    const { capKeyId: _, ...asPriced } = order.details
-    const payable = isFixed ? { ...asPriced, ...orderedBy(caller) } : draftOf(quoted)
+    const { capKeyId: _capKeyId, ...asPriced } = order.details
+    const payable = { ...asPriced, ...orderedBy(caller), method }
     const { answer, draft, position } = await appendOrder(keyed.request, payable, 'pay-awaited')
     switch (answer.kind) {
       case 'placed':
@@ -80,21 +93,37 @@ export const createPayPages = (
       case 'expired-key':
         throw new Error(`${keyed.orderId} awaits its payment and was fulfilled before`)
       case 'refused': {
-        const isShort = answer.refusal.code === 'customer_credit_insufficient'
-        if (isShort && open) throw refuseForPlacement(answer.refusal, order, open)
-        if (waitsFor(order) === 'wallet') throw refuseForPlacement(answer.refusal, order)
-        return refused(keyed, draft, answer.refusal, order)
+        const { refusal } = answer
+        const isShort = refusal.code === 'customer_credit_insufficient'
+        const isEnough = isShort && open?.rail === method && open.chargeCents >= refusal.shortfallCents
+        if (isEnough) {
+          const { rail: _, ...page } = open
+          throw refuseForPlacement(refusal, order, page)
+        }
+        if (waitsFor(order) === 'wallet') throw refuseForPlacement(refusal, order)
+        return refused(keyed, draft, refusal, order)
       }
       default:
         return answer satisfies never
     }
   }
 
-  const again: PayPages['again'] = async (keyed, order, quoted) => {
-    const current = await customerInvoices.statusOf(order, causeOf(keyed))
-    const settled = current.order.status !== 'awaiting_payment' || current.order.details.customerId === null
-    if (!settled) return payAwaited(keyed, current, quoted)
-    return { ...answerForExistingOrder(keyed, current.order), invoice: current.invoice }
+  const again: PayPages['again'] = async (keyed, existing) => {
+    const cause = causeOf(keyed)
+    const status = await customerInvoices.statusOf(existing, cause)
+    const { open, isInvoiceClosed, invoice } = status
+    const order = isInvoiceClosed ? await cancelClosed(runner, status.order, cause) : status.order
+    const { details } = order
+    const { method = 'wallet' } = keyed.request
+    if (order.status !== 'awaiting_payment') return answerForExistingOrder(keyed, order)
+    if (details.customerId !== null)
+      return payAwaited(keyed, { ...status, order }, method === 'wallet' ? details.method : method)
+    if (method === 'wallet') return payAwaited(keyed, { ...status, order }, method)
+    const owedCents = invoice?.owedCents ?? 0
+    const isEnough = open?.rail === method && open.chargeCents >= details.amountCents + owedCents
+    return isEnough || (open === null && details.method === method)
+      ? { ...answerForExistingOrder(keyed, order), invoice }
+      : ownPage(keyed, { ...details, method }, owedCents, order)
   }
 
   return {
@@ -103,43 +132,25 @@ export const createPayPages = (
     again,
     invoiceOwn: async (keyed, draft) => {
       const { answer, draft: payable } = await appendOrder(keyed.request, draft, 'dry-run')
-      let owedCents = 0
       switch (answer.kind) {
         case 'conflict':
           throw keyConflict()
         case 'known':
           return answer.order.status === 'awaiting_payment'
-            ? again(keyed, answer.order, draft)
+            ? again(keyed, answer.order)
             : answerForExistingOrder(keyed, answer.order)
         case 'partially-appended':
           return finishOrder(dependencies, keyed, answer.debitRevision)
         case 'refused':
           // The payment covers the missing money.
           if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal, null)
-          owedCents = answer.refusal.owedCents ?? 0
-          break
+          return ownPage(keyed, payable, answer.refusal.owedCents ?? 0, null)
         case 'expired-key':
           throw new Error(`${keyed.orderId} was fulfilled, but neither its debit nor its order is known`)
         case 'placed':
-          break
+          return ownPage(keyed, payable, 0, null)
         default:
-          answer satisfies never
-      }
-      const { method } = payable
-      // The payment pays the debt first.
-      const amountCents = payable.amountCents + owedCents
-      if (method === 'wallet') throw new Error('a wallet has no pay page')
-      if (chargeOf(method, amountCents) === null)
-        throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
-      const invoiced = await customerInvoices.invoice(payable, amountCents, causeOf(keyed))
-      const { order, created, position, payUrl, chargeCents } = invoiced
-      const { idempotencyKey } = keyed
-      return {
-        order,
-        replayed: !created,
-        idempotencyKey,
-        position,
-        invoice: { payUrl, chargeCents, owedCents, walletShortfallCents: 0 },
+          return answer satisfies never
       }
     },
   }

@@ -64,14 +64,14 @@ export type PayPages = {
     keyed: KeyedOrder,
     draft: OrderDraft,
     refusal: PlacementRefusal,
-    waiting?: Order,
+    waiting?: Order | null,
   ): Promise<PlacedOrder>
   /**
-   * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new
-   * invoice.
-   * @param quoted the order at the current price, in case its invoice closed, or its refusal
+   * Repeats the request for an order that awaits its payment. It may be paid by now, still be open, or be canceled,
+   * because its invoice closed. It gets a new invoice if the request names another method, or if a debt arose that the
+   * open invoice does not contain.
    */
-  again(keyed: KeyedOrder, order: Order, quoted: OrderDraft | ApiError): Promise<PlacedOrder>
+  again(keyed: KeyedOrder, order: Order): Promise<PlacedOrder>
 }
 
 export const createPlaceOrder = (
@@ -104,7 +104,7 @@ export const createPlaceOrder = (
       const isNewKey = request.orderId === undefined && request.idempotencyKey === null
       const existing = isNewKey ? null : await readOrder(log, orderId)
       if (!existing) throw quoted
-      return answerExisting(keyed, existing, quoted)
+      return answerExisting(keyed, existing)
     }
     const draft = { ...quoted, fingerprint }
 
@@ -115,7 +115,7 @@ export const createPlaceOrder = (
       case 'placed':
         return { order: answer.order, replayed: false, idempotencyKey, position }
       case 'known':
-        return answerExisting(keyed, answer.order, draft)
+        return answerExisting(keyed, answer.order)
       case 'conflict':
         throw keyConflict()
       case 'partially-appended':
@@ -130,14 +130,10 @@ export const createPlaceOrder = (
     }
   }
 
-  const answerExisting = async (
-    keyed: KeyedOrder,
-    order: Order,
-    quoted: OrderDraft | ApiError,
-  ): Promise<PlacedOrder> => {
+  const answerExisting = async (keyed: KeyedOrder, order: Order): Promise<PlacedOrder> => {
     if (order.details.fingerprint !== keyed.fingerprint) throw keyConflict()
     return order.status === 'awaiting_payment' && payPages
-      ? payPages.again(keyed, order, quoted)
+      ? payPages.again(keyed, order)
       : answerForExistingOrder(keyed, order)
   }
 
@@ -186,6 +182,7 @@ export const orderOf = (
 ): OrderRequest => {
   const { customerId } = scope
   const { method = 'wallet', ...bodyWithoutMethod } = body
+  // The method is how an order is paid. Another one under the same key gets another pay page.
   const fingerprintOf = (requestBody: Purchase['body']): string =>
     requestFingerprint({ method: 'POST', path, productId, body: requestBody, customerId })
   return {
@@ -197,13 +194,9 @@ export const orderOf = (
     item,
     method,
     expectedAmountCents: body.expected_amount_cents,
-    // Before 0.2.0, an order whose request named the wallet had another fingerprint than one without a method.
-    ...(method === 'wallet'
-      ? {
-          fingerprint: fingerprintOf(bodyWithoutMethod),
-          formerFingerprint: fingerprintOf({ ...bodyWithoutMethod, method }),
-        }
-      : { fingerprint: fingerprintOf(body) }),
+    fingerprint: fingerprintOf(bodyWithoutMethod),
+    // Before 0.2.0, fingerprints had the method.
+    formerFingerprint: fingerprintOf({ ...bodyWithoutMethod, method }),
   }
 }
 

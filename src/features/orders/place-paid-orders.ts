@@ -4,11 +4,12 @@ import { accountRef } from '../../domain/accounts/fold.ts'
 import { cancelReasonOf } from '../../domain/deposits/decide.ts'
 import { depositFold } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import { decideAwaitedAlone, decideCancellation } from '../../domain/orders/decide-awaited.ts'
+import { decideAwaitedAlone, decideCancellationOfClosed } from '../../domain/orders/decide-awaited.ts'
 import { orderStreams } from '../../domain/orders/decide-placement.ts'
-import { orderRef } from '../../domain/orders/fold.ts'
+import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { newId, type OrderId } from '../../kernel/ids.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type DepositId, newId, type OrderId } from '../../kernel/ids.ts'
 import { microsPerCent } from '../../kernel/money.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -17,6 +18,8 @@ import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { worklist, worklistRound } from '../../platform/work/worklist.ts'
 import type { Orderable } from '../catalog/index.ts'
+import type { Deposits } from '../deposits/index.ts'
+import { GatewayUnavailable } from '../payments/index.ts'
 import { readOrder } from './refund-order.ts'
 
 type Dependencies = {
@@ -24,6 +27,7 @@ type Dependencies = {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly orderable: Orderable
+  readonly deposits: Pick<Deposits, 'cancel'>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -60,33 +64,29 @@ const tryHeld = async ({ log, runner, orderable }: Dependencies, orderId: OrderI
   return answer.kind
 }
 
-/** Cancels an own order whose invoice closed without paying it. */
-const cancelClosed = async ({ log, runner }: Dependencies, orderId: OrderId): Promise<boolean> => {
-  const existing = await readOrder(log, orderId)
-  if (!existing?.awaiting) return false
-  const { details, awaiting } = existing
+/** Cancels an order whose invoice closed without placing it. Returns the order after it. */
+export const cancelClosed = async (runner: CommandRunner, order: Order, cause: Cause): Promise<Order> => {
+  const { details, awaiting } = order
+  if (!awaiting) return order
   const { depositId } = awaiting
   const { answer } = await runner.run({
     name: 'cancel-order',
     streams: {
       ledger: ledgerRef(details.accountId),
       deposit: { stream: depositStream(depositId), fold: depositFold },
-      order: orderRef(orderId),
+      order: orderRef(details.orderId),
     },
-    decide: ({ order, ledger, deposit }, { nowMs }) => {
-      const reason = cancelReasonOf(deposit)
-      return decideCancellation({ order, ledger }, { depositId, reason }, nowMs)
-    },
-    actor,
-    correlationId: newId('run'),
+    decide: ({ order, ledger, deposit }, { nowMs }) =>
+      decideCancellationOfClosed({ order, ledger }, { depositId, reason: cancelReasonOf(deposit) }, nowMs),
+    ...cause,
     account: details.accountId,
   })
-  return answer.canceled
+  return answer.order ?? order
 }
 
 export const awaitingOrders = worker({
   name: 'awaiting-orders',
-  about: 'Places or cancels orders that wait for a payment',
+  about: 'Places or cancels orders that wait for a payment, and closes invoices that no order needs',
   trigger: { everyMs: 1_000, quietMs: 10_000 },
   per: 'process',
   process: 'server',
@@ -94,13 +94,14 @@ export const awaitingOrders = worker({
 
 /**
  * Processes orders that await a payment. Orders whose customer paid while the reseller's wallet was short are retried
- * once the wallet has the cost, and fail after a day. Own orders whose invoice closed are canceled. Several processes
- * may run it; doing it twice changes nothing.
+ * once the wallet has the cost, and fail after a day. Orders whose invoice closed are canceled. Open invoices of orders
+ * that were paid otherwise, have a later invoice, failed or were canceled are closed. Several processes may run it; doing
+ * it twice changes nothing.
  */
 export const startAwaitingReactor = (
   dependencies: Dependencies & { readonly scheduler: Scheduler; readonly intervalMs?: number },
 ): RunningWorker => {
-  const { scheduler, pool, clock, logger } = dependencies
+  const { scheduler, pool, deposits, clock, logger } = dependencies
   const heldOrders = worklist<HeldOrder>({
     name: 'held-orders',
     // Only orders that can be placed or must end, so that orders that stay held do not delay younger ones.
@@ -126,16 +127,43 @@ export const startAwaitingReactor = (
     name: 'orders-of-closed-invoices',
     read: `
         select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
-         where p.waits and p.customer_id is null and d.status in ('paid', 'partially_paid', 'expired', 'failed')`,
+         where p.waits and p.held_until is null and d.status not in ('awaiting_payment', 'processing')`,
     values: () => [],
     key: { order_id: 'text' },
     limit: maxOrdersARun,
     work: async ({ order_id: orderId }) => {
-      if (await cancelClosed(dependencies, orderId))
-        logger.info({ orderId }, 'an order was canceled: its invoice closed')
+      const existing = await readOrder(dependencies.log, orderId)
+      const cause = { actor, correlationId: newId('run') }
+      const order = existing && (await cancelClosed(dependencies.runner, existing, cause))
+      logger.info({ orderId, status: order?.status }, 'the invoice of an order closed')
     },
   })
-  return scheduler.start(awaitingOrders, worklistRound(pool, [heldOrders, closedOrders]), {
+  const needlessInvoices = worklist<{ readonly deposit_id: DepositId }>({
+    name: 'needless-invoices',
+    // A later invoice may be one that the order does not name yet, so only earlier ones are needless.
+    read: `
+        select d.deposit_id
+          from read.deposits d
+          join read.order_payments p using (order_id)
+          left join read.deposits c on c.deposit_id = p.deposit_id
+         where d.status = 'awaiting_payment'
+           and (not p.waits or p.held_until is not null or d.opened_at < c.opened_at)`,
+    values: () => [],
+    key: { deposit_id: 'text' },
+    limit: maxOrdersARun,
+    work: async ({ deposit_id: depositId }) => {
+      const cause = { actor, correlationId: newId('run') }
+      const deposit = await deposits.cancel(depositId, cause).catch((error: unknown) => {
+        if (!(error instanceof GatewayUnavailable)) throw error
+        logger.warn({ err: error, depositId }, 'a payment gateway did not answer for an invoice to close')
+        return null
+      })
+      if (deposit)
+        logger.info({ depositId, status: deposit.status }, 'an invoice that no order needs was closed')
+    },
+  })
+  const round = worklistRound(pool, [heldOrders, closedOrders, needlessInvoices])
+  return scheduler.start(awaitingOrders, round, {
     everyMs: dependencies.intervalMs,
   })
 }

@@ -18,6 +18,7 @@ import { idempotentResponses, type Route, type RouteError, route } from '../../p
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField, customerRefs } from '../accounts/index.ts'
+import type { CancelOrder } from './cancel-order.ts'
 import { isOrderKey, orderOf, type PlaceOrder } from './place-order.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -109,7 +110,7 @@ export const OrderRecord = z
     }),
     cancelReason: namedEnum('OrderCancelReason', cancelReasons).nullable().meta({
       description:
-        'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet was still too low. All payments are in the wallet. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
+        'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet, or the credit of the customer, was still too low. `requested`: `POST /orders/{id}/cancel`. All payments are in the wallet or in the credit. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
     }),
     balanceCents: cents.meta({
       description: 'The wallet balance directly after the debit for this order, in whole cents.',
@@ -302,6 +303,7 @@ const ordersPath = '/api/v1/orders'
 /** Orders: docs/reference/api.md, "Orders". */
 export const orderRoutes = (dependencies: {
   readonly placeOrder: PlaceOrder
+  readonly cancelOrder: CancelOrder
   readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
@@ -310,7 +312,7 @@ export const orderRoutes = (dependencies: {
   readonly clock: Clock
   readonly payUrlOf: PayUrlOf
 }): readonly Route[] => {
-  const { placeOrder, log, catalog, reads, db, pool, clock, payUrlOf } = dependencies
+  const { placeOrder, cancelOrder, log, catalog, reads, db, pool, clock, payUrlOf } = dependencies
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -331,7 +333,7 @@ export const orderRoutes = (dependencies: {
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
-        "Debits the wallet and delivers at once, or rejects the order before any charge. With a rail as `method`, the answer has the URL of a pay page, `payUrl`, which charges `chargeCents`. The payment pays a debt (`owedCents`) first and places the order. The rest stays in the wallet. If the invoice closes without payment, the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`), the customer's credit pays the price and your wallet pays your cost. If the credit is too low, the 402 answer has a pay page for a live rail of yours, and its payment places the order under the same key. A retry with the same `Idempotency-Key` returns the same order.",
+        "Debits the wallet and delivers at once, or rejects the order before any charge. With a rail as `method`, the answer has the URL of a pay page, `payUrl`, which charges `chargeCents`. The payment pays a debt (`owedCents`) first and places the order. The rest stays in the wallet. If the invoice closes without payment, the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`), the customer's credit pays the price and your wallet pays your cost. If the credit is too low, the 402 answer has a pay page for a live rail of yours, and its payment places the order under the same key. If that invoice closes, the order is canceled, too. A retry with the same `Idempotency-Key` returns the same order. While the order waits, a retry with another `method` opens another pay page, or pays from the wallet.",
       tag: 'Orders',
       access: 'buy',
       writes: true,
@@ -403,6 +405,47 @@ export const orderRoutes = (dependencies: {
         if (!order) throw refuse('not_found', 'no order has this id')
         const [record] = await recordsOf(caller, [order])
         return { status: 200, body: record! }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/orders/{id}/cancel',
+      operationId: 'cancelOrder',
+      summary: 'Cancel an order that waits',
+      description:
+        "Cancels an order in the status `awaiting_payment`: nothing is charged, and its pay page is closed. If the customer has paid and the order waits for your wallet, the payment stays in the customer's credit. A payment that arrives later is credited, too (webhook `deposit.late_payment`). A repeated call returns the canceled order. An order that was placed meanwhile is not canceled: `order_not_waiting`.",
+      tag: 'Orders',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: orderExample.orderId } },
+      responses: {
+        200: {
+          description: 'The canceled order.',
+          body: OrderRecord,
+          example: {
+            ...orderExample,
+            status: 'canceled',
+            proxyIds: [],
+            fulfilledAt: null,
+            canceledAt: '2026-11-21T02:45:00.000Z',
+            cancelReason: 'requested',
+          },
+        },
+      },
+      errors: ['not_found', 'order_not_waiting'],
+      handler: async ({ caller, scope, params, requestId, after }) => {
+        await reads.settled(scope.accountId, after ?? 0)
+        const found = await findOrder(db, scope, params.id, clock(), payUrlOf)
+        if (!found) throw refuse('not_found', 'no order has this id')
+        const { accountId, keyId } = caller
+        const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
+        const { order, position } = await cancelOrder(found.details.orderId, cause)
+        const refs = await customerRefs(pool, accountId, [order.details.customerId])
+        const customer = refs.get(order.details.customerId) ?? null
+        return { status: 200, body: orderRecord({ ...order, customer }, caller.reseller), position }
       },
     }),
 

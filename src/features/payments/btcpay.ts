@@ -216,6 +216,11 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
   return {
     provider: 'btcpay',
     readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
+    // BTCPay cannot let an invoice expire. An invalid one takes no payment, and late payments are still reported.
+    closeInvoice: async (invoiceId) => {
+      const path = `${store}/${encodeURIComponent(invoiceId)}/status`
+      await api('POST', path, z.object({ id: printable }), { body: { status: 'Invalid' } })
+    },
     fetch: (reference) => {
       const [kind, id = ''] = reference.split(':', 2)
       return kind === 'refund' ? readRefund(id) : readInvoice(id)

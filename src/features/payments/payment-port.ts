@@ -192,6 +192,11 @@ export type PaymentGateway = {
     readonly invoiceId: string
     readonly depositId: DepositId
   }): Promise<InvoiceReport | null>
+  /**
+   * Ends an open invoice, so that its page takes no payment. One that is closed is no error. Absent if the provider
+   * cannot do that: the page stays open until it expires.
+   */
+  closeInvoice?(invoiceId: string): Promise<void>
   /** The current state at the provider of a callback's `reference`; null if it concerns nothing of ours. */
   fetch(reference: string): Promise<GatewayReport | SetupReport | null>
   /**

@@ -537,6 +537,14 @@ export const createStripeGateway = (
     refunds,
     cards,
     readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
+    closeInvoice: async (sessionId) => {
+      try {
+        await stripe.checkout.sessions.expire(sessionId)
+      } catch (error) {
+        // It was paid or has expired meanwhile. The next poll reads that.
+        if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) throw unavailable(error)
+      }
+    },
     fetch: (reference) => {
       const [kind, id = ''] = reference.split(':', 2)
       if (kind === 'charge') return readRefunds(id)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { failureReasons, pauseReasons } from '../../domain/deposits/topups.ts'
 import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
+import { cancelReasons } from '../../domain/orders/events.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { reversalReasons } from '../../domain/payments/payments.ts'
 import { budgetPeriods } from '../../domain/plans/budget-periods.ts'
@@ -154,6 +155,29 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         customerId: 'cus_0a1b2c3d4e5f60718293a4b5c6d7e8f9',
         walletShortfallCents: 380,
         waitsUntil: '2026-11-22T02:30:00.000Z',
+      },
+    },
+  },
+  'order.canceled': {
+    resource: 'order',
+    summary: 'An order was canceled before it was paid',
+    description:
+      'The invoice of the order closed, or the order was canceled on request. Nothing is charged. Payments that arrived are in the wallet, or in the credit of the customer. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      ...order,
+      customerId: customerIdField,
+      canceledAt: instant,
+      cancelReason: namedEnum('OrderCancelReason', cancelReasons).nullable(),
+    },
+    example: {
+      resource: orderId,
+      data: {
+        ...orderData,
+        status: 'canceled',
+        fulfilledAt: null,
+        customerId: null,
+        canceledAt: '2026-11-22T02:30:00.000Z',
+        cancelReason: 'invoice_expired',
       },
     },
   },
@@ -351,6 +375,35 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
         amountCents: -700,
         amountMicros: -7_000_000,
         owedCents: 0,
+      },
+    },
+  },
+  'deposit.late_payment': {
+    resource: 'payment of a deposit',
+    summary: 'A payment was credited that can place no order',
+    description:
+      'A payment arrived after its invoice had closed, or its order no longer waited for it: it was paid otherwise, canceled or failed. The payment is in the wallet, or in the credit of the customer. An endpoint gets this event only if its `events` name it: without `events`, the event is not included.',
+    data: {
+      depositId: z.string(),
+      customerId: customerIdField,
+      orderId: z.string().nullable().meta({ description: 'The order of the deposit. Null: it has none.' }),
+      amountCents: z.int().meta({ description: 'The payment in whole cents. Parts of a cent are left out.' }),
+      amountMicros: z
+        .int()
+        .meta({ description: 'The exact amount in micro-dollars (10,000 micro-dollars are one cent).' }),
+      currency: z.literal('USD'),
+      creditedAt: instant,
+    },
+    example: {
+      resource: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807.pay_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+      data: {
+        depositId: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
+        customerId: null,
+        orderId,
+        amountCents: 1430,
+        amountMicros: 14_300_000,
+        currency: 'USD',
+        creditedAt: '2026-11-22T02:30:00.000Z',
       },
     },
   },

@@ -160,6 +160,11 @@ const orderData = (
       refundedAt: record.refundedAt,
       refundCents: record.refundedCents,
     }),
+    ...(event === 'order.canceled' && {
+      customerId: record.customerId,
+      canceledAt: record.canceledAt,
+      cancelReason: record.cancelReason,
+    }),
     ...(event === 'order.wallet_short' && {
       customerId: record.customerId,
       walletShortfallCents: order.awaiting?.missingCents ?? null,

@@ -483,6 +483,14 @@ const errorTable = {
       note: 'The receipt is missing.',
     },
   }),
+  order_not_waiting: entry({
+    status: 409,
+    retry: 'never',
+    meaning: 'The order does not wait for a payment: it was placed, or it failed. It cannot be canceled.',
+    remedy: 'Read the order with GET /api/v1/orders/{id}. A placed order can only be refunded.',
+    extra: z.object({ orderId: z.string(), status: z.string() }),
+    example: { orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718', status: 'completed' },
+  }),
   webhook_limit_reached: entry({
     status: 409,
     retry: 'after-change',

@@ -4,6 +4,7 @@ import { type AccountState, accountFold } from '../../../src/domain/accounts/fol
 import {
   cancelReasonOf,
   creditingOf,
+  decideDepositCancellation,
   decideReceipt,
   type ReportedInvoice,
 } from '../../../src/domain/deposits/decide.ts'
@@ -15,6 +16,7 @@ import {
   decideAwaitedAlone,
   decideAwaiting,
   decideCancellation,
+  decideCancellationOfClosed,
   resellerFundsTimeoutMs,
 } from '../../../src/domain/orders/decide-awaited.ts'
 import { decideCompletion } from '../../../src/domain/orders/decide-completion.ts'
@@ -377,9 +379,9 @@ describe('after the payment', () => {
   })
 })
 
-describe('an own order whose invoice closed', () => {
+describe('an order whose invoice closed', () => {
   const cancel = (world: World, order: OrderDetails, reason: CancelReason | null = 'invoice_expired') =>
-    decideCancellation(statesFor(world, order), { depositId, reason }, later)
+    decideCancellationOfClosed(statesFor(world, order), { depositId, reason }, later)
 
   test('is canceled once, and not before', () => {
     const world = invoiced(funded, own)
@@ -410,8 +412,18 @@ describe('an own order whose invoice closed', () => {
     assert.deepEqual([canceledAt, cancelReason], [new Date(later).toISOString(), 'underpaid'])
   })
 
-  test('of a customer is not canceled: it waits for the next retry', () => {
-    assert.deepEqual(cancel(invoiced(funded, forAlice), forAlice).appends, [])
+  test('of a customer is canceled, too, unless it was paid and waits for the wallet', () => {
+    const world = invoiced(funded, forAlice)
+    assert.equal(ends(appendTo(world, cancel(world, forAlice).appends, later), forAlice).status, 'canceled')
+    const poor = invoiced(account(stock(credit(emptyWorld, 499, start), ips, start)), forAlice)
+    const held = appendTo(poor, receive(poor, forAlice, paid(1_000), start).appends, start)
+    assert.deepEqual(cancel(held, forAlice, 'insufficient_balance').appends, [])
+  })
+
+  test('is not canceled if it waits for a later invoice', () => {
+    const world = invoiced(funded, own)
+    const next = decideAwaiting(statesFor(world, own), { order: own, depositId: 'dep_2' }).appends
+    assert.deepEqual(cancel(appendTo(world, next, start), own).appends, [])
   })
 
   test('returns everything if its debit was appended', () => {
@@ -440,4 +452,71 @@ describe('an own order whose invoice closed', () => {
       )
     }
   })
+})
+
+describe('an order that waits', () => {
+  const request = (world: World, order: OrderDetails) =>
+    decideCancellation(statesFor(world, order), 'requested', later)
+  const deposit = (world: World) => stateOf(world, depositStream(depositId), depositFold)
+  const closeInvoice = (world: World, order: OrderDetails) =>
+    decideDepositCancellation({ deposit: deposit(world), order: statesFor(world, order).order }, later)
+  const lateOf = (world: World) =>
+    (world.get(depositStream(depositId)) ?? []).flatMap(({ event }) =>
+      event.type === 'DepositPaymentCredited' ? [(event.data as { late?: object }).late ?? null] : [],
+    )
+
+  for (const order of [own, forAlice]) {
+    const { customerId, orderId } = order
+    test(`${orderId} is canceled on request; its invoice closes, and a late payment is credited and marked`, () => {
+      const world = invoiced(funded, order)
+      assert.deepEqual(closeInvoice(world, order).appends, [], 'the order needs its invoice')
+      const canceled = appendTo(world, request(world, order).appends, later)
+      assert.deepEqual([ends(canceled, order).status, request(canceled, order).appends], ['canceled', []])
+      const closed = appendTo(canceled, closeInvoice(canceled, order).appends, later)
+      assert.equal(deposit(closed)?.status, 'canceled')
+      for (const now of [canceled, closed]) {
+        const paidLate = appendTo(now, receive(now, order, paid(1_000), later).appends, later)
+        const end = ends(paidLate, order)
+        assert.deepEqual([end.status, end.deposit], ['canceled', 'paid'])
+        const creditedMicros = customerId === null ? end.availableMicros - 2_000 * 10_000 : end.creditMicros
+        assert.equal(creditedMicros, 1_000 * 10_000)
+        assert.deepEqual(lateOf(paidLate), [{ customerId, orderId }])
+      }
+    })
+
+    test(`${orderId} that is placed first is not canceled; a payment that places it is not marked as late`, () => {
+      const world = invoiced(funded, order)
+      const placed = appendTo(world, receive(world, order, paid(1_000), start).appends, start)
+      assert.deepEqual(request(placed, order).appends, [])
+      assert.deepEqual(lateOf(placed), [null])
+      assert.deepEqual(closeInvoice(placed, order).appends, [], 'a closed invoice stays as it is')
+    })
+
+    test(`${orderId} with two invoices is placed by the first payment of either; the second one is credited`, () => {
+      const details = { ...detailsOf(order, 1_000), depositId: 'dep_2' as DepositId }
+      const second = {
+        stream: depositStream('dep_2'),
+        events: [{ type: 'DepositOpened', data: { ...details, openedAt: '2026-11-21T00:00:00.000Z' } }],
+      }
+      const world = appendTo(invoiced(funded, order), [second], start)
+      const next = decideAwaiting(statesFor(world, order), { order, depositId: 'dep_2' }).appends
+      const waits = appendTo(world, next, start)
+      const canBeClosed = appendTo(waits, closeInvoice(waits, order).appends, start)
+      assert.equal(deposit(canBeClosed)?.status, 'canceled', 'the earlier invoice is needless')
+      const placed = appendTo(waits, receive(waits, order, paid(1_000), start).appends, start)
+      assert.equal(ends(placed, order).status, 'completed')
+      const states = {
+        ...statesFor(placed, order),
+        account: accountOf(placed),
+        deposit: stateOf(placed, depositStream('dep_2'), depositFold),
+      }
+      const { answer } = decideReceipt(
+        states,
+        { status: 'paid', payments: [{ paymentId: 'pi_2', amountMicros: 10_000_000 }] },
+        creditingOf(details, true),
+        later,
+      )
+      assert.equal(answer.deposit?.creditedMicros, 10_000_000)
+    })
+  }
 })

@@ -18,7 +18,7 @@ const openCrypto = async (t: TestContext, provider: 'btcpay' | 'nowpayments') =>
     return (await app.client.post('/api/v1/deposits', json, { key, headers })).status === 200
   })
   const input = { ...app.four, method: 'crypto' }
-  return { ...app, ask: () => app.seller.order('alice', input, 'k') }
+  return { ...app, ask: (key = 'k') => app.seller.order('alice', input, key) }
 }
 
 test('BTCPay: a partial payment is credited while the invoice is open, the same page takes the rest, and the order is placed', async (t) => {
@@ -42,23 +42,20 @@ test('BTCPay: a partial payment is credited while the invoice is open, the same 
   await app.verified()
 })
 
-test('BTCPay: an invoice that closes short keeps the partial payment as credit, and the next retry invoices the rest', async (t) => {
+test('BTCPay: an invoice that closes short cancels the order, the payment is credit, and the next order invoices the rest', async (t) => {
   const app = await openCrypto(t, 'btcpay')
   const { key } = app.seller
-  const { depositId, chargeCents } = (await app.ask()).body
+  const { depositId, chargeCents, orderId } = (await app.ask()).body
   const part = chargeCents - 400
   await app.act(depositId, 'pay', part)
   await app.act(depositId, 'expire')
-  const { order_id: orderId } = await app.untilDeposit(key, depositId, {
-    status: 'partially_paid',
-    credited_cents: part,
-  })
-  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
-  const rest = await app.ask()
+  await app.untilDeposit(key, depositId, { status: 'partially_paid', credited_cents: part })
+  const canceled = await app.untilOrder(key, orderId, 'canceled')
+  assert.equal(canceled.cancelReason, 'underpaid')
+  const rest = await app.ask('next')
   assert.deepEqual([rest.status, rest.body.shortfallCents, rest.body.chargeCents], [402, 400, 400], rest.text)
-  assert.notEqual(rest.body.depositId, depositId)
   await app.act(rest.body.depositId, 'pay')
-  await app.untilOrder(key, orderId, 'completed')
+  await app.untilOrder(key, rest.body.orderId, 'completed')
   // What still comes for the first invoice is credit, and nothing more.
   await app.act(depositId, 'pay', 400)
   await app.untilDeposit(key, depositId, { status: 'paid', credited_cents: chargeCents })
@@ -66,29 +63,27 @@ test('BTCPay: an invoice that closes short keeps the partial payment as credit, 
   await app.verified()
 })
 
-test('NOWPayments: a partial payment closes the invoice, the next retry invoices the rest, and later money for the first is credited', async (t) => {
+test('NOWPayments: a partial payment closes the invoice and cancels the order, and later money is credit for the next order', async (t) => {
   const app = await openCrypto(t, 'nowpayments')
   const { key } = app.seller
-  const { depositId, chargeCents } = (await app.ask()).body
+  const { depositId, chargeCents, orderId } = (await app.ask()).body
   const part = chargeCents - 500
   await app.act(depositId, 'pay', part)
-  const { order_id: orderId } = await app.untilDeposit(key, depositId, {
-    status: 'partially_paid',
-    credited_cents: part,
-  })
-  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
-  const rest = await app.ask()
+  await app.untilDeposit(key, depositId, { status: 'partially_paid', credited_cents: part })
+  assert.equal((await app.untilOrder(key, orderId, 'canceled')).cancelReason, 'underpaid')
+  const rest = await app.ask('next')
   assert.deepEqual([rest.status, rest.body.shortfallCents, rest.body.chargeCents], [402, 500, 500], rest.text)
   // The payer sends the rest to the address that it knows: a repeated deposit there.
   await app.act(depositId, 'pay', 500)
   await app.untilDeposit(key, depositId, { status: 'paid', credited_cents: chargeCents })
-  assert.equal((await app.readOrder(key, orderId)).status, 'awaiting_payment')
-  const placed = await app.ask()
+  const placed = await app.ask('next')
   assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
   assert.equal(await app.listedCredit('alice'), chargeCents - app.quote.amountCents)
+  // NOWPayments cannot close an invoice: a payment of it becomes credit.
+  await app.untilDeposit(key, rest.body.depositId, { status: 'canceled' })
   await app.act(rest.body.depositId, 'pay')
   await until(async () => (await app.listedCredit('alice')) === chargeCents - app.quote.amountCents + 500)
-  assert.equal((await app.readOrder(key, orderId)).status, 'completed')
+  assert.equal((await app.readOrder(key, orderId)).status, 'canceled')
   await app.verified()
 })
 

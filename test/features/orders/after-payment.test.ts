@@ -226,6 +226,7 @@ test('a waiting order whose customer spent the credit is not retried, so that it
       },
     },
     orderable: async () => true,
+    deposits: { cancel: async () => null },
     intervalMs: 20,
   })
   t.after(() => reactor.stop())

@@ -66,15 +66,19 @@ test('a request that names the wallet equals one without a method, also under th
   }
 })
 
-test('another method or another body is another request', async () => {
+test('another body is another request, another method is not', async () => {
   for (const former of [plain, named]) {
     const shop = await shopWithOrderOf(former)
     for (const other of [
-      { quantity: 2, method: 'card' } as const,
+      { quantity: 3, method: 'card' } as const,
       { quantity: 3 },
       { quantity: 3, method: 'wallet' } as const,
     ])
       await assert.rejects(shop.again(other), { code: 'idempotency_conflict' })
+    if (former === plain) {
+      const { order } = await shop.again({ quantity: 2, method: 'card' })
+      assert.equal(order.details.orderId, shop.orderId)
+    }
     await shop.close()
   }
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { addresses } from '../../support/app-actions.ts'
-import { testApp } from '../../support/test-app.ts'
+import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
 const orders = '/api/v1/orders'
@@ -10,6 +10,13 @@ const traffic = (quantity: number, more: object = {}) => ({
   quantity,
   ...more,
 })
+/** Waits until the invoice has this status at the simulated provider. */
+const untilClosed = (app: Pick<TestApp, 'sandbox'>, depositId: string, status: string) =>
+  until(async () => {
+    const invoice = await (await fetch(`${app.sandbox}/_sandbox/invoices/${depositId}`)).json()
+    return (invoice as { status: string }).status === status
+  })
+
 describe('an own order on a rail', () => {
   test('awaits its payment and is placed by it, in one append', async (t) => {
     const app = await testApp(t)
@@ -134,6 +141,34 @@ describe('an own order on a rail', () => {
     await app.untilOrder(key, body.orderId, 'completed')
   })
 
+  test('is paid by another method: on another page, or from the wallet', async (t) => {
+    const app = await testApp(t)
+    const { key, accountId } = await app.customer({ cents: 0 })
+    const headers = { 'Idempotency-Key': 'methods' }
+    const order = (method: string) => app.client.post(orders, traffic(5, { method }), { key, headers })
+    const byCard = await order('card')
+    const byCoins = await order('crypto')
+    const { orderId, amountCents, createdAt } = byCard.body
+    assert.deepEqual(
+      [byCoins.status, byCoins.body.orderId, byCoins.body.method, byCoins.body.createdAt],
+      [200, orderId, 'crypto', createdAt],
+      byCoins.text,
+    )
+    assert.notEqual(byCoins.body.depositId, byCard.body.depositId)
+    const short = await order('wallet')
+    assert.deepEqual(
+      [short.status, short.body.code, short.body.orderId, short.body.paidByCustomer],
+      [402, 'insufficient_balance', orderId, false],
+    )
+    await app.credit(accountId, amountCents)
+    const placed = await order('wallet')
+    assert.deepEqual([placed.status, placed.body.status, placed.body.method], [200, 'completed', 'wallet'])
+    for (const { depositId } of [byCard.body, byCoins.body])
+      await app.untilDeposit(key, depositId, { status: 'canceled' })
+    const tooLate = await app.client.post(`${orders}/${orderId}/cancel`, undefined, { key })
+    assert.deepEqual([tooLate.status, tooLate.body.code], [409, 'order_not_waiting'])
+  })
+
   test('is canceled when its invoice closes, and later money is credited', async (t) => {
     const app = await testApp(t)
     const { key } = await app.customer({ cents: 0 })
@@ -239,29 +274,143 @@ describe('an order for a customer that is short of credit', () => {
     assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
   })
 
-  test('that is underpaid keeps the payment, and the next retry invoices the rest', async (t) => {
+  test('is canceled when its invoice closes, as an own order, and by the retry itself', async (t) => {
     const app = await testApp(t, { with: ['cardReseller'] })
-    const input = app.four
-    const short = await app.seller.order('alice', input, 'k')
-    await app.act(short.body.depositId, 'expire')
-    const next = await app.seller.order('alice', input, 'k')
-    assert.equal(next.status, 402, next.text)
-    assert.notEqual(next.body.depositId, short.body.depositId)
-    await app.run(
-      ...['customers', 'credit', '--account', app.seller.accountId, '--customer', 'alice'],
-      ...['--cents', '100', '--reference', 'cash'],
+    const { key } = app.seller
+    const expired = await app.seller.order('alice', app.four, 'expires')
+    await app.act(expired.body.depositId, 'expire')
+    const canceled = await app.untilOrder(key, expired.body.orderId, 'canceled')
+    assert.deepEqual(
+      [canceled.cancelReason, canceled.waitsFor, canceled.payUrl],
+      ['invoice_expired', null, null],
     )
-    await app.act(next.body.depositId, 'expire')
-    const rest = await app.seller.order('alice', input, 'k')
-    assert.equal(rest.body.shortfallCents, app.quote.amountCents - 100)
+    const again = await app.seller.order('alice', app.four, 'expires')
+    assert.deepEqual([again.status, again.body.status], [200, 'canceled'])
+
+    await app.switches({ lost: 1 })
+    const failed = await app.seller.order('alice', app.four, 'fails')
+    await app.act(failed.body.depositId, 'fail')
+    const retry = await app.seller.order('alice', app.four, 'fails')
+    assert.deepEqual([retry.status, retry.body.cancelReason], [200, 'payment_failed'], retry.text)
+    await app.switches({ lost: 0 })
+  })
+
+  test('is paid by another method on another page, and the first page takes no payment', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    const gateway = ['reseller', 'gateway', '--account', accountId, '--sandbox', '--rail', 'crypto']
+    await app.run(...gateway, '--provider', 'btcpay')
+    const first = await app.seller.order('alice', app.four, 'k')
+    const byCoins = { ...app.four, method: 'crypto' }
+    const second = await until(async () => {
+      const answer = await app.seller.order('alice', byCoins, 'k')
+      return answer.body.depositId !== first.body.depositId && answer.body.payUrl && answer
+    })
+    assert.deepEqual([second.status, second.body.orderId], [402, first.body.orderId])
+    assert.deepEqual((await app.seller.order('alice', byCoins, 'k')).body.depositId, second.body.depositId)
+    const closed = await app.untilDeposit(key, first.body.depositId, { status: 'canceled' })
+    assert.equal(closed.pay_url, null)
+    await untilClosed(app, first.body.depositId, 'expired')
+    // Back to the card: a page of its own, because the first one is closed.
+    const third = await app.seller.order('alice', app.four, 'k')
+    assert.equal(new Set([first, second, third].map(({ body }) => body.depositId)).size, 3)
+    await app.act(third.body.depositId, 'pay')
+    const done = await app.untilOrder(key, first.body.orderId, 'completed')
+    assert.deepEqual([done.depositId, done.method], [third.body.depositId, 'card'])
+    // BTCPay takes money for a closed invoice: it becomes credit.
+    await app.untilDeposit(key, second.body.depositId, { status: 'canceled' })
+    await untilClosed(app, second.body.depositId, 'failed')
+    const before = await app.listedCredit('alice')
+    await app.act(second.body.depositId, 'pay', second.body.chargeCents)
+    await until(async () => (await app.listedCredit('alice')) === before + second.body.chargeCents)
+  })
+
+  test('invoices a debt that arose after its page was opened, on another page', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    const first = await app.seller.order('alice', app.four, 'k')
     await app.run(
-      ...['customers', 'credit', '--account', app.seller.accountId, '--customer', 'alice'],
+      ...['customers', 'adjust', '--account', accountId, '--customer', 'alice', '--cents', '-300'],
+      ...['--reason', 'deposit_refund', '--gateway', 'stripe', '--reference', 're_2'],
+    )
+    const second = await app.seller.order('alice', app.four, 'k')
+    assert.deepEqual(
+      [second.body.owedCents, second.body.shortfallCents, second.body.chargeCents],
+      [300, app.quote.amountCents + 300, app.quote.amountCents + 300],
+    )
+    await app.act(second.body.depositId, 'pay')
+    await app.untilOrder(key, first.body.orderId, 'completed')
+    assert.equal(await app.listedCredit('alice'), 0)
+  })
+
+  test('is canceled on request, also while it waits for the wallet, and the payment stays credit', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    const cancel = (orderId: string, customer = 'alice') =>
+      app.client.post(`/api/v1/orders/${orderId}/cancel`, undefined, {
+        key,
+        headers: { 'X-Reseller-Customer-Id': customer },
+      })
+    const unpaid = await app.seller.order('alice', app.four, 'unpaid')
+    const other = await cancel(unpaid.body.orderId, 'bob')
+    assert.deepEqual([other.status, other.body.code], [404, 'not_found'])
+    const canceled = await cancel(unpaid.body.orderId)
+    assert.deepEqual(
+      [canceled.status, canceled.body.status, canceled.body.cancelReason],
+      [200, 'canceled', 'requested'],
+      canceled.text,
+    )
+    assert.deepEqual((await cancel(unpaid.body.orderId)).body, canceled.body)
+    await app.untilDeposit(key, unpaid.body.depositId, { status: 'canceled' })
+
+    // A payment that the service has not seen yet places the order.
+    await app.switches({ lost: 1 })
+    const paid = await app.seller.order('alice', app.four, 'paid')
+    await app.act(paid.body.depositId, 'pay')
+    const tooLate = await cancel(paid.body.orderId)
+    assert.deepEqual(
+      [tooLate.status, tooLate.body.code, tooLate.body.status],
+      [409, 'order_not_waiting', 'completed'],
+    )
+    await app.switches({ lost: 0 })
+
+    const held = await app.seller.order('carol', app.four, 'held')
+    const cents = await app.balance(key)
+    const all = ['--cents', String(-cents), '--reference', 'all']
+    await app.run('wallet', 'adjust', '--account', accountId, ...all)
+    await app.act(held.body.depositId, 'pay')
+    await app.untilDeposit(key, held.body.depositId, { status: 'paid' })
+    assert.equal((await cancel(held.body.orderId, 'carol')).body.status, 'canceled')
+    assert.equal(await app.listedCredit('carol'), held.body.chargeCents)
+    await app.credit(accountId, cents)
+  })
+
+  test('is canceled if it is underpaid, and the payment is credit for the next order', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    const gateway = ['reseller', 'gateway', '--account', accountId, '--sandbox', '--rail', 'crypto']
+    await app.run(...gateway, '--provider', 'btcpay')
+    const byCoins = { ...app.four, method: 'crypto' }
+    const short = await until(async () => {
+      const answer = await app.seller.order('alice', byCoins, 'k')
+      return answer.body.payUrl && answer
+    })
+    await app.act(short.body.depositId, 'pay', 100)
+    await app.act(short.body.depositId, 'expire')
+    const canceled = await app.untilOrder(key, short.body.orderId, 'canceled')
+    assert.equal(canceled.cancelReason, 'underpaid')
+    const rest = await app.seller.order('alice', app.four, 'next')
+    assert.equal(rest.body.shortfallCents, app.quote.amountCents - 100)
+    // Paid in cash: the order is placed, and its page closes.
+    await app.run(
+      ...['customers', 'credit', '--account', accountId, '--customer', 'alice'],
       ...['--cents', String(app.quote.amountCents - 100), '--reference', 'cash 2'],
     )
-    const placed = await app.seller.order('alice', input, 'k')
+    const placed = await app.seller.order('alice', app.four, 'next')
     assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
-    await app.act(rest.body.depositId, 'pay')
-    await until(async () => (await app.listedCredit('alice')) === rest.body.chargeCents)
+    await app.untilDeposit(key, rest.body.depositId, { status: 'canceled' })
+    await untilClosed(app, rest.body.depositId, 'expired')
+    assert.equal(await app.listedCredit('alice'), 0)
   })
 
   test('has no payment page without a live rail, and none above $5,000', async (t) => {

@@ -23,6 +23,7 @@ const names = [
   'order.failed',
   'order.refunded',
   'order.wallet_short',
+  'order.canceled',
   'subscription.canceled',
   'subscription.expired',
   'plan.low_traffic',
@@ -31,6 +32,7 @@ const names = [
   'announcement.published',
   'scrape.batch.finished',
   'deposit.reversed',
+  'deposit.late_payment',
   'wallet.topup_failed',
   'wallet.topup_paused',
   'traffic.budget_reached',
@@ -38,7 +40,7 @@ const names = [
   'ping',
 ] as const
 
-test('each of the seventeen events reaches a receiver as specified, and its data can be read then', async (t) => {
+test('each of the nineteen events reaches a receiver as specified, and its data can be read then', async (t) => {
   const app = await testApp(t, { own: true })
   const { client } = app
   const { core, projecting } = app.farebox
@@ -177,6 +179,30 @@ test('each of the seventeen events reaches a receiver as specified, and its data
   })
   await app.credit(customer.accountId, walletCents)
   await app.untilOrder(key, page.orderId, 'completed')
+
+  const byCoins = await buy({ product_id: 'residential-basic', quantity: 1, method: 'crypto' })
+  await done(client.post(`/api/v1/orders/${byCoins.orderId}/cancel`, undefined, { key }))
+  const canceledOrder = await receivedEvent('order.canceled', byCoins.orderId)
+  const { canceledAt } = canceledOrder.found
+  assert.deepEqual(canceledOrder.data, {
+    ...ofOrder({ ...byCoins, status: 'canceled' }),
+    customerId: null,
+    canceledAt,
+    cancelReason: 'requested',
+  })
+  const ofLate = byCoins.depositId
+  await app.act(ofLate, 'pay', byCoins.chargeCents)
+  const late = await receivedEvent('deposit.late_payment')
+  const { creditedAt, ...latePayment } = late.data
+  assert.deepEqual(latePayment, {
+    depositId: ofLate,
+    customerId: null,
+    orderId: byCoins.orderId,
+    amountCents: byCoins.chargeCents,
+    amountMicros: byCoins.chargeCents * 10_000,
+    currency: 'USD',
+  })
+  assert.equal(creditedAt, late.found.transactions[0].createdAt)
 
   const noticeId = `ntc_${randomUUID().replaceAll('-', '')}` as NoticeId
   const notice = { title: 'Maintenance on Sunday', kind: 'MAINTENANCE', audience: 'DEVELOPERS' } as const
