@@ -33,7 +33,7 @@ test('an operator lists waiting and abandoned work and retries it', async (t) =>
   assert.deepEqual([dead.item, dead.owner, dead.result], [gone, hook.id, 'abandoned after 1 attempts'])
   assert.match(
     (await cli.text('work', 'dead', '--queue', 'messages')).out,
-    /ord_1 +acc_1 +0 .* given up: error 500/,
+    /ord_1 placed +acc_1 +0 .* given up: error 500/,
   )
 
   code = 200
