@@ -62,7 +62,10 @@ type Shortfall = {
   readonly owedCents?: number
 }
 /** `balanceCents` is the available amount, rounded down (docs/reference/api.md, "Errors"). */
-export type InsufficientBalance = { readonly code: 'insufficient_balance' } & Shortfall
+export type InsufficientBalance = { readonly code: 'insufficient_balance' } & Shortfall & {
+    /** For a hold, whose amount may be a part of a cent: what must be paid in, exactly. */
+    readonly shortfallMicros?: number
+  }
 export type SpendCapReached = {
   readonly code: 'spend_cap_reached'
   readonly capCents: number
@@ -244,8 +247,12 @@ export const decideHold = (
   const spending =
     limit === null ? {} : decideSpending(state, { keyId, amountMicros, cap: limit.cap }, limit.nowMs)
   if ('outcome' in spending) return spending
-  const debited = take(state, hold.amountMicros)
-  if (!debited) return refused(insufficientBalance(state, hold.amountMicros))
+  const debited = take(state, amountMicros)
+  if (!debited)
+    return refused({
+      ...insufficientBalance(state, amountMicros),
+      shortfallMicros: amountMicros + state.receivableMicros - state.availableMicros,
+    })
   return movementDecision({
     type: 'FundsHeld',
     data: { ...hold, ...spending, availableAfterMicros: debited.afterMicros },

@@ -118,7 +118,7 @@ export type Source = {
   readonly isCacheable: boolean
   /** The timeout of a call, milliseconds. */
   readonly timeoutMs: number
-  /** The platform or the first provider withdrew it. Only a provider whose settings name it serves it. */
+  /** The platform removed the page, or the first provider the scraper. Only a provider whose settings name it serves it. */
   readonly isWithdrawn: boolean
 }
 

@@ -114,8 +114,8 @@ const makeCall = async (dependencies: Dependencies, item: BatchItem): Promise<Ou
       if (await isCanceled((await items.batch(item.batch_id)) ?? batch))
         return finishItem('canceled', 0, 'canceled')
     }
-  const afterRefusal = ({ code, headers }: ApiError): Outcome | Promise<Outcome> =>
-    retryableCodes.has(code) && item.attempts + 1 < maxAttempts
+  const afterRefusal = ({ code, headers, extra }: ApiError): Outcome | Promise<Outcome> =>
+    retryableCodes.has(code) && extra?.retryable !== false && item.attempts + 1 < maxAttempts
       ? {
           kind: 'again',
           why: code,

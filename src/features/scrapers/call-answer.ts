@@ -1,6 +1,5 @@
 import type { ScrapeOutcome } from '../../domain/scrapers/calls.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
-import type { ErrorCode } from '../../platform/http/errors.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
 /** A finished call, for all requests with its id. */
@@ -12,7 +11,7 @@ export type FinishedCall = {
   readonly bytes: Buffer | null
   /** Details of `bad_input`, in our own words; null when unknown. */
   readonly details: string | null
-  /** Seconds to wait after a failure; null when unknown. */
+  /** Seconds to wait after a failure; null: a repeat would fail, too. */
   readonly retryAfterS: number | null
   /** Its position in the log; null when unknown. */
   readonly position: number | null
@@ -50,16 +49,11 @@ export const billingHeaders = ({
 export const withHeaders = (error: ApiError, headers: Readonly<Record<string, string>>): ApiError =>
   new ApiError(error.code, error.message, error.extra, { ...headers, ...error.headers })
 
-const failure = (
-  code: Extract<
-    ErrorCode,
-    'provider_failed' | 'upstream_credits_exhausted' | 'upstream_auth_rejected' | 'scraper_unavailable'
-  >,
-  message: string,
-  retryAfterS: number | null,
-): ApiError => {
-  const error = refuse(code, message)
-  // Each 503 has a Retry-After.
+/** A scraper without a provider stays so until the operator changes it. Seconds. */
+const unavailableS = 3_600
+
+/** The refusal with a Retry-After. Each 503 has one. */
+const withWait = (error: ApiError, retryAfterS: number | null): ApiError => {
   const waitS = retryAfterS ?? (error.status === 503 ? 1 : null)
   return waitS === null ? error : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
 }
@@ -80,13 +74,22 @@ export const refusalOf = (
       })
     case 'provider_failed':
     case 'interrupted':
-      return failure('provider_failed', 'the platform could not be fetched; try again', retryAfterS)
+      return withWait(
+        refuse(
+          'provider_failed',
+          retryAfterS === null
+            ? 'the platform removed this page or answers in an unknown form; do not repeat the call'
+            : 'the platform could not be fetched; repeat the call after the seconds of Retry-After',
+          { retryable: retryAfterS !== null },
+        ),
+        retryAfterS,
+      )
     case 'upstream_credits_exhausted':
-      return failure(outcome, 'this scraper has no capacity at the moment; try again', retryAfterS)
+      return withWait(refuse(outcome, 'this scraper has no capacity at the moment; try again'), retryAfterS)
     case 'upstream_auth_rejected':
-      return failure(outcome, 'this scraper is out of service at the moment; try again', retryAfterS)
+      return withWait(refuse(outcome, 'this scraper is out of service at the moment; try again'), retryAfterS)
     case 'scraper_unavailable':
-      return failure(outcome, 'no provider serves this scraper at the moment', retryAfterS)
+      return withWait(refuse(outcome, 'no provider serves this scraper'), retryAfterS ?? unavailableS)
     case 'overloaded':
       return refuseWithRetryAfter(
         'overloaded',

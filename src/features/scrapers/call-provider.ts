@@ -69,6 +69,9 @@ export const failure = (
   retryAfterSeconds: number | null = null,
 ): ScrapeFailure => ({ kind: 'failed', code, retryAfterSeconds })
 
+/** The pause after a failure that may pass, if the provider names none. Seconds. */
+const retryAfterS = 5
+
 /** The provider's own fields around the data. */
 const envelope = new Set(['success', 'credits_remaining', 'credits_charged', 'cached', 'cached_at'])
 
@@ -156,17 +159,20 @@ const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body
         trouble: 'drift',
       }
     default:
-      return { outcome: failure('provider_failed'), trouble: 'refused' }
+      return { outcome: failure('provider_failed', retryAfterS), trouble: 'refused' }
   }
 }
 
 const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
-  const unusableResponse: Read = { outcome: failure('provider_failed'), trouble: 'spoilt' }
+  const unusableResponse = (retryAfterSeconds: number | null): Read => ({
+    outcome: failure('provider_failed', retryAfterSeconds),
+    trouble: 'spoilt',
+  })
   if (Array.isArray(body))
     return row.answer.isBareList
       ? withoutTrouble({ kind: 'found', data: body, nextCursor: null })
-      : unusableResponse
-  if (!isObject(body)) return unusableResponse
+      : unusableResponse(null)
+  if (!isObject(body)) return unusableResponse(retryAfterS)
   if (body.success === false) {
     const status = countOf(body.errorStatus)
     return status !== null && status >= 400
@@ -177,7 +183,7 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
   if (body.account_status === 'age-restricted' && input.include_gated_profile !== true)
     return withoutTrouble({ kind: 'target_restricted' })
   const data = withoutEnvelope(body)
-  if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return unusableResponse
+  if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return unusableResponse(null)
   const { nothingWhenNull } = row
   if (nothingWhenNull !== null && Object.hasOwn(data, nothingWhenNull) && isNull(data[nothingWhenNull]))
     return withoutTrouble(emptyOutcome(data))
@@ -236,7 +242,7 @@ const withRetryAfter = (outcome: ScrapeOutcome, waitMs: number | null): ScrapeOu
     : outcome
 
 const broken = (fault: string): Attempt => ({
-  outcome: failure('provider_failed'),
+  outcome: failure('provider_failed', retryAfterS),
   trouble: unsentFaults.has(fault) ? 'unsent' : 'spoilt',
   creditsCharged: null,
   creditsLeft: null,

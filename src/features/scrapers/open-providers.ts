@@ -27,7 +27,7 @@ const sandboxProvider = (baseUrl: string): ProviderAccess => ({
   name: 'sandbox',
   baseUrl,
   apiKey: sandboxKey,
-  serves: () => true,
+  serves: ({ source }) => !source.isWithdrawn,
   outgoing: sandboxOutgoing(baseUrl, sendLimits),
 })
 

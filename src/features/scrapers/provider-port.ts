@@ -16,7 +16,7 @@ export type ScrapeFailure = {
     | 'upstream_auth_rejected'
     | 'scraper_unavailable'
     | 'overloaded'
-  /** Whole seconds until another attempt makes sense; null when unknown. */
+  /** Whole seconds until another attempt makes sense; null: it fails until the provider or the operator changes something. */
   readonly retryAfterSeconds: number | null
 }
 

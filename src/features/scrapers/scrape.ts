@@ -212,7 +212,7 @@ export const createScrapes = (dependencies: {
     const { outcome, billed } = finished
     const { priceMicros } = started
     const position = last?.position ?? null
-    const noDetails = { details: null, retryAfterS: null }
+    const noDetails = { details: null, retryAfterS: 1 }
     return {
       ...noDetails,
       outcome,

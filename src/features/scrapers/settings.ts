@@ -25,15 +25,16 @@ const keyExpected = 'a text of 1 to 200 printable characters without spaces'
 const apiKey = text(keyExpected).regex(/^[!-~]{1,200}$/, keyExpected)
 
 const isRowPattern = (word: string): boolean => {
+  if (word === '*') return true
   const [platform = '', operation] = word.split('/')
   return operation === undefined ? platforms.includes(platform) : scraperOf(platform, operation) !== null
 }
 
 const rowsExpected =
-  '* or names separated by commas, each a platform (tiktok) or a scraper (tiktok/popular-hashtags)'
+  'names separated by commas, each a platform (tiktok), a scraper (tiktok/popular-hashtags) or *'
 const rows = text(rowsExpected).transform((value, context): readonly string[] => {
   const words = value.split(',').map((word) => word.trim())
-  if (value === '*' || words.every(isRowPattern)) return words
+  if (words.every(isRowPattern)) return words
   context.addIssue(rowsExpected)
   return z.NEVER
 })
@@ -63,7 +64,7 @@ export const scraperSettings = {
   FAREBOX_SCRAPERS_SECOND_ROWS: rows
     .prefault('*')
     .describe(
-      'The scrapers of the second provider: * for all, or platforms and scrapers separated by commas. It also serves scrapers that the first one removed.',
+      'The scrapers of the second provider: * for all, platforms and scrapers, separated by commas. A scraper whose platform removed its page must be named.',
     ),
   FAREBOX_SCRAPERS_LOW_CREDITS: text(creditsExpected)
     .regex(/^(?:\d{1,9}|1000000000)$/, creditsExpected)
@@ -128,7 +129,8 @@ export const scraperConfigOf = (values: Values): ScraperConfig => {
     FAREBOX_SCRAPERS_SECOND_ROWS: rowPatterns,
   } = values
   const hasRow = (row: ScraperRow): boolean =>
-    rowPatterns.some((word) => word === '*' || word === row.platform || word === rowName(row))
+    rowPatterns.includes(rowName(row)) ||
+    (!row.source.isWithdrawn && rowPatterns.some((word) => word === '*' || word === row.platform))
   return {
     providers: [
       ...(firstKey === undefined

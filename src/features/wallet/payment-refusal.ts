@@ -4,11 +4,15 @@ import { type ApiError, refuse } from '../../platform/http/errors.ts'
 /** A shortfall and the debt in it, in words. */
 export const shortfallText = ({
   shortfallCents,
+  shortfallMicros,
   owedCents = 0,
-}: Pick<InsufficientBalance, 'shortfallCents' | 'owedCents'>): string =>
-  owedCents === 0
-    ? `${shortfallCents} cents`
-    : `${shortfallCents} cents, including a debt of ${owedCents} cents after a refund or a dispute`
+}: Pick<InsufficientBalance, 'shortfallCents' | 'shortfallMicros' | 'owedCents'>): string => {
+  const shortfall =
+    shortfallMicros === undefined ? `${shortfallCents} cents` : `${shortfallMicros} micro-dollars`
+  return owedCents === 0
+    ? shortfall
+    : `${shortfall}, including a debt of ${owedCents} cents after a refund or a dispute`
+}
 
 /** The answer when the wallet or the cap of the key does not allow a payment. Nothing is charged. */
 export const refuseForPayment = (

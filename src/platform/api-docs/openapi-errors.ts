@@ -126,8 +126,11 @@ export const exampleOf = (
   }
 }
 
+/** Codes of other statuses whose answers have a Retry-After. */
+const retryCodes: ReadonlySet<ErrorCode> = new Set(['gateway_unavailable', 'provider_failed'])
+
 const retries = (status: number, codes: readonly ErrorCode[]): boolean =>
-  status === 429 || status === 503 || codes.includes('gateway_unavailable')
+  status === 429 || status === 503 || codes.some((code) => retryCodes.has(code))
 
 const shared = (name: string): Json => ({ [name]: { $ref: `#/components/headers/${name}` } })
 

@@ -285,6 +285,10 @@ const errorTable = {
       shortfallCents: cents.meta({
         description: 'The amount to pay in: `amountCents` plus `owedCents` minus `balanceCents`.',
       }),
+      shortfallMicros: z.int().optional().meta({
+        description:
+          'The exact amount to pay in, in micro-dollars: a scraper call costs less than a cent. For scraper calls only.',
+      }),
       owedCents: debtInShortfall,
       orderId: waitingOrderId,
       paidByCustomer: z.boolean().optional().meta({
@@ -563,7 +567,15 @@ const errorTable = {
     status: 502,
     retry: 'later',
     meaning: 'The request to the platform failed. The call was not billed.',
-    remedy: 'Retry with a short backoff and the same `X-Request-Id` or `Idempotency-Key`.',
+    remedy:
+      'If `retryable` is true, wait for the seconds in `Retry-After`, and send the call again with the same `X-Request-Id` or `Idempotency-Key`. Else do not repeat it.',
+    extra: z.object({
+      retryable: z.boolean().meta({
+        description:
+          'False: the platform removed the page or answers in an unknown form, and a repeat would fail, too.',
+      }),
+    }),
+    example: { retryable: true },
   }),
   overloaded: entry({
     status: 503,

@@ -60,7 +60,13 @@ test('a wallet that is short by one micro-dollar holds nothing; one with the exa
   assert.deepEqual(short.appends, [])
   assert.deepEqual(short.answer, {
     kind: 'refused',
-    refusal: { code: 'insufficient_balance', balanceCents: 0, amountCents: 1, shortfallCents: 1 },
+    refusal: {
+      code: 'insufficient_balance',
+      balanceCents: 0,
+      amountCents: 1,
+      shortfallCents: 1,
+      shortfallMicros: 1,
+    },
   })
   const world = walletOf(3_000)
   const exact = decideStart(statesIn(world, 'a'), draftOf('a'), startMs)

@@ -133,6 +133,18 @@ test('an input that the scraper does not accept refuses the whole batch, by its 
   assert.equal(rows.length, 0)
 })
 
+test('a call that fails until the provider changes is not tried again', async (t) => {
+  const world = await batchWorld(t, () => ({ ...failed, retryAfterSeconds: null }))
+  const { batch } = await world.accept('removed', ['a'])
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ problem }) => problem),
+    ['provider_failed'],
+  )
+  assert.equal(world.provider.calls.length, 1)
+})
+
 test('an empty wallet ends the calls that it cannot pay', async (t) => {
   const world = await batchWorld(t, () => found({}), 1)
   const { batch } = await world.accept('dry', ['a', 'b', 'c', 'd', 'e'])

@@ -44,7 +44,8 @@ describe('the HTTP interface of the scrapers', () => {
       return Number(rows[0]?.micros)
     }
     const before = await available()
-    await atOnce(scrapers, async (row) => {
+    const live = scrapers.filter(({ source }) => !source.isWithdrawn)
+    await atOnce(live, async (row) => {
       const path = `/v1/scrape/${rowName(row)}`
       const operation = document.paths[path]?.post as Operation
       assert.deepEqual(
@@ -74,18 +75,25 @@ describe('the HTTP interface of the scrapers', () => {
       assert.ok(wrong.body.details.startsWith(`${input.name} must be `), wrong.text)
       assert.equal(wrong.headers.get('x-billed'), 'false')
     })
-    const cost = scrapers.reduce((sum, { priceMicros }) => sum + priceMicros, 0)
+    const cost = live.reduce((sum, { priceMicros }) => sum + priceMicros, 0)
     await until(async () => (await available()) === before - cost)
     const { sandbox } = demo
     const journal = (await (await fetch(`${sandbox}/_sandbox/scrapers/journal`)).json()) as { total: number }
-    assert.equal(journal.total, 117)
+    assert.deepEqual([journal.total, live.length], [116, 116])
+    // The platform removed the page of one.
+    const removed = await client.post('/v1/scrape/tiktok/popular-hashtags', {})
+    assert.deepEqual([removed.status, removed.body.code], [503, 'scraper_unavailable'])
+    assert.equal(removed.headers.get('x-billed'), 'false')
 
     const list = await client.get('/v1/scrape')
     assert.equal(list.body.total, 117)
     for (const [at, row] of scrapers.entries()) {
       const shown = list.body.scrapers[at]
       assert.equal(shown.path, `/v1/scrape/${rowName(row)}`)
-      assert.deepEqual([shown.state, shown.priceUsd], ['live', dollarsOfMicros(row.priceMicros)])
+      assert.deepEqual(
+        [shown.state, shown.priceUsd],
+        [live.includes(row) ? 'live' : 'unavailable', dollarsOfMicros(row.priceMicros)],
+      )
       const operation = document.paths[shown.path]?.post as Operation
       assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
     }

@@ -157,6 +157,18 @@ test('refusals hold nothing and leave the id free', async (t) => {
   assert.equal(bodyIn(await world.here.call('one')).billing.billed, true)
 })
 
+test('a failure says whether and when to repeat the call', async (t) => {
+  const world = await scrapeWorld(t, (_, n) => ({ ...failed, retryAfterSeconds: n === 1 ? 5 : null }))
+  const [passing, lasting] = [await world.here.call('one'), await world.here.call('one')]
+  assert.deepEqual(
+    [passing, lasting].map((got) => ['extra' in got && got.extra, got.headers['retry-after']]),
+    [
+      [{ retryable: true }, '5'],
+      [{ retryable: false }, undefined],
+    ],
+  )
+})
+
 test('fifty equal ids at once over two processes: one call, one charge, one answer', async (t) => {
   const world = await scrapeWorld(t, async () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -195,7 +207,12 @@ test('a wallet with less than the price is refused, and still returns results th
   assert.deepEqual(await world.wallet(), { available: 1_000, held: 0 })
   const short = (await world.here.call('d')) as Extract<Got, { code: string }>
   assert.equal(short.code, 'insufficient_balance')
-  assert.deepEqual(short.extra, { balanceCents: 0, amountCents: 1, shortfallCents: 1 })
+  assert.deepEqual(short.extra, {
+    balanceCents: 0,
+    amountCents: 1,
+    shortfallCents: 1,
+    shortfallMicros: 2_000,
+  })
   assert.equal(world.provider.calls.length, 3)
   // A replay is answered from an empty wallet.
   assert.equal(bodyIn(await world.there.call('a')).requestId, 'a')

@@ -33,7 +33,7 @@ export const found = (data: unknown): ScrapeOutcome => ({
   data,
   nextCursor: null,
 })
-export const failed: ScrapeFailure = { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null }
+export const failed: ScrapeFailure = { kind: 'failed', code: 'provider_failed', retryAfterSeconds: 1 }
 
 /** A provider for the tests of the service only; those over HTTP use the stand-in. */
 export const provider = (answers: Answers) => {
