@@ -123,6 +123,7 @@ export type TransactionType =
   | 'refund'
   | 'correction'
   | 'goodwill'
+  | 'bad_debt'
   | 'chargeback'
   | 'deposit_refund'
   | 'order'

@@ -14,6 +14,7 @@ export const entryKinds = {
   dispute_reversal: 'the part of a dispute that came back',
   goodwill: 'a gift',
   correction: 'a correction by hand',
+  bad_debt: 'a debt that is written off',
   hold: 'an amount that is reserved for a scrape',
   hold_release: 'a reserved amount that is given back',
   scrape: 'a billed scrape',
@@ -23,6 +24,9 @@ export const entryKinds = {
   statement_correction: 'a correction of a fee or a payout',
 } as const
 export type EntryKind = keyof typeof entryKinds
+
+/** The word for people: `order_refund` is `order refund`. */
+export const kindText = (kind: EntryKind): string => kind.replaceAll('_', ' ')
 
 const kindOfAdjustment = ({ data }: WalletAdjusted | CustomerAdjusted): EntryKind => {
   const { reason, amountMicros } = data

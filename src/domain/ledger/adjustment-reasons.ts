@@ -1,10 +1,13 @@
 import { type ReversalReason, reversalReasons } from '../payments/payments.ts'
 
+/** Why an operator adjusts a wallet. A bad debt is written off: it reduces the debt, and never raises the balance. */
+const handReasons = ['correction', 'goodwill'] as const
+
 /**
  * Why a wallet is adjusted: by an operator, because the payer's bank took a payment back (`chargeback`), or because the
  * payment was refunded at its provider (`deposit_refund`).
  */
-export const adjustmentReasons = ['correction', 'goodwill', ...reversalReasons] as const
+export const adjustmentReasons = [...handReasons, 'bad_debt', ...reversalReasons] as const
 export type AdjustmentReason = (typeof adjustmentReasons)[number]
 
 /**
@@ -18,11 +21,11 @@ export type CreditKind = (typeof creditKinds)[number]
  * Why a customer's credit is adjusted: for the same reasons, or for a `payment` that reached the reseller outside of
  * any gateway.
  */
-export const customerAdjustmentReasons = ['payment', ...adjustmentReasons] as const
+export const customerAdjustmentReasons = ['payment', ...handReasons, ...reversalReasons] as const
 export type CustomerAdjustmentReason = (typeof customerAdjustmentReasons)[number]
 
 /** Whether the money moved at a payment gateway: the movement names the gateway, and its shortfall becomes a debt. */
-export const isAtGateway = (reason: CustomerAdjustmentReason): reason is ReversalReason =>
+export const isAtGateway = (reason: AdjustmentReason | CustomerAdjustmentReason): reason is ReversalReason =>
   (reversalReasons as readonly string[]).includes(reason)
 
 /** Whether a refund or a dispute takes money from a wallet. Each pauses automatic top-up. */

@@ -49,6 +49,7 @@ const refundSource = { source: ['refund'] }
 const depositSources = { source: ['deposit', 'manual'] }
 const gatewayReasons = { reason: reversalReasons }
 const manualReasons = { reason: ['correction', 'goodwill'] }
+const badDebt = { reason: ['bad_debt'] }
 
 type BookedEventType = (LedgerEvent | StatementLineEvent)['type']
 
@@ -72,12 +73,13 @@ export const bookedLegs: Readonly<Record<BookedEventType, readonly BookedLeg[]>>
   WalletAdjusted: [
     service(gateway, amount, gatewayReasons),
     service(adjustments, amount, manualReasons),
+    service('expenses:bad-debts', amount, badDebt),
     service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
     service(debt, { debtChangeMicros: 1, receivableMicros: 1 }),
     reseller(serviceWallet, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
     reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: -1 }),
     reseller(funding, minusAmount, gatewayReasons),
-    reseller(adjustmentRevenue, minusAmount, manualReasons),
+    reseller(adjustmentRevenue, minusAmount, { reason: [...manualReasons.reason, ...badDebt.reason] }),
   ],
   WalletDebited: [
     service(wallet, amount),

@@ -37,6 +37,8 @@ export type ManualRefusal =
   /** The reference moved this amount before. Nothing moved now. `isSame`: that was the requested movement. */
   | { readonly code: 'already_applied'; readonly amountMicros: number; readonly isSame: boolean }
   | InsufficientBalance
+  /** More is written off than the account owes. */
+  | { readonly code: 'not_owed'; readonly owedMicros: number }
   /** The wallet, the credit or the debt would become too large for an exact number (src/kernel/money.ts). */
   | { readonly code: 'invalid_amount' }
   /**
@@ -80,7 +82,9 @@ export const manualStream = (movement: ManualMovement): StreamName => depositStr
 
 type MovementDecision = LedgerDecision<
   WalletCredited | WalletAdjusted | CustomerAdjusted,
-  AlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
+  | AlreadyApplied
+  | InsufficientBalance
+  | Extract<ManualRefusal, { readonly code: 'invalid_amount' | 'not_owed' }>
 >
 
 /** Only a chargeback or a refund of a deposit names a deposit. Otherwise the event has no such field. */
@@ -118,6 +122,8 @@ const decideMovement = (ledger: LedgerState, movement: ManualMovement): Movement
   }
   if (movement.kind === 'adjustment') {
     const { reason, gateway } = movement
+    if (reason === 'bad_debt' && (amountMicros <= 0 || amountMicros > ledger.receivableMicros))
+      return refused({ code: 'not_owed', owedMicros: ledger.receivableMicros })
     return decideAdjustment(ledger, { reference, reason, gateway, ...depositOf(movement), amountMicros })
   }
   const source = {

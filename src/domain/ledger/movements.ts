@@ -1,7 +1,7 @@
 import { compactUuid } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { dropExpired, findRemembered, type Remembered, remember } from '../../kernel/recent-ids.ts'
-import { type CustomerAdjustmentReason, isAtGateway } from './adjustment-reasons.ts'
+import { type AdjustmentReason, type CustomerAdjustmentReason, isAtGateway } from './adjustment-reasons.ts'
 import type { CustomerEvent, LedgerEvent } from './events.ts'
 
 /** What an event changes, micro-dollars: the wallet's available part, the open holds, the account's debt. */
@@ -265,7 +265,10 @@ export const take = (purse: Purse, amountMicros: number): { readonly afterMicros
  */
 export const adjust = (
   purse: Purse,
-  { amountMicros, reason }: { readonly amountMicros: number; readonly reason: CustomerAdjustmentReason },
+  {
+    amountMicros,
+    reason,
+  }: { readonly amountMicros: number; readonly reason: AdjustmentReason | CustomerAdjustmentReason },
 ): PurseChange | null => {
   if (amountMicros > 0) return credit(purse, amountMicros)
   const uncoveredMicros = Math.max(0 - amountMicros - purse.availableMicros, 0)

@@ -29,6 +29,8 @@ export const receivableAccount = (account: AccountId): string => `assets:receiva
 export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
 /** Payments that were received elsewhere, such as bank transfers: no provider holds them. */
 export const elsewhereAccount = gatewayAccount('manual')
+/** Debts of accounts that are written off. */
+export const badDebtsAccount = 'expenses:bad-debts'
 /** The fees of the providers, by gateway, and the account that they pay out to. */
 export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
 export const bankAccount = 'assets:bank'
@@ -61,8 +63,10 @@ const sourceAccount = ({ source, gateway, family }: WalletCredited['data']): str
 const adjustmentAccount = ({
   reason,
   gateway,
-}: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
-  isAtGateway(reason) ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
+}: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string => {
+  if (reason === 'bad_debt') return badDebtsAccount
+  return isAtGateway(reason) ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
+}
 
 /**
  * The counterpart leg in the service's book: the source of the event's amount (a debit) or its destination (a credit).

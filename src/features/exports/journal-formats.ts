@@ -1,4 +1,5 @@
 import type { Entry } from '../../domain/finance/entries.ts'
+import { kindText } from '../../domain/finance/entry-kinds.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { csvHead, csvLines } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
@@ -52,6 +53,7 @@ export const legsByBook = (entry: Entry, bookFilter: string | null): ReadonlyMap
 export const factsOf = (entry: Entry): readonly (readonly [name: string, value: string])[] => {
   const facts: readonly (readonly [string, string | null])[] = [
     ['event', entry.eventId],
+    ['type', entry.type],
     ['time', entry.at],
     ['owner', entry.accountId],
     ['order', entry.orderId],
@@ -181,7 +183,7 @@ export const beancountWriter = (exportHead: ExportHead): JournalWriter => {
     },
     entry: (entry, day) => {
       const facts = factsOf(entry).map(([name, value]) => `  ${name}: ${quoted(value)}\n`)
-      return `${day} * ${quoted(entry.type)}\n  position: ${quoted(positionToken(entry.position))}\n${facts.join('')}`
+      return `${day} * ${quoted(kindText(entry.kind))}\n  position: ${quoted(positionToken(entry.position))}\n${facts.join('')}`
     },
     indent: '  ',
     end: (balances, day) =>
@@ -206,6 +208,7 @@ const columns = [
   'deposit',
   'reference',
   'gateway',
+  'kind',
 ] as const
 
 /**
@@ -215,7 +218,7 @@ const columns = [
 export const csvWriter = ({ book: bookFilter, gatewayOf }: ExportHead): JournalWriter => ({
   head: () => csvHead(columns),
   entry: (entry) => {
-    const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
+    const { position, at, eventId, type, kind, accountId, orderId, customerId, depositId, reference } = entry
     const before = [positionToken(position), at, eventId, type]
     const after = ['USD', accountId, orderId, customerId, depositId, reference]
     const legs = [...legsByBook(entry, bookFilter).values()].flat()
@@ -223,7 +226,7 @@ export const csvWriter = ({ book: bookFilter, gatewayOf }: ExportHead): JournalW
       legs.map(({ book, account, amountMicros }) => {
         const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : null
         const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : null
-        return [...before, book, account, debit, credit, ...after, gatewayOf(account)]
+        return [...before, book, account, debit, credit, ...after, gatewayOf(account), kind]
       }),
     )
   },
@@ -280,7 +283,7 @@ export const hledgerWriter = (exportHead: ExportHead): JournalWriter => {
       return { name, opening: `account ${name}  ; ${tags}\n` }
     },
     entry: (entry, day) =>
-      `${day} * (${positionToken(entry.position)}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,
+      `${day} * (${positionToken(entry.position)}) ${kindText(entry.kind)}\n${factsOf(entry).map(comment).join('')}`,
     indent: '    ',
     end: (balances, day) => {
       if (balances.size === 0) return ''

@@ -1,3 +1,4 @@
+import { kindText } from '../../domain/finance/entry-kinds.ts'
 import { csv } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
@@ -51,6 +52,7 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       'reference',
       'actor',
       'request',
+      'kind',
     ],
     lines.map((line) => [
       positionToken(line.position),
@@ -68,6 +70,7 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       line.reference,
       line.actor,
       line.correlationId,
+      line.kind,
     ]),
   )
 
@@ -79,8 +82,8 @@ type StatementRow = {
   readonly balance: bigint
 }
 
-const purpose = ({ type, orderId, depositId, reference }: StatementLine): string =>
-  [type, orderId, depositId, reference].filter((part) => part !== null).join(' ')
+const purpose = ({ kind, orderId, depositId, reference }: StatementLine): string =>
+  [kindText(kind), orderId, depositId, reference].filter((part) => part !== null).join(' ')
 
 /** Opening balance, lines and closing balance. Debits are positive, credits negative. */
 export const statementText = ({ span, book, account, gateway, totals, lines }: Statement): string => {

@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import { isStatementLine, ledgerOf } from '../../domain/finance/entries.ts'
+import type { EntryKind } from '../../domain/finance/entry-kinds.ts'
 import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { holdIdOf } from '../../domain/scrapers/calls.ts'
 import { maxAttempts } from '../../domain/scrapers/decide-call.ts'
@@ -87,6 +88,10 @@ export const termsOf = async (
 /** An event of a chain, with its postings. */
 export type ExplainedEvent = {
   readonly event: RecordedEvent
+  /** The accounting time of an entry of the books, else the time of the recording. ISO 8601 UTC. */
+  readonly at: string
+  /** Null for an event that moved no money. */
+  readonly kind: EntryKind | null
   /** Of every book; empty for an event that moved no money. */
   readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
 }
@@ -150,7 +155,12 @@ const explainEvents = async (
   for (const event of selectedEvents) {
     const entry =
       ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(db, event.position) : null
-    chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
+    chain.push({
+      event,
+      at: entry?.at ?? event.metadata.recordedAt,
+      kind: entry?.kind ?? null,
+      postings: await withGateways(log, entry?.postings ?? []),
+    })
   }
   const orderedEvent = events.find((event) => orderIn(event) !== null)
   const order = orderedEvent && orderIn(orderedEvent)

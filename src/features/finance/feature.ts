@@ -12,7 +12,7 @@ import { balancePages } from './pages/balance-pages.ts'
 import { bookAccountPages } from './pages/book-account-pages.ts'
 import { manualEntryPages } from './pages/manual-entry-pages.ts'
 import { createFigures, createFinanceSummary, moneyPages } from './pages/money-pages.ts'
-import { closePeriodPages, periodPages } from './pages/period-pages.ts'
+import { closedPeriodPages, closePeriodPages, periodPages } from './pages/period-pages.ts'
 import { replayPages } from './pages/replay-pages.ts'
 import { createPeriods, type Periods } from './period-service.ts'
 import { createFinanceReader } from './reader.ts'
@@ -86,6 +86,7 @@ export const open = (
       ...manualEntryPages({ calendar, journalHead, reader }),
       ...bookAccountPages({ pool, db, calendar, catalog, journalHead, reader }),
       ...periodPages({ periods, closings, calendar }),
+      ...closedPeriodPages({ periods, journalHead, reader }),
       ...closePeriodPages({ periods, journalHead, reader, closings, calendar }),
       ...replayPages({ journalHead, replays, calendar }),
     ],

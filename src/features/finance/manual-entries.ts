@@ -1,3 +1,4 @@
+import { kindText } from '../../domain/finance/entry-kinds.ts'
 import { csv } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
@@ -81,7 +82,7 @@ export const manualEntriesText = (span: Span, entries: readonly JournalEntry[]):
     {
       time: 'at',
       position: ({ position }) => positionToken(position),
-      kind: ({ kind }) => kind.replaceAll('_', ' '),
+      kind: ({ kind }) => kindText(kind),
       who: 'actor',
       why: whyOf,
       amount: (entry) => write(movedMicros(entry)),

@@ -77,7 +77,8 @@ const lineOf = ({ book, account, opening, debit, credit }: Sums): PeriodLine => 
   closingMicros: opening + debit - credit,
 })
 
-const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
+/** The order of the lines of a report. */
+export const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
   Buffer.compare(Buffer.from(`${a.book}\0${a.account}`), Buffer.from(`${b.book}\0${b.account}`))
 
 /** The ends of months: the recorded ones, and those of the calendar for months that were not cut off. */

@@ -7,6 +7,7 @@ import { readGatewayNames, withGateways } from './gateway-names.ts'
 import type { TypedMoment } from './input-forms.ts'
 import {
   type AccountFilter,
+  closingMicros,
   entriesByHand,
   type LinesPage,
   listLines,
@@ -16,6 +17,7 @@ import {
   totalsOf,
 } from './journal.ts'
 import type { Moments } from './moment.ts'
+import { byteOrder, type PeriodLine } from './period-report.ts'
 import { type BookSums, byBook, type Span } from './trial-balance.ts'
 
 /** The reported part of the log: all up to a moment, or a half-open range of moments. */
@@ -117,6 +119,13 @@ export const createFinanceReader = ({
     trialBalance: createCachedReport(trialBalance, ({ books }) =>
       books.reduce((rows, { accounts }) => rows + accounts.length, 0),
     ),
+
+    /** The lines of a month's report, in the order of its digest: every account with postings up to its end. */
+    async periodLines(reportRange: ReportRange, head: number): Promise<readonly PeriodLine[]> {
+      const span = await spanOf(reportRange, head)
+      const sums = await sumAccounts(db, rangeOf(span), { book: null, depth: null })
+      return sums.map((each) => ({ ...each, closingMicros: closingMicros(each) })).sort(byteOrder)
+    },
 
     /** An account and those below it. */
     account: createCachedReport(account, ({ accounts }) => accounts.length),

@@ -1,3 +1,4 @@
+import { kindText } from '../../domain/finance/entry-kinds.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { actorText, type RecordedEvent } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
@@ -43,13 +44,13 @@ export const factsText = (event: RecordedEvent): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')
 
-const linkText = ({ event, postings }: ExplainedEvent): string => {
-  const { actor, correlationId, causationId, recordedAt } = event.metadata
+const linkText = ({ event, at, kind, postings }: ExplainedEvent): string => {
+  const { actor, correlationId, causationId } = event.metadata
   const order = orderIn(event)
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
   return [
-    `${positionToken(event.position)}  ${event.type}  ${event.stream} revision ${event.revision}`,
-    `    at ${recordedAt} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
+    `${positionToken(event.position)}  ${event.type}${kind === null ? '' : ` (${kindText(kind)})`}  ${event.stream} revision ${event.revision}`,
+    `    at ${at} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
     `    ${[order && orderText(order), factsText(event)].filter((text) => text).join('; ')}`,
     ...postings.map(
       ({ book, account, gateway, amountMicros }) =>
@@ -84,8 +85,10 @@ const eventJson = (event: RecordedEvent) => ({
 
 const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   leftOut,
-  chain: chain.map(({ event, postings }) => ({
+  chain: chain.map(({ event, at, kind, postings }) => ({
     ...eventJson(event),
+    at,
+    kind,
     data: event.data,
     postings: postings.map((posting) => ({ ...posting, amountMicros: String(posting.amountMicros) })),
   })),

@@ -1,3 +1,4 @@
+import { kindText } from '../../domain/finance/entry-kinds.ts'
 import { actorText } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
@@ -66,14 +67,14 @@ const legsOf = ({ postings }: ExplainedEvent, roles: Roles, asOf: AsOf): Html =>
 }
 
 const linkOf = (link: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
-  const { event } = link
-  const { actor, correlationId, recordedAt } = event.metadata
+  const { event, at, kind } = link
+  const { actor, correlationId } = event.metadata
   const order = orderIn(event)
   const facts = [order && orderText(order), factsText(event)].filter((text) => text).join('; ')
-  return html`<li><strong title="${event.type}">${eventName(event.type)}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
+  return html`<li><strong title="${event.type}">${kind === null ? eventName(event.type) : kindText(kind)}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
 ${facts === '' ? nothing : html`<br>${linkedText(facts, roles, asOf)}`}
 ${legsOf(link, roles, asOf)}
-<p class="soft"><small>${timeText(recordedAt)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
+<p class="soft"><small>${timeText(at)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
 }
 
 /** The events of an explanation, oldest first, each with its postings, and the terms of their order. */

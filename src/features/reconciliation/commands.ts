@@ -57,7 +57,7 @@ const wordPair = (text: string, previous: WordKinds): WordKinds => {
 export const reconcileInput = {
   gateway: required(
     '<name>',
-    'the gateway in the books: stripe, btcpay, nowpayments, or crd_… of a reseller',
+    'the gateway in the books: stripe, btcpay, nowpayments, or crd_… of a reseller; bank: payouts that arrived, and payments received elsewhere',
   ),
   file: required(
     '<path>',
@@ -121,6 +121,7 @@ export const commands = [
     examples: [
       'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01',
       'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --post',
+      'bin/farebox finance reconcile --gateway bank --file bank.csv --column at=Date --column amount=Amount',
       'bin/farebox finance reconcile --gateway btcpay --file invoices.csv --json',
       'bin/farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01 --opening 120.50 --closing 310.00',
     ],

@@ -6,7 +6,10 @@ import type { LineKind } from './statement-words.ts'
 /** The journal account and the period that a statement is compared with. */
 export type ComparisonScope = {
   readonly book: string
-  readonly account: string
+  /** One account of a gateway; or those of the bank. */
+  readonly accounts: readonly string[]
+  /** The bank has no ids of payments: its lines are matched by their amounts. */
+  readonly isBank: boolean
   /** IANA name of the accounting time zone. */
   readonly zone: string
   /** Positions of the log: entries after `after`, up to and including `to`. */
@@ -152,13 +155,31 @@ const entries = `
          p.position > $3::bigint and p.position <= $4::bigint as within
     from read.journal_postings p
     join read.journal_entries e using (position)
-   where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+   where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
      and p.position <= $5::bigint
      and e.type in ('WalletCredited', 'WalletAdjusted', 'CustomerCredited', 'CustomerAdjusted')
      and (p.position > $3::bigint and p.position <= $4::bigint
           or 'payment:' || e.reference in (select key from statement_lines)
           or 'payment:' || ${reversalOf('e.reference')} in (select key from statement_lines)
           or 'deposit:' || e.deposit_id in (select key from statement_lines))`
+
+/** How long before its line on the bank's statement a payout may have left the provider. */
+const bankDelay = '10 days'
+
+/** The entries of the bank in the period, by the times of payouts, and those shortly before that a line may have. */
+const bankEntries = `
+  create temporary table account_entries as
+  select p.position, p.leg, p.amount_micros as amount, coalesce(e.happened_at, e.at) as at, e.type, e.reference,
+         e.deposit_id, e.account_id, d.within
+    from read.journal_postings p
+    join read.journal_entries e using (position)
+   cross join lateral (
+     select coalesce(coalesce(e.happened_at, e.at) >= $3::timestamptz, true)
+            and coalesce(coalesce(e.happened_at, e.at) < $4::timestamptz, true) as within) d
+   where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
+     and p.position <= $5::bigint
+     and (d.within or coalesce(e.happened_at, e.at) < $3::timestamptz
+          and coalesce(e.happened_at, e.at) >= $3::timestamptz - interval '${bankDelay}')`
 
 /** Fees and payouts that the account has from statements, with their corrections. `position` is that of the booking. */
 const bookedLines = `
@@ -168,7 +189,7 @@ const bookedLines = `
          case when bool_or(e.kind like 'payout%') then 'payout' else 'fee' end as kind
     from read.journal_postings p
     join read.journal_entries e using (position)
-   where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+   where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
      and p.position <= $3::bigint and e.happened_at is not null
    group by e.reference`
 
@@ -185,27 +206,30 @@ const classes = `
       from statement_lines l
   ), sided as (
     select n, key, amount, final,
-           case when kind = 'payment' then 'credited' when kind in ('dispute', 'refund') then 'taken'
+           case when key like 'amount:%' then 'any' when kind = 'payment' then 'credited' when kind in ('dispute', 'refund') then 'taken'
                 when kind in ('dispute_reversal', 'refund_reversal') then 'returned' end as side
       from lines where key is not null and not again and currency = 'usd'
   ), keyed as (
     select n, key, side, row_number() over (partition by key, side order by final desc, amount, n) as rank
       from sided where side is not null
   ), sided_entries as (
-    select position, leg, amount, reference, deposit_id,
+    select position, leg, amount, reference, deposit_id, within,
            case when type in ('WalletCredited', 'CustomerCredited') then 'credited'
                 when amount < 0 then 'taken' else 'returned' end as side
       from account_entries
   ), entry_keys as (
-    select position, leg, amount, side, 'payment:' || reference as key from sided_entries where reference is not null
+    select position, leg, amount, within, side, 'payment:' || reference as key
+      from sided_entries where reference is not null
     union all
-    select position, leg, amount, side, 'payment:' || ${reversalOf('reference')} from sided_entries
+    select position, leg, amount, within, 'any', 'amount:' || amount from sided_entries
+    union all
+    select position, leg, amount, within, side, 'payment:' || ${reversalOf('reference')} from sided_entries
      where side <> 'credited' and reference <> ${reversalOf('reference')}
     union all
-    select position, leg, amount, side, 'deposit:' || deposit_id from sided_entries
+    select position, leg, amount, within, side, 'deposit:' || deposit_id from sided_entries
      where deposit_id is not null and side = 'credited'
   ), ranked as (
-    select position, leg, key, side, row_number() over (partition by key, side order by amount, position) as rank
+    select position, leg, key, side, row_number() over (partition by key, side order by amount, within desc, position) as rank
       from entry_keys
   ), pairs as (
     select k.n, r.position, r.leg from keyed k join ranked r using (key, side, rank)
@@ -306,11 +330,11 @@ const otherFee = `
 const closingHere = `
   select (
     coalesce((select sum(p.amount_micros) from read.journal_postings p join read.journal_entries e using (position)
-      where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+      where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
         and p.position <= $3::bigint and e.happened_at is null), 0)
     + coalesce((select sum(amount) from booked_lines where coalesce(happened_at < $4::timestamptz, true)), 0)
-    + coalesce((select sum(case when at < $4::timestamptz and position > $3::bigint then here
-                                when at >= $4::timestamptz and position <= $3::bigint then -here else 0 end)
+    + coalesce((select sum(case when at < $4::timestamptz and here_at >= $4::timestamptz then here
+                                when at >= $4::timestamptz and here_at < $4::timestamptz then -here else 0 end)
         from classified where class in ('matched', 'other_amount', 'outside')), 0)
   )::text as micros`
 
@@ -326,10 +350,11 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Call once, after all lines were added. */
-    async compare({ book, account, range, head, from, before }: ComparisonScope): Promise<void> {
+    async compare({ book, accounts, isBank, range, head, from, before }: ComparisonScope): Promise<void> {
       await client.query('analyze statement_lines')
-      await client.query(bookedLines, [book, account, head])
-      await client.query(entries, [book, account, range.after, range.to, head])
+      await client.query(bookedLines, [book, accounts, head])
+      if (isBank) await client.query(bankEntries, [book, accounts, from, before, head])
+      else await client.query(entries, [book, accounts, range.after, range.to, head])
       await client.query(classes, [from, before])
       await client.query('create index on classified (position, leg)')
       await client.query(postable)
@@ -377,9 +402,18 @@ export const createComparison = async (client: pg.ClientBase) => {
       return rows[0]?.lines ?? 0
     },
 
+    /** The change of the balance by the lines of the period, in micro-dollars: those that count at the provider. */
+    async rowsMicros(): Promise<bigint> {
+      const { rows } = await client.query<{ micros: string }>(
+        `select coalesce(sum(amount - fee), 0)::text as micros from classified
+          where within and currency = 'usd' and class not in ('duplicate', 'open', 'not_final')`,
+      )
+      return BigInt(rows[0]?.micros ?? 0)
+    },
+
     /** Micro-dollars. */
-    async closingHere({ book, account, range, before }: ComparisonScope): Promise<bigint> {
-      const { rows } = await client.query<{ micros: string }>(closingHere, [book, account, range.to, before])
+    async closingHere({ book, accounts, range, before }: ComparisonScope): Promise<bigint> {
+      const { rows } = await client.query<{ micros: string }>(closingHere, [book, accounts, range.to, before])
       return BigInt(rows[0]?.micros ?? 0)
     },
 
@@ -421,9 +455,9 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Reads the fees and payouts of the books again, after lines were posted. `head`: the journal has reached it. */
-    async afterPosting({ book, account }: ComparisonScope, head: number): Promise<void> {
+    async afterPosting({ book, accounts }: ComparisonScope, head: number): Promise<void> {
       await client.query('drop table booked_lines')
-      await client.query(bookedLines, [book, account, head])
+      await client.query(bookedLines, [book, accounts, head])
     },
 
     /** Lines to post, and those that the books already have. */

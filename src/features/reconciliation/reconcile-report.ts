@@ -16,6 +16,7 @@ export type ReconciliationScope = {
   readonly gateway: string
   readonly book: string
   readonly account: string
+  readonly accounts: readonly string[]
   readonly from: string | null
   readonly before: string | null
   readonly head: number
@@ -28,7 +29,7 @@ export type ReconciliationScope = {
 const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'outside', string>> = {
   matched: 'matched',
   own: "the provider's own",
-  open: 'under way there',
+  open: 'not final there',
   outside: 'outside the time',
   missing_here: 'missing here',
   missing_there: 'missing there',
@@ -42,9 +43,8 @@ const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' 
 type Balances = Pick<ReconciliationScope, 'statement'>
 
 /** The balances of the statement against its lines and the books. Null: they were not given. */
-const balanceOf = ({ statement }: Balances, { sums, closingHereMicros }: Reconciliation) => {
+const balanceOf = ({ statement }: Balances, { rowsMicros, closingHereMicros }: Reconciliation) => {
   const { openingMicros, closingMicros } = statement
-  const rowsMicros = totalsThere(sums).find(({ currency }) => currency === 'usd')?.netMicros ?? 0n
   return {
     rowsMicros,
     hereMicros: closingHereMicros,
@@ -172,7 +172,7 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
     unmatchedFeesMicros: String(result.postable.unmatchedMicros),
     now: postedJson(result.posted),
   },
-  float: {
+  accountBalance: {
     openingMicros: String(scope.openingMicros),
     movedMicros: String(scope.closingMicros - scope.openingMicros),
     closingMicros: String(scope.closingMicros),
@@ -353,7 +353,7 @@ const outcomeText = (scope: ReconciliationScope, result: Reconciliation): readon
 
 export const reconciliationText = (scope: ReconciliationScope, result: Reconciliation): string => {
   const write = amountWriter(allAmounts(scope, result))
-  const { account, book, from, before, openingMicros, closingMicros } = scope
+  const { accounts, book, from, before, openingMicros, closingMicros } = scope
   const time = from === null && before === null ? '' : `, from ${from ?? 'the start'} to ${before ?? 'now'}`
   const totalCount = differenceClasses.reduce((count, each) => count + result.counts[each], 0)
   const ownLines = result.sums
@@ -364,7 +364,7 @@ export const reconciliationText = (scope: ReconciliationScope, result: Reconcili
       `there ${currency.toUpperCase()}: fees ${write(feeMicros)}, paid out ${write(payoutMicros)}, the balance moved by ${write(netMicros)}`,
   )
   return [
-    `${account} in the book ${book}${time}, US dollars`,
+    `${accounts.join(' and ')} in the book ${book}${time}, US dollars`,
     ...result.files.map(({ file, report, lines }) => `${file}: ${report}, ${pluralize(lines, 'line')}`),
     '',
     sumsText(result, write),

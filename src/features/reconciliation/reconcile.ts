@@ -119,6 +119,8 @@ export type Reconciliation = {
   readonly uncovered: readonly Coverage[]
   /** The balance of the account at the end of the period, by the dates of the statement. */
   readonly closingHereMicros: bigint
+  /** The change of the statement's balance by its lines of the period. */
+  readonly rowsMicros: bigint
   readonly sums: readonly ClassSum[]
   readonly missingThere: { readonly entries: number; readonly hereMicros: bigint }
   readonly coins: readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
@@ -211,7 +213,8 @@ export const reconcile = async (
 
     await comparison.compare(scope)
     const isCovered = (coverage: Coverage): boolean => layouts.some(({ covers }) => covers.includes(coverage))
-    const covered = coverages.filter(isCovered)
+    const compared = scope.isBank ? (['payments'] as const) : coverages
+    const covered = compared.filter(isCovered)
     const sums = await comparison.sums()
     const missingThere = await comparison.missingThere(covered, scope)
     const otherFees = await comparison.otherFees()
@@ -236,10 +239,11 @@ export const reconcile = async (
     return {
       postable: await comparison.postable(scope),
       closingHereMicros: await comparison.closingHere(scope),
+      rowsMicros: await comparison.rowsMicros(),
       posted,
       head,
       files: read,
-      uncovered: coverages.filter((each) => !isCovered(each)),
+      uncovered: compared.filter((each) => !isCovered(each)),
       sums,
       missingThere,
       coins: await comparison.coins(),

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { isStatementLine } from '../../domain/finance/entries.ts'
 import { approvalLimitAt, approvalLimitsRef } from '../../domain/ledger/approvals.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
-import { gatewayAccount } from '../../domain/ledger/postings.ts'
+import { bankAccount, elsewhereAccount, gatewayAccount } from '../../domain/ledger/postings.ts'
 import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import { providers } from '../../domain/payments/payments.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
@@ -47,10 +47,19 @@ type ReconcileInput = InputOf<typeof reconcileInput>
 /** The length of a proposal, characters: an event of the log has at most 1 MiB. */
 const maxProposalLength = 900_000
 
-type GatewayAccount = { readonly book: string; readonly account: string }
+type GatewayAccount = {
+  readonly book: string
+  readonly account: string
+  readonly accounts: readonly string[]
+}
+
+/** The name of the bank in place of a gateway: payouts arrive there, and payments that were received elsewhere. */
+const bank = 'bank'
 
 /** The account of a gateway, in the given book or in the only book that has it. */
 const findGateway = async (db: Db, { gateway, book }: ReconcileInput): Promise<GatewayAccount> => {
+  if (gateway === bank)
+    return { book: serviceBook, account: bankAccount, accounts: [bankAccount, elsewhereAccount] }
   const prefix = gatewayAccount('')
   const rows = await db
     .selectFrom('read.journal_accounts')
@@ -62,7 +71,8 @@ const findGateway = async (db: Db, { gateway, book }: ReconcileInput): Promise<G
     .execute()
   const named = rows.filter((each) => each.account === gatewayAccount(gateway))
   const found = named.filter((each) => book === undefined || each.book === book)
-  if (found.length === 1) return found[0] as GatewayAccount
+  const [first] = found
+  if (first !== undefined && found.length === 1) return { ...first, accounts: [first.account] }
   const known = rows.slice(0, 20).map((each) => `${each.account.slice(prefix.length)} (${each.book})`)
   const knownText = known.length === 0 ? 'no gateway has any' : `gateways with money: ${known.join(', ')}`
   throw new CliMisuse(
@@ -82,10 +92,12 @@ const formatOf = async (
   const { column: columns, word: words } = options
   if (Object.keys(columns).length + Object.keys(words).length > 0) {
     const declared = { columns, words }
-    const missingRole = missingOf(declared)
+    const missingRole = missingOf(declared, options.gateway === bank)
     if (missingRole !== null) throw new CliMisuse(`${missingRole}; --column ROLE=HEADING declares one`)
     return declaredFormat(declared)
   }
+  if (options.gateway === bank)
+    throw new CliMisuse('declare the columns of the statement of the bank with --column ROLE=HEADING')
   const named = (await readGatewayNames(log, [found]))(found.account)?.split(' ')[0]
   const provider = options.provider ?? named ?? options.gateway
   const format = formats.find((each) => each.provider === provider)
@@ -114,6 +126,10 @@ const linePoster = (
   { gateway, column }: ReconcileInput,
   { book }: GatewayAccount,
 ): PostLines => {
+  if (gateway === bank)
+    throw new CliMisuse(
+      '--post books the statements of payment providers: those have the payouts to the bank',
+    )
   if (book !== serviceBook)
     throw new CliMisuse(
       `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
@@ -188,7 +204,8 @@ export const reconcileStatements = momentWork(
     const range = { after: span.after, to: span.position }
     const statement = { openingMicros: options.opening ?? null, closingMicros: options.closing ?? null }
     const readOptions = { format, separator: separators[options.separator] }
-    const comparisonScope = { ...found, ...time, range, head, zone: context.calendar.zone }
+    const zone = context.calendar.zone
+    const comparisonScope = { ...found, isBank: gateway === bank, ...time, range, head, zone }
     const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
       gateway,
       most,
@@ -196,16 +213,20 @@ export const reconcileStatements = momentWork(
     }).catch((error) => {
       throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
     })
-    const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
-    const { openingMicros, debitMicros, creditMicros } = totals
-    const closingMicros = openingMicros + debitMicros - creditMicros
+    let [openingMicros, closingHereMicros] = [0n, 0n]
+    for (const account of found.accounts) {
+      const filter = { book: found.book, account, below: false }
+      const { totals } = await reader.totals({ from, to }, result.head, filter)
+      openingMicros += totals.openingMicros
+      closingHereMicros += totals.openingMicros + totals.debitMicros - totals.creditMicros
+    }
     const reportScope = {
       gateway,
       ...found,
       ...time,
       head: result.head,
       openingMicros,
-      closingMicros,
+      closingMicros: closingHereMicros,
       statement,
     }
     return {

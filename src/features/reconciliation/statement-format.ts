@@ -9,10 +9,10 @@ export type Declared = {
 }
 
 /** What the declaration lacks; null for nothing. */
-export const missingOf = ({ columns, words }: Declared): string | null => {
+export const missingOf = ({ columns, words }: Declared, isBank: boolean): string | null => {
   const missingRoles = (['at', 'amount'] as const).filter((role) => columns[role] === undefined)
   if (missingRoles.length > 0) return `declare the columns ${missingRoles.join(' and ')}`
-  if (columns.payment === undefined && columns.deposit === undefined)
+  if (!isBank && columns.payment === undefined && columns.deposit === undefined)
     return 'declare the column payment (the id of the payment at the provider) or deposit (dep_…)'
   if (columns.kind !== undefined && Object.keys(words).length === 0)
     return 'say what the words of the column kind mean: --word sale=payment'
@@ -47,7 +47,9 @@ const coverageOf = ({ columns, words }: Declared): readonly Coverage[] => {
 export const declaredFormat = (declared: Declared): StatementFormat => {
   const { columns } = declared
   const [at, amount] = [columns.at as string, columns.amount as string]
+  const amountOf = (cells: Cells): bigint => cells.micros(amount)
   const keyOf = (cells: Cells): string | null => {
+    if (columns.payment === undefined && columns.deposit === undefined) return `amount:${amountOf(cells)}`
     const reference = columns.payment === undefined ? null : cells.idOrNull(columns.payment)
     if (reference !== null) return `payment:${reference}`
     const depositId = columns.deposit === undefined ? null : cells.idOrNull(columns.deposit)
@@ -67,7 +69,7 @@ export const declaredFormat = (declared: Declared): StatementFormat => {
           key: keyOf(cells),
           at: cells.time(at),
           currency: columns.currency === undefined ? 'usd' : cells.currency(columns.currency),
-          amountMicros: cells.micros(amount),
+          amountMicros: amountOf(cells),
           unitMicros: 1n,
           feeMicros:
             columns.fee === undefined || cells.text(columns.fee) === '' ? 0n : cells.micros(columns.fee),

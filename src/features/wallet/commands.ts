@@ -40,10 +40,17 @@ are gifts: they are expenses (expenses:adjustments).`,
   command({
     name: 'wallet adjust',
     about:
-      'correct a wallet up or down; the shortfall of a chargeback or a deposit_refund is owed, and a chargeback blocks the account',
+      'correct a wallet up or down; the shortfall of a chargeback or a deposit_refund is owed, and a chargeback blocks the account; a bad_debt is at most what is owed',
     input: adjustInput,
     check: ({ reason, gateway }) => (isAtGateway(reason) === (gateway !== undefined) ? null : gatewayProblem),
     run: async () => (await runs()).adjust,
+  }),
+  command({
+    name: 'wallet write-off',
+    about:
+      'write off what an account owes after refunds and disputes, to the micro-dollar (expenses:bad-debts)',
+    input: { account, reference },
+    run: async () => (await runs()).writeOff,
   }),
   command({
     name: 'wallet low-balance',

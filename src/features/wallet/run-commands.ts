@@ -2,7 +2,7 @@ import type { ApprovalAnswer, ApprovalRefusal, NotProposed } from '../../domain/
 import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { microsToCentsCeil, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { InputOf } from '../../platform/cli/input.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars, notFound } from '../../platform/cli/output.ts'
@@ -43,6 +43,14 @@ export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): Cl
         `this would leave ${holderName} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
         { maxCents: maxSafeCents },
       )
+    case 'not_owed': {
+      const owedCents = microsToCentsCeil(refusal.owedMicros)
+      return new CliRefusal(
+        refusal.code,
+        `${holderName} owes ${dollars(owedCents)}: no more than that is written off`,
+        { owedCents },
+      )
+    }
     case 'unconfirmed':
       return new CliRefusal(
         'unconfirmed',
@@ -129,6 +137,16 @@ export const adjust = async (
   }
   return output(account, reference, await createWallets(context).adjust(adjustment, context))
 }
+
+export const writeOff = async (
+  context: CliContext,
+  { account, reference }: Pick<InputOf<typeof adjustInput>, 'account' | 'reference'>,
+) =>
+  output(
+    account,
+    reference,
+    await createWallets(context).writeOff({ accountId: account, reference }, context),
+  )
 
 export const setLowBalance = async (
   context: CliContext,

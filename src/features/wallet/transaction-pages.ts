@@ -20,6 +20,7 @@ const typeNames: Partial<Record<TransactionRow['type'], string>> = {
   credit: 'Payment received elsewhere',
   goodwill: 'Goodwill credit',
   correction: 'Correction',
+  bad_debt: 'Debt written off',
   chargeback: 'Chargeback',
   deposit_refund: 'Refund to the payer',
   hold: 'Amount held',

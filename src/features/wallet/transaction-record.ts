@@ -9,6 +9,7 @@ export const transactionTypes = [
   'refund',
   'correction',
   'goodwill',
+  'bad_debt',
   'chargeback',
   'deposit_refund',
   'order',

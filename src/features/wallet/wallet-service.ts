@@ -141,6 +141,8 @@ export type Wallets = {
    * `insufficient_balance` (never for a chargeback or a refund at the provider), `invalid_amount`, `unconfirmed`.
    */
   adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualMovementAnswer>
+  /** Writes off what the account owes, to the micro-dollar. Refusals: as for `adjust`, and `not_owed`. */
+  writeOff(debt: Pick<ManualCredit, 'accountId' | 'reference'>, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
    * `already_applied`, `insufficient_balance` (never for a chargeback or a refund at the provider), `invalid_amount`,
@@ -235,6 +237,14 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       ),
     adjust: ({ amountCents, ...adjustment }, cause) =>
       requestMovement({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+    writeOff: async (debt, cause) => {
+      const { receivableMicros } = await stateOf(debt.accountId, cause)
+      const reason = { reason: 'bad_debt', gateway: null } as const
+      return requestMovement(
+        { kind: 'adjustment', ...debt, ...reason, amountMicros: receivableMicros },
+        cause,
+      )
+    },
     adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
       requestMovement({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     approve: async ({ proposalId }, movement, cause) => {

@@ -7,6 +7,7 @@ import { ledgerFold } from '../../../src/domain/ledger/fold.ts'
 import type { ManualMovement } from '../../../src/domain/ledger/manual-movements.ts'
 import { manualFold } from '../../../src/domain/ledger/manual-movements.ts'
 import { movementKey, recallMovement } from '../../../src/domain/ledger/movements.ts'
+import { postingsOf } from '../../../src/domain/ledger/postings.ts'
 import type { Fold } from '../../../src/kernel/decider.ts'
 import type { DomainEvent } from '../../../src/kernel/event.ts'
 import { rememberedMs } from '../../../src/kernel/recent-ids.ts'
@@ -315,5 +316,38 @@ test('invariant: interrupted anywhere and retried in any order, a reference move
       assert.equal(new Set(moved).size, moved.length)
     }),
     { numRuns: 300 },
+  )
+})
+
+test('a bad debt is written off to the micro-dollar, and no more than is owed', () => {
+  const world = createAccount(createWorld())
+  const writeOff = (reference: string, amountMicros: number): ManualMovement => ({
+    kind: 'adjustment',
+    accountId: account,
+    reference,
+    reason: 'bad_debt',
+    gateway: null,
+    amountMicros,
+  })
+  const dispute = { kind: 'adjustment', accountId: account, reference: 'dp_1', reason: 'chargeback' } as const
+  world.move({ ...dispute, gateway: 'stripe', amountMicros: -35_831_000 }, startMs)
+  assert.deepEqual(world.move(writeOff('more', 35_831_001), startMs).answer, {
+    outcome: 'refused',
+    refusal: { code: 'not_owed', owedMicros: 35_831_000 },
+  })
+  world.move(writeOff('all', 35_831_000), startMs)
+  const { availableMicros, receivableMicros } = world.read(ledgerStream(account), ledgerFold)
+  assert.deepEqual([availableMicros, receivableMicros], [0, 0])
+  const [, event] = world.ledger()
+  assert.deepEqual(
+    postingsOf(event!, { accountId: account, reseller: false }).map((posting) => [
+      posting.account,
+      posting.debitMicros,
+      posting.creditMicros,
+    ]),
+    [
+      ['expenses:bad-debts', 35_831_000, 0],
+      [`assets:receivable:${account}`, 0, 35_831_000],
+    ],
   )
 })

@@ -18,6 +18,7 @@ const entryOf = (reference: string) =>
     position: 7,
     eventId: 'evt_1',
     type: 'WalletCredited',
+    kind: 'payment_elsewhere',
     accountId: 'acc_1',
     at: '2026-11-21T02:30:00.000Z',
     orderId: null,
@@ -117,7 +118,7 @@ test('invariant: in a CSV export a reference is one cell, and no cell begins a f
       const cells: string[] = []
       for (const [, quoted, bare] of row.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(?:,|\r\n)/g))
         cells.push(quoted?.replaceAll('""', '"') ?? bare ?? '')
-      assert.equal(cells.length, 30, 'two rows of fifteen')
+      assert.equal(cells.length, 32, 'two rows of sixteen')
       const cell = cells[13] ?? ''
       assert.doesNotMatch(cell, /^[=+\-@\t\r\n]/)
       // An apostrophe precedes the start of a formula, also after a separator at which a spreadsheet may

@@ -47,6 +47,7 @@ const bookOfService = (type: string, facts: Facts, owner: string, book: Books): 
       return
     case 'WalletAdjusted':
       if (isReversal(facts.reason)) post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
+      else if (facts.reason === 'bad_debt') post('expenses:bad-debts', facts.amountMicros)
       else post(`expenses:adjustments:${facts.reason}`, facts.amountMicros)
       post(debt, debtOf(facts, false))
       post(wallet, -(facts.amountMicros + debtOf(facts, false)))

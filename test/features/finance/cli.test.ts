@@ -133,7 +133,7 @@ test('a statement runs from its opening to its closing balance and gives the rea
     ],
   )
   const text = await run('ledger', 'statement', 'acc_one')
-  assert.match(text.out, /WalletDebited ord_1 +15\.000000 +-85\.000000/)
+  assert.match(text.out, /order ord_1 +15\.000000 +-85\.000000/)
   const csv = await run('ledger', 'statement', 'acc_one', '--format', 'csv')
   assert.match(csv.out, /^\ufeffposition,time,book,account,type,debit,credit,balance,against,order/)
 })

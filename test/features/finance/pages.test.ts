@@ -79,13 +79,13 @@ test('the pages of finance', async (t) => {
       const then = figure((await lines({ ...wallet, to: String(beforeOrders) })).html)
       assert.equal(then - now, -spent, 'a credit of the books is below zero')
       const { html } = await lines({ ...wallet, from: String(beforeOrders + 1) })
-      const moved = rowsOf(html).filter(([event, ...rest]) => rest.length === 4 && event !== 'Event')
+      const moved = rowsOf(html).filter(([event, ...rest]) => rest.length === 4 && event !== 'Entry')
       assert.deepEqual(
         moved.map((row) => microsOf(row[3] ?? '')),
         orders.map(({ amountCents }) => BigInt(amountCents) * 10_000n).toReversed(),
       )
       assert.equal(microsOf(moved[0]?.[4] ?? ''), now)
-      assert.match(moved[0]?.[0] ?? '', /^Wallet debited/)
+      assert.match(moved[0]?.[0] ?? '', /^order/)
       assert.match(moved[0]?.[1] ?? '', /^Premium residential/)
       for (const { orderId } of orders)
         assert.match(html, new RegExp(`href="/console/operator/orders/${orderId}"`))
@@ -377,6 +377,13 @@ test('a month is closed from its page as by the command, once, after a preview o
     ...app.env,
     FAREBOX_CLOCK_OFFSET_MS: String(app.clock.aheadMs),
   })
+  const report = await finance.open(`/console/finance/periods/${period}`)
+  const { digest } = JSON.parse(closed?.data ?? '{}')
+  assert.match(report.html, new RegExp(`${digest}[\\s\\S]*as closed`))
+  const file = await finance.get(`/console/finance/periods/${period}/report.csv`)
+  assert.equal(hash('sha256', file.html.replace('\ufeff', '').replaceAll('\r', '')), digest)
+  assert.equal((await finance.get('/console/finance/periods/2020-01')).status, 404)
+  assert.equal((await finance.get('/console/finance')).to, '/console/staff')
   const shown = (await finance.open('/console/finance/periods')).html
   assert.ok(shown.includes(JSON.parse(out).closed.digest), out)
   assert.equal((await finance.get(page)).to, '/console/finance/periods', 'it is closed already')

@@ -203,12 +203,12 @@ test('after a chargeback', async (t) => {
       assert.match(explained, new RegExp(`reason chargeback.* depositId ${deposit.deposit_id}`))
       assert.match(
         await ledger('statement', buyer.accountId),
-        new RegExp(`WalletAdjusted ${deposit.deposit_id} stripe dp_`),
+        new RegExp(`dispute ${deposit.deposit_id} stripe dp_`),
       )
       for (const [format, chargeback] of [
         ['csv', `,WalletAdjusted,.*,${deposit.deposit_id},stripe dp_`],
-        ['hledger', `WalletAdjusted\\n(    ; .*\\n)+    ; deposit:${deposit.deposit_id}\\n`],
-        ['beancount', `"WalletAdjusted"\\n(  .*\\n)+  deposit: "${deposit.deposit_id}"\\n`],
+        ['hledger', `dispute\\n(    ; .*\\n)+    ; deposit:${deposit.deposit_id}\\n`],
+        ['beancount', `"dispute"\\n(  .*\\n)+  deposit: "${deposit.deposit_id}"\\n`],
       ] as const) {
         const file = join(app.env.FAREBOX_DATA ?? '', format)
         await ledger('export', '--format', format, '--out', file)

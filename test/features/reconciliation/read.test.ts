@@ -375,7 +375,7 @@ test('a declaration needs at least the kind, the time and the amount of a line',
     [{ ...at, payment: 'Ref' }, null],
   ]
   for (const [columns, message] of cases) {
-    const missing = missingOf({ columns, words: {} })
+    const missing = missingOf({ columns, words: {} }, false)
     if (message === null) assert.equal(missing, null)
     else assert.match(missing ?? '', message)
   }

@@ -189,7 +189,11 @@ not compared: the opening balance: give --opening; the closing balance: give --c
   assert.deepEqual(said.totals, [
     { currency: 'usd', feeMicros: '18630000', payoutMicros: '20000000', netMicros: '11370000' },
   ])
-  assert.deepEqual(said.float, { openingMicros: '0', movedMicros: '50000000', closingMicros: '50000000' })
+  assert.deepEqual(said.accountBalance, {
+    openingMicros: '0',
+    movedMicros: '50000000',
+    closingMicros: '50000000',
+  })
 
   // Payouts alone do not say that a payment is missing: the answer says so.
   const alone = await json(...november, '--file', payouts)
@@ -433,6 +437,40 @@ test('the balances of the statement are compared with its lines and the books', 
   const lacking = await run(...november, ...files, '--opening', '5.00', '--closing', '18.37')
   assert.deepEqual([lacking.code, /its lines lack -5\.00$/m.test(lacking.out)], [1, true])
   assert.match(lacking.out, /^the balances differ$/m)
+})
+
+test('the bank is compared by amounts: payouts that arrived, and payments received elsewhere', async (t) => {
+  const { file, json, run } = await world(t, [wait(1)])
+  const payouts = [
+    payoutHeading,
+    'po_0,2026-11-28 00:00:00,usd,txn_5,-20.00,0.00,-20.00,payout',
+    'po_1,2026-11-29 00:00:00,usd,txn_6,-20.00,0.25,-20.25,payout',
+    'po_2,2026-12-01 00:00:00,usd,txn_7,-20.00,0.00,-20.00,payout',
+  ]
+  const posted = await json('--gateway', 'stripe', '--file', await file(payouts), '--post')
+  assert.equal(posted.said.posting.now.booked, 3)
+  const columns = ['--column', 'at=Date', '--column', 'amount=Amount'] as const
+  const bank = ['--gateway', 'bank', ...columns] as const
+  // The payout of 28 November arrived in November, that of 29 November in December.
+  const novemberLines = ['Date,Amount', '2026-11-21,100.00', '2026-11-21,100.00', '2026-11-29,20.00']
+  const rest = ['2026-12-02,20.00', '2026-12-02,20.00']
+  const month = ['--from', '2026-11-01', '--to', '2026-12-01'] as const
+  const both = await file([...novemberLines, ...rest])
+  const whole = await json(...bank, ...month, '--file', both, '--opening', '0', '--closing', '220.00')
+  assert.deepEqual([whole.code, whole.said.agrees, whole.said.differences], [0, true, []])
+  // Without the lines of December, the payout is under way.
+  const alone = await json(...bank, ...month, '--file', await file(novemberLines))
+  assert.deepEqual(
+    [alone.code, alone.said.differences.map((each: Record<string, string>) => [each.class, each.reference])],
+    [1, [['missing_there', 'txn_6']]],
+  )
+  // A line of December has the payout of November that is in no line before it.
+  const december = await json(...bank, '--from', '2026-12-01', '--file', await file(['Date,Amount', ...rest]))
+  assert.deepEqual([december.code, december.said.differences], [0, []])
+  const wrong = await json(...bank, ...month, '--file', await file([...novemberLines, '2026-11-30,-9.00']))
+  assert.equal(wrong.said.counts.missing_here, 1)
+  assert.match((await run(...bank, '--file', both, '--post')).err, /--post books the statements of payment/)
+  assert.match((await run('--gateway', 'bank', '--file', both)).err, /declare the columns of the statement/)
 })
 
 test('every kind of difference is found, with both amounts', async (t) => {

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type pg from 'pg'
 import { productsOfOrders } from '../../../../projections/orders.ts'
 import type { Catalog } from '../../../domain/catalog/catalog.ts'
+import { kindText } from '../../../domain/finance/entry-kinds.ts'
 import type { Calendar } from '../../../kernel/calendar.ts'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
 import type { Db } from '../../../platform/postgres/kysely.ts'
@@ -17,7 +18,7 @@ import {
   type PersonVisit,
 } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
-import { buttonLink, eventName, queryText, timeText } from '../../../platform/ui/text.ts'
+import { buttonLink, queryText, timeText } from '../../../platform/ui/text.ts'
 import { emailsOf } from '../../accounts/index.ts'
 import { productName } from '../../catalog/index.ts'
 import { statementCsv } from '../account-statement.ts'
@@ -91,10 +92,10 @@ ${tableOf({
   empty: 'There are no lines.',
   columns: [
     {
-      title: 'Event',
+      title: 'Entry',
       head: true,
       cell: (line) =>
-        html`<a href="/console/trail/${positionToken(line.position)}${queryText(asOf ? { to: asOf } : {})}" title="${line.type}">${eventName(line.type)}</a><br><small class="soft">${timeText(line.at)}</small>`,
+        html`<a href="/console/trail/${positionToken(line.position)}${queryText(asOf ? { to: asOf } : {})}" title="${line.type}">${kindText(line.kind)}</a><br><small class="soft">${timeText(line.at)}</small>`,
     },
     {
       title: 'Subject',

@@ -1,3 +1,4 @@
+import { kindText } from '../../../domain/finance/entry-kinds.ts'
 import { serviceBook } from '../../../domain/ledger/books.ts'
 import type { Calendar } from '../../../kernel/calendar.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
@@ -71,7 +72,7 @@ ${tableOf({
       title: 'Entry',
       head: true,
       cell: ({ position, kind, at }) =>
-        html`<a href="/console/trail/${positionToken(position)}">${kind.replaceAll('_', ' ')}</a><br><small class="soft">${timeText(at)}</small>`,
+        html`<a href="/console/trail/${positionToken(position)}">${kindText(kind)}</a><br><small class="soft">${timeText(at)}</small>`,
     },
     { title: 'Who', cell: ({ actor }) => html`<code>${actor}</code>` },
     { title: 'Why', cell: (entry) => linkedText(whyOf(entry) ?? '', roles) },

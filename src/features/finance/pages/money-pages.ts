@@ -6,7 +6,7 @@ import { amountWriter } from '../../../kernel/money.ts'
 import { createSharedRead } from '../../../platform/postgres/batch-loader.ts'
 import type { View } from '../../../platform/ui/frame.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
-import { type ConsolePage, financePage, type PersonVisit } from '../../../platform/ui/page.ts'
+import { type ConsolePage, financePage, goTo, type PersonVisit } from '../../../platform/ui/page.ts'
 import { figureCard, plotOf, tableOf } from '../../../platform/ui/table.ts'
 import { dollarText } from '../../../platform/ui/text.ts'
 import { accountText } from '../gateway-names.ts'
@@ -46,11 +46,14 @@ const size = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
 
 const compareSizes = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
 
+/** Rounded half away from zero. */
+const wholeCents = (micros: bigint): number => Number((micros + (micros < 0n ? -5_000n : 5_000n)) / 10_000n)
+
 /** Whole cents of each day; `sign` makes credits positive. */
 const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint) => {
   const micros = new Map<string, bigint>()
   for (const { day, amountMicros } of sums) micros.set(day, (micros.get(day) ?? 0n) + amountMicros * sign)
-  return days.map((label) => ({ label, value: Number((micros.get(label) ?? 0n) / 10_000n) }))
+  return days.map((label) => ({ label, value: wholeCents(micros.get(label) ?? 0n) }))
 }
 
 const accountLink = (account: string, gateway?: string | null): Html =>
@@ -196,7 +199,7 @@ ${plotsOf(days, received, { sign: 1n, empty: 'No provider received a payment in 
 ${plotsOf(days, elsewhere, { sign: 1n, empty: 'No payment was credited by hand in these days.' })}
 <h2>Balances at payment providers</h2>
 ${balancesOf('Balance at each payment provider', providers, 'No provider received a payment yet.')}
-<h2>Debts</h2>
+<h2>Receivables</h2>
 <p class="soft">Refunded and charged-back amounts that the wallet did not cover. The next credits pay them first.</p>
 ${balancesOf('Accounts with debts, largest first', receivable, 'There are no debts.')}
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
@@ -216,7 +219,13 @@ const familyName = (account: string): string => {
     : `${name[0]?.toUpperCase()}${name.slice(1)}`
 }
 
-const centsOf = (micros: bigint): string => dollarText(Number(micros / 10_000n))
+/** Dollars with two decimals, or more if the amount has more: nothing is cut off. */
+const exactDollars = (micros: bigint): string => {
+  let text = write(micros)
+  const minLength = text.indexOf('.') + 3
+  while (text.length > minLength && text.endsWith('0')) text = text.slice(0, -1)
+  return text.startsWith('\u2212') ? `\u2212$${text.slice(1)}` : `$${text}`
+}
 
 /** The figures of finance for the home page: revenue, money received, liabilities, and revenue by family. */
 export const createFinanceSummary =
@@ -233,10 +242,10 @@ export const createFinanceSummary =
       .map(([account, sums]) => ({ account, micros: -total(sums) }))
       .sort((a, b) => compareSizes(a.micros, b.micros))
     return html`<div class="cards">
-${figureCard(`Revenue in ${daysShown} days`, centsOf(-total(revenue)), html`<p class="soft">${centsOf(-total(revenue) - total(expenses))} after expenses of the books, such as payment fees. Supplier costs are not in the books.</p>`)}
-${figureCard(`Money received in ${daysShown} days`, centsOf(received), html`<p class="soft">Payments less refunds and disputes at payment providers.${elsewhere === 0n ? null : html` ${centsOf(elsewhere)} more was received elsewhere.`}</p>`)}
-${figureCard('Owed to customers', centsOf(-sumOf(wallets.accounts)), html`<p class="soft">Wallets and held amounts</p>`)}
-${figureCard('Balance at payment providers', centsOf(sumOf(providers)))}
+${figureCard(`Revenue in ${daysShown} days`, exactDollars(-total(revenue)), html`<p class="soft">${exactDollars(-total(revenue) - total(expenses))} after expenses of the books, such as payment fees. Supplier costs are not in the books.</p>`)}
+${figureCard(`Money received in ${daysShown} days`, exactDollars(received), html`<p class="soft">Payments less refunds and disputes at payment providers.${elsewhere === 0n ? null : html` ${exactDollars(elsewhere)} more was received elsewhere.`}</p>`)}
+${figureCard('Owed to customers', exactDollars(-sumOf(wallets.accounts)), html`<p class="soft">Wallets and held amounts</p>`)}
+${figureCard('Balance at payment providers', exactDollars(sumOf(providers)))}
 </div>
 <h2>Revenue by family, ${daysShown} days</h2>
 ${tableOf({
@@ -250,7 +259,7 @@ ${tableOf({
       cell: ({ account }) =>
         html`<a href="${bookAccountPath(serviceBook, account)}">${familyName(account)}</a>`,
     },
-    { title: 'Revenue', number: true, place: 'lead', cell: ({ micros }) => centsOf(micros) },
+    { title: 'Revenue', number: true, place: 'lead', cell: ({ micros }) => exactDollars(micros) },
   ],
 })}
 <p class="soft">Sales less refunds. <a href="/console/finance/money">All figures</a></p>`
@@ -258,6 +267,12 @@ ${tableOf({
 
 /** Money received, earned, spent and owed. */
 export const moneyPages = (figures: MoneyFigures, calendar: Calendar): readonly ConsolePage[] => [
+  financePage({
+    path: '/console/finance',
+    name: 'showFinance',
+    summary: 'Leads to the home page of finance',
+    show: async () => goTo('/console/staff'),
+  }),
   financePage({
     path: '/console/finance/money',
     name: 'showMoney',

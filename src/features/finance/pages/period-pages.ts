@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serviceBook } from '../../../domain/ledger/books.ts'
 import type { Calendar } from '../../../kernel/calendar.ts'
@@ -11,15 +12,24 @@ import { foldProgress, runStateOf, runsTable } from '../../../platform/ui/long-r
 import {
   type ConsolePage,
   displayNameOf,
+  fileOf,
   financePage,
   goTo,
   type PersonVisit,
   refused,
 } from '../../../platform/ui/page.ts'
-import { countColumn, nameColumn, tableOf, timeColumn } from '../../../platform/ui/table.ts'
-import { type BadgeTone, countText, queryText, stateText, timeText } from '../../../platform/ui/text.ts'
+import { countColumn, detailsOf, nameColumn, tableOf, timeColumn } from '../../../platform/ui/table.ts'
+import {
+  type BadgeTone,
+  buttonLink,
+  countText,
+  queryText,
+  stateText,
+  timeText,
+} from '../../../platform/ui/text.ts'
 import type { AccountSums, JournalHead } from '../journal.ts'
 import type { ClosingRuns } from '../long-runs.ts'
+import { digestedText, type PeriodLine, reportCsv } from '../period-report.ts'
 import type { PeriodStatus, Periods } from '../period-service.ts'
 import type { FinanceReader } from '../reader.ts'
 import { sumsRow, sumsTable, totalRow } from './report-parts.ts'
@@ -61,7 +71,8 @@ export const periodPages = ({
         columns: (_) => [
           nameColumn(`Month (${calendar.zone})`, ({ period, status }) => ({
             text: period,
-            href: movedPath(period, status !== 'under way'),
+            href:
+              status === 'closed' ? `${periodsPath}/${period}` : movedPath(period, status !== 'under way'),
           })),
           {
             title: 'State',
@@ -112,6 +123,80 @@ ${runsTable({
     },
   }),
 ]
+
+const digestOf = (lines: readonly PeriodLine[]): string => hash('sha256', digestedText({ lines }))
+
+/** The report of a closed month, as it was closed. */
+export const closedPeriodPages = ({
+  periods,
+  journalHead,
+  reader,
+}: {
+  readonly periods: Pick<Periods, 'list'>
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'periodLines'>
+}): readonly ConsolePage[] => {
+  /** @throws not_found unless the month is closed */
+  const reportOf = async ({ params, nowMs }: PersonVisit) => {
+    const all = await periods.list(nowMs)
+    const at = all.findIndex(({ period }) => period === params.period)
+    const found = all[at]
+    const closed = found?.closed ?? null
+    if (found === undefined || closed === null) throw refuse('not_found', 'no such month is closed')
+    const startMs = all[at - 1]?.endMs ?? 0
+    const lines = await reader.periodLines(
+      { from: { kind: 'time', atMs: startMs }, to: { kind: 'time', atMs: found.endMs } },
+      await journalHead(),
+    )
+    return { period: found.period, closed, lines }
+  }
+  return [
+    financePage({
+      path: `${periodsPath}/{period}`,
+      name: 'showPeriod',
+      summary: 'The report of a closed month',
+      show: async (visit) => {
+        const { period, closed, lines } = await reportOf(visit)
+        const isSame = digestOf(lines) === closed.digest
+        const hrefOf = ({ book, account }: AccountSums): string =>
+          `/console/finance/account${queryText({ book, name: account, from: `${period}-01`, to: endDayOf(period) })}`
+        return {
+          title: `Report of ${period}`,
+          actions: buttonLink(`${periodsPath}/${period}/report.csv`, 'Download CSV'),
+          body: html`${detailsOf([
+            ['Closed', timeText(isoTime(closed.closedAtMs))],
+            ['Entries', countText(closed.entries, 'entry', 'entries')],
+            ['Last event', `${closed.throughOrdinal}, ${closed.throughEventId ?? 'none'}`],
+            ['Digest', html`<code>${closed.digest}</code>`],
+            [
+              'Balances',
+              isSame ? stateText('as closed', 'good') : stateText('differ from the closing', 'bad'),
+            ],
+          ])}
+${[...Map.groupBy(lines, ({ book }) => book)].map(
+  ([book, accounts]) => html`<h2>Book ${book}</h2>
+${sumsTable({
+  caption: `Accounts of the book ${book}`,
+  rows: [...accounts.map((sums) => sumsRow(sums, hrefOf)), totalRow('Total', accounts)],
+  ranged: true,
+})}`,
+)}
+<p><a href="${periodsPath}">All months</a></p>`,
+          cliEquivalents: [`bin/farebox ledger periods ${period}`],
+        }
+      },
+    }),
+    financePage({
+      path: `${periodsPath}/{period}/report.csv`,
+      name: 'downloadPeriod',
+      summary: 'The report of a closed month as a file',
+      show: async (visit) => {
+        const { period, lines } = await reportOf(visit)
+        return fileOf(`${period}.csv`, reportCsv({ lines }))
+      },
+    }),
+  ]
+}
 
 /**
  * How long the answer waits for a closing. A small log is closed in this time; of a long one the list shows progress.
