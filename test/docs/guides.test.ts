@@ -34,7 +34,10 @@ test("a reseller's first hour runs as the page describes, from terms to margins"
     .split(/^== \d\n/m)
     .slice(1) as [string, string, string, string, string, string, string, string, string]
   assert.match(terms, /merchant name +Acme Proxies/)
-  assert.match(own, /"markup":"1\.25"[\s\S]*"country":"DEU","periodDays":90,"unitPrice":"9\.90"/)
+  assert.match(
+    own,
+    /"markup":"1\.25"[\s\S]*"country":"DEU","periodDays":90,"tiers":\[\{"from":1,"unitPrice":"9\.90"/,
+  )
   assert.match(
     prices,
     /"amountCents":700[\s\S]*"yourCostCents":490,"marginCents":210,"listCents":560,"note":/,
