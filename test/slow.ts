@@ -16,6 +16,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/features/orders/prefix-log': 'test/features/orders/prefix-races',
   'test/crash/orders': 'test/features/orders/prefix-races, test/races/two-processes',
   'test/crash/scrapes': 'test/features/scrapers/service',
+  'test/crash/scrape-pipeline': 'test/features/scrapers/service, test/features/scrapers/batch',
   'test/crash/topups': 'test/features/deposits/topup-invoices',
   'test/features/deposits/auto-topup': 'test/features/deposits/topup-invoices, test/domain/deposits/topups',
   'test/docs/guides': 'test/docs/readme, test/docs/quickstart',
