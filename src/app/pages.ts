@@ -65,7 +65,13 @@ export const navigation: readonly NavigationGroup[] = [
     label: 'Finance',
     entries: [
       { label: 'Money', page: 'showMoney' },
-      { label: 'Trial balance', page: 'showTrialBalance' },
+      {
+        label: 'Trial balance',
+        page: [
+          { label: 'Trial balance', page: 'showTrialBalance' },
+          { label: 'Deferred revenue', page: 'showDeferredRevenue' },
+        ],
+      },
       {
         label: 'Ledger account',
         page: [

@@ -42,7 +42,8 @@ export const reportInput = {
 
 /** `ledger trial-balance|account|statement` */
 const reportCommand = ({ name, takes, command: texts }: ReportForm): Register => {
-  const { account: _, depth, ...shared } = reportInput
+  const { account: _, depth, asOf, format, ...ranged } = reportInput
+  const shared = { asOf, ...(takes.moment ? {} : ranged), format }
   const account = takes.account && { account: argument('<account>', 'as in the trial balance') }
   return command({
     name: `ledger ${name}`,

@@ -10,6 +10,7 @@ import { createFoldRuns } from './long-runs.ts'
 import { createMoments } from './moment.ts'
 import { balancePages } from './pages/balance-pages.ts'
 import { bookAccountPages } from './pages/book-account-pages.ts'
+import { deferredRevenuePages } from './pages/deferred-revenue-page.ts'
 import { manualEntryPages } from './pages/manual-entry-pages.ts'
 import { createFigures, createFinanceSummary, moneyPages } from './pages/money-pages.ts'
 import { closedPeriodPages, closePeriodPages, periodPages } from './pages/period-pages.ts'
@@ -83,6 +84,7 @@ export const open = (
       ...trailPages({ db, log, journalHead, moments }),
       ...moneyPages(figures, calendar),
       ...balancePages({ db, calendar, journalHead, reader }),
+      ...deferredRevenuePages({ calendar, journalHead, reader }),
       ...manualEntryPages({ calendar, journalHead, reader }),
       ...bookAccountPages({ pool, db, calendar, catalog, journalHead, reader }),
       ...periodPages({ periods, closings, calendar }),

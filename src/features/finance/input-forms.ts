@@ -65,7 +65,12 @@ export const resourceKind = (id: string): string | null => {
 export type ReportForm = {
   /** The name of the command. */
   readonly name: string
-  readonly takes: { readonly account?: true; readonly depth?: true }
+  readonly takes: {
+    readonly account?: true
+    readonly depth?: true
+    /** Only a moment: no range and no book. */
+    readonly moment?: true
+  }
   readonly command: {
     /** For the list of commands, if the description is long. */
     readonly summary?: string
@@ -110,6 +115,19 @@ export const reportForms = {
       examples: [
         'bin/farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
         'bin/farebox ledger statement assets:gateway:manual --format csv',
+      ],
+    },
+  },
+  deferredRevenue: {
+    name: 'deferred-revenue',
+    takes: { moment: true },
+    command: {
+      summary: 'what was sold and not yet delivered, by product',
+      description:
+        'what was sold and not yet delivered at a moment, by product, from the log: revenue is booked at the sale. Dated goods count by the rest of their time, plans by their unused traffic',
+      examples: [
+        'bin/farebox ledger deferred-revenue --as-of 2026-11-01',
+        'bin/farebox ledger deferred-revenue --format csv',
       ],
     },
   },

@@ -1,10 +1,17 @@
 import { LRUCache } from 'lru-cache'
+import {
+  concernsDelivery,
+  createDeferredRevenue,
+  type DeferredLine,
+} from '../../domain/finance/deferred-revenue.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { decode, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Statement } from './account-statement.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
-import type { TypedMoment } from './input-forms.ts'
+import { momentOf, type TypedMoment } from './input-forms.ts'
 import {
   type AccountFilter,
   closingMicros,
@@ -71,7 +78,7 @@ export const createFinanceReader = ({
   calendar,
 }: {
   readonly db: Db
-  readonly log: Pick<EventLog, 'readStreams'>
+  readonly log: Pick<EventLog, 'readStreams' | 'readAll'>
   readonly moments: Moments
   readonly calendar: Calendar
 }) => {
@@ -112,6 +119,19 @@ export const createFinanceReader = ({
     return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }
   }
 
+  const deferredRevenue = async (
+    { asOf }: ReportRange,
+    head: number,
+  ): Promise<{ readonly span: Span; readonly lines: readonly DeferredLine[] }> => {
+    const span = await spanOf({ asOf }, head)
+    const moment = asOf === undefined ? null : momentOf(asOf, calendar)
+    const fold = createDeferredRevenue()
+    for await (const page of readLog(log, span.position))
+      for (const stored of page) if (concernsDelivery(stored.stream)) fold.take(decode(stored))
+    const atMs = moment?.kind === 'time' ? moment.atMs : Date.parse(span.at ?? isoTime(0))
+    return { span, lines: fold.at(atMs) }
+  }
+
   return {
     spanOf,
 
@@ -139,6 +159,9 @@ export const createFinanceReader = ({
       const noSums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
       return { span, totals: (await totalsOf(db, rangeOf(span), filter)) ?? noSums }
     },
+
+    /** What was sold and not delivered at a moment. Reads the log from its start. */
+    deferredRevenue: createCachedReport(deferredRevenue, ({ lines }) => lines.length),
 
     /** The entries by hand of a range, and their number. */
     async byHand(

@@ -3,10 +3,18 @@ import { maxReportRows, type Rows, rowFields } from '../../platform/http/report-
 import type { Db } from '../../platform/postgres/kysely.ts'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
+import { deferredCsv, deferredJson, deferredText } from './deferred-revenue.ts'
 import { type ReportForm, reportForms } from './input-forms.ts'
 import { manualEntriesCsv, manualEntriesJson, manualEntriesText } from './manual-entries.ts'
 import { type FinanceReader, isRange, type ReportRange } from './reader.ts'
-import { AccountBalance, AccountStatement, examples, ManualEntries, TrialBalance } from './route-schemas.ts'
+import {
+  AccountBalance,
+  AccountStatement,
+  DeferredRevenue,
+  examples,
+  ManualEntries,
+  TrialBalance,
+} from './route-schemas.ts'
 import {
   accountBalanceJson,
   spanText,
@@ -156,6 +164,34 @@ const statement: Report = {
   },
 }
 
+const deferredRevenue: Report = {
+  ...reportForms.deferredRevenue,
+  http: {
+    path: '/finance/v1/deferred-revenue',
+    operationId: 'getDeferredRevenue',
+    summary: 'Read what was sold and not delivered',
+    description:
+      'Revenue is booked at the sale. This is what of it was not delivered at a moment, by product: dated goods by the rest of their time (straight line), plans by their unused traffic. It is computed from the log as of that moment; a long log takes some time.',
+    examples: { query: { as_of: '2026-11-01' } },
+    answer: {
+      description: 'What was not delivered.',
+      body: DeferredRevenue,
+      example: examples.deferredRevenue,
+    },
+  },
+  read: async ({ reader, head, range, page }) => {
+    const { span, lines } = await reader.deferredRevenue(range, head, null)
+    return {
+      json: () => ({
+        ...deferredJson(span, lines, itemsOnPage(lines, page)),
+        ...pageFields(lines.length, page),
+      }),
+      csv: () => deferredCsv(lines),
+      table: () => deferredText(span, lines),
+    }
+  },
+}
+
 const manualEntries: Report = {
   ...reportForms.manualEntries,
   http: {
@@ -182,4 +218,4 @@ const manualEntries: Report = {
 }
 
 /** In the order of the list of commands. */
-export const reports: readonly Report[] = [trialBalance, account, statement, manualEntries]
+export const reports: readonly Report[] = [trialBalance, account, statement, deferredRevenue, manualEntries]

@@ -22,6 +22,8 @@ const moment = (description: string) =>
       override: { type: 'string', pattern: momentPattern },
     })
 
+export const asOfQuery = moment('The report is as of this moment').optional()
+
 /** The reported part of the log: up to a moment, or a half-open range. */
 export const reportRangeQuery = {
   as_of: moment('Not allowed with `from` or `to`. The report ends at this moment').optional(),
@@ -193,6 +195,30 @@ export const ManualEntries = z
   })
   .meta({ id: 'ManualEntries' })
 
+export const DeferredRevenue = z
+  .object({
+    position: span.position,
+    at: span.at,
+    currency: span.currency,
+    deferredMicros: micros('The total of all products.'),
+    products: z.array(
+      z
+        .object({
+          productId: z.string(),
+          orders: z.int().min(0).meta({ description: 'The orders that are not delivered completely.' }),
+          deferredMicros: micros('What of their price is not delivered.'),
+          remainingSeconds: z
+            .int()
+            .min(0)
+            .meta({ description: 'The rest of the paid time of all rentals and plans, in seconds.' }),
+          unusedBytes: z.int().min(0).meta({ description: 'The unused traffic of all plans, in bytes.' }),
+        })
+        .meta({ id: 'DeferredProduct' }),
+    ),
+    ...reportShape,
+  })
+  .meta({ id: 'DeferredRevenue' })
+
 export const OrderEntries = z
   .object({
     orderId: z.string(),
@@ -275,6 +301,22 @@ export const examples = {
         amountMicros: '-12500000',
         balanceMicros: '-12500000',
         against: [wallet],
+      },
+    ],
+    ...exampleRows,
+  },
+  deferredRevenue: {
+    position: spanExample.position,
+    at: spanExample.at,
+    currency: 'USD',
+    deferredMicros: '6250000',
+    products: [
+      {
+        productId: 'isp-dedicated',
+        orders: 1,
+        deferredMicros: '6250000',
+        remainingSeconds: 1_296_000,
+        unusedBytes: 0,
       },
     ],
     ...exampleRows,

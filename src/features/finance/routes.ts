@@ -14,7 +14,14 @@ import { entryJson } from './manual-entries.ts'
 import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, isReversedRange, type ReportRange } from './reader.ts'
 import { type Report, reports } from './reports.ts'
-import { bookQuery, depthQuery, examples, OrderEntries, reportRangeQuery } from './route-schemas.ts'
+import {
+  asOfQuery,
+  bookQuery,
+  depthQuery,
+  examples,
+  OrderEntries,
+  reportRangeQuery,
+} from './route-schemas.ts'
 
 type ReportRangeQuery = { as_of?: ReportRange['asOf']; from?: ReportRange['from']; to?: ReportRange['to'] }
 
@@ -90,8 +97,7 @@ export const financeRoutes = ({
       description: http.description,
       ...(takes.account ? { params: accountParams } : {}),
       query: z.object({
-        ...reportRangeQuery,
-        book: bookQuery.optional(),
+        ...(takes.moment ? { as_of: asOfQuery } : { ...reportRangeQuery, book: bookQuery.optional() }),
         ...(takes.depth ? { depth: depthQuery.optional() } : {}),
         ...reportQuery,
       }),
@@ -101,8 +107,7 @@ export const financeRoutes = ({
       errors: [],
       handler: async ({ params, query }) => {
         const { account = '' } = params as { readonly account?: string }
-        const { book } = query
-        const depth = query.depth as number | undefined
+        const { book, depth } = query as { readonly book?: string; readonly depth?: number }
         const range = parseReportRange(query)
         const position = await head()
         const page = rowsOf(query)

@@ -205,6 +205,7 @@ const staffPathsOf = ({
   `/console/finance/account?name=${accountId}`,
   '/console/finance/account?name=nothing',
   '/console/finance/manual-entries',
+  '/console/finance/deferred-revenue',
   '/console/finance/periods',
   `/console/finance/periods/${new Date().toISOString().slice(0, 7)}/close`,
   '/console/finance/replay',

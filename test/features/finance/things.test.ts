@@ -86,7 +86,7 @@ const gatewaysAreNamed = async (cli: TestApp['cli'], log: EventLog): Promise<voi
     await written('beancount'),
     new RegExp(`  account: "${account}"\n  book: "${book}"\n  gateway: "stripe card"\n`),
   )
-  assert.match(await written('csv'), new RegExp(`,${book},${account},.*,stripe card$`, 'm'))
+  assert.match(await written('csv'), new RegExp(`,${book},${account},.*,stripe card,`, 'm'))
 }
 
 test('the things of a business', async (t) => {
