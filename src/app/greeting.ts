@@ -36,9 +36,8 @@ ${get('/wallet')}
 
 # fetch public data for $0.0030; a repeated X-Request-Id returns the same answer and costs nothing
 SCRAPE_KEY=${scraper.key}
-WALLET_KEY=${scraper.walletKey}
 curl -s '${baseUrl}/v1/scrape/tiktok/profile' -H "X-API-Key: $SCRAPE_KEY" -H 'Content-Type: application/json' -H 'X-Request-Id: tour-scrape' -d '{"handle":"nasa"}'
-curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"
+curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $SCRAPE_KEY"
 
 # free tools need no key: live public proxies; MCP clients use ${baseUrl}/mcp
 curl -s '${baseUrl}/api/proxy-list?format=txt&protocol=socks5'`
@@ -50,7 +49,7 @@ export const keyLines = (demo: DemoFile, file: string): string =>
   buyer     ${demo.buyer.accountId}  ${demo.buyer.key}
   reseller  ${demo.reseller.accountId}  ${demo.reseller.key}
   scraper   ${demo.scraper.accountId}  ${demo.scraper.key}
-            key for its wallet                   ${demo.scraper.walletKey}`
+            key to pay in and to order           ${demo.scraper.walletKey}`
 
 /** The console's address, and sign-in links for the demo's accounts. */
 export type ConsoleStart = {

@@ -11,7 +11,7 @@ export type DemoFile = {
   readonly baseUrl: string
   readonly buyer: DemoAccount
   readonly reseller: DemoAccount
-  /** Its key can only call scrapers. `walletKey` reads the wallet that pays for them. */
+  /** Its key only calls scrapers and reads the wallet. `walletKey` pays into the wallet. */
   readonly scraper: DemoAccount & { readonly walletKey: string }
   /** The address of the sandbox, which simulates payment providers; null: it does not run. */
   readonly sandbox: string | null

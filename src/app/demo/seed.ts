@@ -98,7 +98,7 @@ export const seedAccounts = async (
   return {
     buyer: await seedAccount(services, 'buyer', domain, cause),
     reseller: await seedAccount(services, 'reseller', domain, cause),
-    // Its first key cannot read the wallet.
+    // Its first key cannot pay into the wallet.
     scraper: { ...scraper, walletKey: await issue(services, scraper.accountId as AccountId, ['buy'], cause) },
   }
 }
