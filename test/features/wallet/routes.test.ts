@@ -204,13 +204,17 @@ test('transactions come newest first, in pages, and their cents add up to the ba
   }
 })
 
-test('a scrape key reads its account and no wallet; a blocked account reads both; no key reads nothing', async (t) => {
+test('a scrape key reads the wallet and changes nothing of it; a blocked account reads it; no key reads nothing', async (t) => {
   const world = await served(t)
   const { accountId, key } = await buyer(world)
   const scrape = await world.accounts.issueKey({ accountId, scopes: ['scrape'], cap: null }, cause)
   assert.ok(scrape.outcome === 'done')
   assert.equal((await world.client.get('/api/v1/me', { key: scrape.key })).status, 200)
-  const refused = await world.client.get('/api/v1/wallet', { key: scrape.key })
+  assert.equal((await world.client.get('/api/v1/wallet', { key: scrape.key })).status, 200)
+  const refused = await world.client.call('PUT', '/api/v1/wallet/low-balance', {
+    key: scrape.key,
+    json: { threshold_cents: 500 },
+  })
   assert.deepEqual([refused.status, refused.body.code], [403, 'missing_scope'])
   await world.accounts.block(accountId, 'fraud', cause)
   assert.equal((await world.client.get('/api/v1/wallet', { key })).status, 200)
