@@ -118,18 +118,18 @@ test('a chargeback blocks its account again if the operator unblocked it after a
 })
 
 test('an order is placed by the payment of an invoice that another process opened for it', async (t) => {
-  const app = await testApp(t, { with: ['cardReseller'] })
-  const { key } = app.seller
+  const app = await testApp(t)
+  const { key, accountId } = await app.resellerWithGateways('Acme', 'btcpay')
+  await app.credit(accountId, 100_000)
   const other = await secondClient(t, app)
-  const ask = (client: HttpClient) =>
-    client.post('/api/v1/orders', app.four, {
-      key,
-      headers: { 'Idempotency-Key': 'A', 'X-Reseller-Customer-Id': 'alice' },
-    })
-  const first = await ask(app.client)
-  await app.act(first.body.depositId, 'expire')
-  await app.untilDeposit(key, first.body.depositId, { status: 'expired' })
-  const second = await ask(other)
+  const ask = (client: HttpClient, method: 'card' | 'crypto') =>
+    client.post(
+      '/api/v1/orders',
+      { product_id: 'residential-premium', quantity: 1, method },
+      { key, headers: { 'Idempotency-Key': 'A', 'X-Reseller-Customer-Id': 'alice' } },
+    )
+  const first = await ask(app.client, 'card')
+  const second = await ask(other, 'crypto')
   assert.notEqual(second.body.depositId, first.body.depositId)
   await app.act(second.body.depositId, 'pay', second.body.chargeCents)
   const { order_id: orderId } = await app.untilDeposit(key, second.body.depositId, { status: 'paid' })
