@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Failure } from '../domain/exits/connection-failures.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { newRequestId } from '../platform/http/request-id.ts'
+import { newRequestId } from '../platform/http/answer.ts'
 import type { ConnectionDeadline, Deadlines } from '../platform/work/deadlines.ts'
 import {
   acceptBufferedSocket,

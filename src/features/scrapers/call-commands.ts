@@ -17,7 +17,7 @@ import type { CommandOutcome, CommandRunner } from '../../platform/commands/comm
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { worklist, worklistRound } from '../../platform/work/worklist.ts'
-import { absentCallOwners } from './call-owner.ts'
+import { ownerLock } from './call-owner.ts'
 import type { Results } from './stored-results.ts'
 
 /** One attempt of a call: its scrape id and number. */
@@ -98,6 +98,25 @@ type OpenAttempt = { scrape_id: ScrapeId; account_id: AccountId; attempt: number
  */
 const graceMs = 2_000
 const cleanupIntervalMs = 60_000
+
+/** The processes of open calls that Postgres does not know any more. */
+export const absentCallOwners = async (pool: Pick<pg.Pool, 'query'>): Promise<readonly string[]> => {
+  const { rows } = await pool.query<{ process: string }>({
+    name: 'scrapes-absent-owners',
+    text: `with owners as materialized (
+             select distinct process from read.open_scrapes where process is not null
+           )
+           select process from owners
+            where not exists (
+              select from pg_locks l
+               where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+                 and (l.classid::bigint << 32 | l.objid::bigint)
+                     = hashtextextended('farebox ' || $1::text || process, 0)
+                 and l.database = (select oid from pg_database where datname = current_database()))`,
+    values: [ownerLock('')],
+  })
+  return rows.map(({ process }) => process)
+}
 
 export const scrapeSweeper = worker({
   name: 'scrapes',

@@ -12,7 +12,7 @@ export type CallOwner = {
   stop(): Promise<void>
 }
 
-const lockName = (id: string): string => `scrapes of ${id}`
+export const ownerLock = (id: string): string => `scrapes of ${id}`
 const reconnectMs = 250
 
 /**
@@ -35,7 +35,7 @@ export const announceCallOwner = ({
       applicationName: 'farebox scrapes',
       answerTimeoutMs: sessionAnswerMs,
       stop: stopping.signal,
-      lock: lockName(id),
+      lock: ownerLock(id),
       standbyMs: reconnectMs,
       onError: (error) => {
         logger.warn({ err: error }, 'the scrapes lost their connection to Postgres and connect again')
@@ -55,23 +55,4 @@ export const announceCallOwner = ({
       await loop
     },
   }
-}
-
-/** The processes of open calls that Postgres does not know any more. */
-export const absentCallOwners = async (pool: Pick<pg.Pool, 'query'>): Promise<readonly string[]> => {
-  const { rows } = await pool.query<{ process: string }>({
-    name: 'scrapes-absent-owners',
-    text: `with owners as materialized (
-             select distinct process from read.open_scrapes where process is not null
-           )
-           select process from owners
-            where not exists (
-              select from pg_locks l
-               where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-                 and (l.classid::bigint << 32 | l.objid::bigint)
-                     = hashtextextended('farebox ' || $1::text || process, 0)
-                 and l.database = (select oid from pg_database where datname = current_database()))`,
-    values: [lockName('')],
-  })
-  return rows.map(({ process }) => process)
 }

@@ -7,7 +7,6 @@ import { type ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { RateLimiter, RouteLimit, Taken } from './rate-limiter.ts'
-import { sentCallId } from './request-id.ts'
 import { acceptedScopes, type ConcurrencyLimit, type Route } from './route.ts'
 
 /** The limits for every request. Null: limits are switched off. */
@@ -78,11 +77,13 @@ export const admit = async (
 }
 
 /** A repeat whose result is known starts nothing. */
-const isRepeat = async (route: Route, request: HttpRequest, { accountId }: Caller): Promise<boolean> => {
-  const sent = route.hasResult === undefined ? null : sentCallId(request.raw)
-  if (!sent?.ok || sent.value === null) return false
-  return (await route.hasResult?.(accountId, sent.value)) === true
-}
+const isRepeat = async (
+  route: Route,
+  { headers, exchange }: HttpRequest,
+  { accountId }: Caller,
+): Promise<boolean> =>
+  (headers['x-request-id'] ?? headers['idempotency-key']) !== undefined &&
+  (await route.hasResult?.(accountId, exchange.requestId)) === true
 
 /**
  * Like `admit`, for a route with the access `finance`: 401 and the limit per token.

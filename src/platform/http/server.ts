@@ -9,11 +9,14 @@ import {
   baseHeaders,
   corsHeaders,
   type ModelOfTable,
+  newRequestId,
   type RefusalPage,
   refusalOf,
+  requestIdFrom,
   sendAnswer,
   sendRefusal,
   sendRefusalPage,
+  sentCallId,
   servePrebuiltAnswers,
 } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
@@ -47,7 +50,6 @@ import {
   type PendingBodyLimits,
 } from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
-import { newRequestId, requestIdFrom, sentCallId } from './request-id.ts'
 import type { Route } from './route.ts'
 
 type PathMatch = { readonly allow: string; readonly cors: boolean }
