@@ -20,6 +20,7 @@ export const slow: Readonly<Record<string, string>> = {
   'test/crash/topups': 'test/features/deposits/topup-invoices',
   'test/features/deposits/auto-topup': 'test/features/deposits/topup-invoices, test/domain/deposits/topups',
   'test/docs/guides': 'test/docs/readme, test/docs/quickstart',
+  'test/crash/shop': 'test/features/orders/exact-payments, test/domain/orders/awaited',
   'test/crash/customers': 'test/features/orders/customers, test/races/two-processes',
   'test/features/deposits/outages': 'test/features/deposits/wallet, test/features/deposits/poll',
   'test/features/deposits/long-outages': 'test/features/deposits/poll',

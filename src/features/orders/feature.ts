@@ -65,7 +65,7 @@ export const open = (
     routes: orderRoutes({ ...dependencies, log, placeOrder, cancelOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads, quotes, placeOrder, readBalance }),
-      ...orderPages({ db, pool, reads, log, catalog, payUrlOf }),
+      ...orderPages({ db, pool, reads, log, catalog, payUrlOf, cancelOrder }),
       ...orderAdminPages({ ...core, ...dependencies, refundOrder: refund }),
     ],
     workers: [

@@ -3,7 +3,7 @@ import type { PayUrlOf } from '../../../projections/deposits.ts'
 import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
-import { orderStatuses } from '../../domain/orders/fold.ts'
+import { orderStatuses, waitsFor } from '../../domain/orders/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId, OrderId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
@@ -13,9 +13,16 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { formOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { labelled, listPage } from '../../platform/ui/list.ts'
-import { accountPage, type ConsolePage, type ShownAccount } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  type ShownAccount,
+} from '../../platform/ui/page.ts'
 import {
   amountColumn,
   type Column,
@@ -46,6 +53,7 @@ import {
   withCustomers,
 } from '../accounts/index.ts'
 import { productName } from '../catalog/index.ts'
+import type { CancelOrder } from './cancel-order.ts'
 import { orderBadge, orderState } from './order-state.ts'
 import { orderRecord } from './routes.ts'
 
@@ -145,6 +153,7 @@ export const orderPages = ({
   log,
   catalog,
   payUrlOf,
+  cancelOrder,
 }: {
   readonly db: Db
   readonly pool: pg.Pool
@@ -152,6 +161,7 @@ export const orderPages = ({
   readonly log: Pick<EventLog, 'readStream'>
   readonly catalog: Products
   readonly payUrlOf: PayUrlOf
+  readonly cancelOrder: CancelOrder
 }): readonly ConsolePage[] => {
   const timeline = async (orderId: string): Promise<Html> => {
     const items = []
@@ -161,6 +171,14 @@ export const orderPages = ({
       items.push({ ...timelineText(event), at })
     }
     return timelineOf(items)
+  }
+
+  /** The account's order of the path. @throws not_found */
+  const ownOrder = async ({ account, params, nowMs }: AccountVisit): Promise<FoundOrder> => {
+    await reads.settled(account.accountId)
+    const order = await findOrder(db, wholeAccount(account.accountId), params.id ?? '', nowMs, payUrlOf)
+    if (!order) throw refuse('not_found', 'no order has this id')
+    return order
   }
 
   return [
@@ -198,11 +216,10 @@ export const orderPages = ({
       name: 'showOrder',
       crumb: 'Order',
       summary: 'One order with its history',
-      show: async ({ account, params, nowMs }) => {
-        const orderId = params.id ?? ''
-        await reads.settled(account.accountId)
-        const orderRow = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
-        if (!orderRow) throw refuse('not_found', 'no order has this id')
+      show: async (visit) => {
+        const { account } = visit
+        const orderRow = await ownOrder(visit)
+        const { orderId } = orderRow.details
         const order = orderRecord(orderRow, account.reseller)
         const { planId, customerId, fulfillmentMeta, yourCostCents, marginCents } = order
         const customers = await customerRefs(pool, account.accountId, [customerId])
@@ -222,7 +239,7 @@ export const orderPages = ({
                 : order.proxyIds.length > 0
                   ? buttonLink('/console/addresses', 'See addresses', 'first')
                   : nothing
-          }${customerId === null ? nothing : buttonLink(`/console/reseller/movement${queryText(refundFields)}`, 'Refund the customer')}`,
+          }${order.waitsFor === null ? nothing : buttonLink(`/console/orders/${order.orderId}/cancel`, 'Cancel order', 'danger')}${customerId === null ? nothing : buttonLink(`/console/reseller/movement${queryText(refundFields)}`, 'Refund the customer')}`,
           body: html`${
             order.waitsFor === 'wallet'
               ? html`<p class="message warn">Your customer has paid, but your wallet lacks ${dollarText(order.walletShortfallCents ?? 0)} for your cost. <a href="/console/top-up">Top up</a>: the order is then placed by itself. Otherwise it fails at ${timeText(String(order.waitsUntil))}, and the customer keeps the credit.</p>`
@@ -246,6 +263,7 @@ export const orderPages = ({
             ['Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental')],
             ['Ordered', timeText(order.createdAt)],
             ['Failure', order.failureReason?.replaceAll('_', ' ')],
+            ['Canceled because', order.cancelReason?.replaceAll('_', ' ')],
           ])}
 <h2>History</h2>
 ${await timeline(orderId)}`,
@@ -254,6 +272,29 @@ ${await timeline(orderId)}`,
             `bin/farebox ledger explain ${order.orderId}`,
           ],
         }
+      },
+    }),
+    accountPage({
+      path: '/console/orders/{id}/cancel',
+      name: 'cancelOrderPage',
+      summary: 'Cancels an order that waits',
+      show: async (visit) => {
+        const { details, ...order } = await ownOrder(visit)
+        const { orderId } = details
+        const isPaid = waitsFor(order) === 'wallet'
+        return {
+          title: `Cancel order of ${productName(catalog, details.productId)}`,
+          body: html`<p>Nothing is charged, and its pay page is closed. ${isPaid ? "The customer's payment stays in the credit." : 'A payment that arrives later is credited.'}</p>
+${formOf(visit.form, { submit: 'Cancel order', danger: true, back: `/console/orders/${orderId}`, backLabel: 'Keep it' })}`,
+          cliEquivalents: [`curl -X POST $API/orders/${orderId}/cancel -H "X-API-Key: $KEY"`],
+        }
+      },
+      act: {
+        run: async (visit) => {
+          const { orderId } = (await ownOrder(visit)).details
+          await cancelOrder(orderId, visit.cause)
+          return goTo(`/console/orders/${orderId}`, 'The order is canceled.')
+        },
       },
     }),
   ]

@@ -126,6 +126,7 @@ const pathsOf = ({
   '/console',
   '/console/orders',
   `/console/orders/${orderId}`,
+  `/console/orders/${orderId}/cancel`,
   '/console/plans',
   `/console/plans/${planId}`,
   `/console/plans/${planId}/lines?country=us`,

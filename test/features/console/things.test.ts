@@ -285,6 +285,19 @@ test('resources of an account', async (t) => {
     assert.equal((await send(browser, path, { do: 'rotate' })).status, 429, 'once in ten seconds')
   })
 
+  await t.test('an order that waits for its payment is shown and canceled', async () => {
+    const body = { product_id: 'residential-premium', quantity: 2, method: 'card' }
+    const { orderId } = (await app.client.post('/api/v1/orders', body, { key: account.key })).body
+    const path = `/console/orders/${orderId}`
+    assert.match((await browser.get(path)).html, /Cancel order/)
+    assert.equal((await otherBrowser.post(`${path}/cancel`)).status, 404)
+    assert.equal((await browser.post(`${path}/cancel`)).to, path)
+    const canceled = await api(`/orders/${orderId}`)
+    assert.deepEqual([canceled.body.status, canceled.body.cancelReason], ['canceled', 'requested'])
+    assert.doesNotMatch((await browser.get(path)).html, /Cancel order/)
+    assert.match((await actors(`order-${orderId}`)).join(), /session/)
+  })
+
   await t.test('a subscription is listed, shown and canceled', async () => {
     const started = await app.buyer.post(
       '/api/v1/subscriptions',
