@@ -9,7 +9,7 @@ import type { StockEvent } from '../stock/events.ts'
 
 /*
  * Revenue is booked when an order is paid. This is what of it was not delivered yet at an instant: the rest of the time
- * of dated goods, and the unused traffic of plans. It is derived from the log alone.
+ * of rentals and plans of time, and the unused bytes of plans of traffic. It is derived from the log alone.
  */
 
 /** The paid time of a rental or a plan, milliseconds. `holder` is its id. */
@@ -17,10 +17,10 @@ type Paid = { readonly holder: string; readonly startMs: number; readonly endMs:
 
 type Order = {
   readonly productId: string
-  /** What the service earned, less refunds that took back nothing of the goods. Micro-dollars. */
+  /** What the service earned, less refunds that took back no rental and no traffic. Micro-dollars. */
   priceMicros: number
   paid: readonly Paid[]
-  /** Bought traffic with the part that a refund took back, bytes; null for other goods. */
+  /** Bought traffic with the part that a refund took back, bytes; null for other orders. */
   traffic: { readonly planId: string; readonly boughtBytes: number; bytes: number } | null
   isFulfilled: boolean
 }

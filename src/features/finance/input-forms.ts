@@ -124,7 +124,7 @@ export const reportForms = {
     command: {
       summary: 'what was sold and not yet delivered, by product',
       description:
-        'what was sold and not yet delivered at a moment, by product, from the log: revenue is booked at the sale. Dated goods count by the rest of their time, plans by their unused traffic',
+        'what was sold and not yet delivered at a moment, by product, from the log: revenue is booked at the sale. Rentals and plans of time count by the rest of their time, plans of traffic by their unused bytes',
       examples: [
         'bin/farebox ledger deferred-revenue --as-of 2026-11-01',
         'bin/farebox ledger deferred-revenue --format csv',
@@ -139,7 +139,7 @@ export const reportForms = {
       description:
         'every entry that a person made by hand, oldest first: who, why, from which file, and what it moved. These are credits, adjustments, refunds, fees and payouts from files, and their corrections',
       examples: [
-        'bin/farebox ledger manual-entries --from 2026-10-01 --to 2027-01-01',
+        'bin/farebox ledger manual-entries --from 2026-10-01 --to 2026-11-01',
         'bin/farebox ledger manual-entries --from 2026-10-01 --format csv',
       ],
     },

@@ -171,7 +171,7 @@ const deferredRevenue: Report = {
     operationId: 'getDeferredRevenue',
     summary: 'Read what was sold and not delivered',
     description:
-      'Revenue is booked at the sale. This is what of it was not delivered at a moment, by product: dated goods by the rest of their time (straight line), plans by their unused traffic. It is computed from the log as of that moment; a long log takes some time.',
+      'Revenue is booked at the sale. This is what of it was not delivered at a moment, by product: rentals and plans of time by the rest of their time (straight line), plans of traffic by their unused bytes. It is computed from the log as of that moment; a long log takes some time.',
     examples: { query: { as_of: '2026-11-01' } },
     answer: {
       description: 'What was not delivered.',

@@ -45,14 +45,14 @@ const allocated = (orderId: string, proxyIds: readonly string[], from: number, t
 const plan = (orderId: string, planId: string, bytes: number | null, expiresAt: string | null = null) =>
   [`plan-${planId}`, 'PlanActivated', { planId, orderId, bytes, startedAt: iso(0), expiresAt }] as const
 
-test('dated goods are delivered day by day', () => {
+test('rentals are delivered day by day', () => {
   const at = folded(paid('ord_1', 'isp', 3_000), allocated('ord_1', ['prx_1', 'prx_2'], 0, 30))
   assert.deepEqual(at(0), [['isp', 1, 30_000_000, 60, 0]])
   assert.deepEqual(at(10), [['isp', 1, 20_000_000, 40, 0]])
   assert.deepEqual(at(30), [])
 })
 
-test('a paid order without goods is not delivered at all, and a failed one owes nothing', () => {
+test('a paid order that is not fulfilled is not delivered at all, and a failed one owes nothing', () => {
   const order = paid('ord_1', 'isp', 3_000)
   assert.deepEqual(folded(order)(5), [['isp', 1, 30_000_000, 0, 0]])
   assert.deepEqual(folded(order, refunded('ord_1', 'ref_1', 30_000_000))(5), [])
@@ -74,16 +74,16 @@ test('an extension begins at the end of the rental, and its order counts from th
 })
 
 test('a returned rental owes nothing more, and the price of the others stays; a refund of money lowers it', () => {
-  const goods = [paid('ord_1', 'isp', 3_000), allocated('ord_1', ['prx_1', 'prx_2'], 0, 30)] as const
+  const order = [paid('ord_1', 'isp', 3_000), allocated('ord_1', ['prx_1', 'prx_2'], 0, 30)] as const
   const returned = folded(
-    ...goods,
+    ...order,
     ['order-ord_1', 'RefundDecided', { refundId: 'ref_1', proxyIds: ['prx_1'] }],
     refunded('ord_1', 'ref_1', 10_000_000),
     ['stock-isp-USA', 'AddressesReleased', { reason: 'refunded', releases: [{ proxyId: 'prx_1' }] }],
   )
   assert.deepEqual(returned(10), [['isp', 1, 10_000_000, 20, 0]])
   const money = folded(
-    ...goods,
+    ...order,
     ['order-ord_1', 'RefundDecided', { refundId: 'ref_1', proxyIds: [] }],
     refunded('ord_1', 'ref_1', 15_000_000),
   )

@@ -42,7 +42,7 @@ export const deferredRevenuePages = ({
         return {
           title: 'Deferred revenue',
           actions: buttonLink(`${path}.csv${queryText(fields)}`, 'Download CSV'),
-          body: html`<p>Revenue is booked at the sale. This is what of it was not delivered: dated goods by the rest of their time, plans by their unused traffic. It is computed from the log.</p>
+          body: html`<p>Revenue is booked at the sale. This is what of it was not delivered: rentals and plans of time by the rest of their time, plans of traffic by their unused bytes. It is computed from the log.</p>
 ${problemsOf(problems)}
 <form method="get" action="${path}" class="stack" role="search" aria-label="Filter" novalidate>
 ${fieldOf({ name: 'to', label: 'As of', hint: `${momentForms}. Empty: now.`, value: typed.to }, form)}
