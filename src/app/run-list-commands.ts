@@ -1,6 +1,6 @@
 import { eventDefinitions } from '../domain/events.ts'
 import type { BareContext, CliContext } from '../platform/cli/cli-context.ts'
-import { acceptedScopes } from '../platform/http/route.ts'
+import { acceptedScopes } from '../platform/http/rate-limit.ts'
 import { triggerText, type Worker } from '../platform/work/worker.ts'
 import { readWorkerRuns, type WorkerRuns } from '../platform/work/worker-runs.ts'
 import type { Config } from './config.ts'

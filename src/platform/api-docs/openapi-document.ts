@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { positionToken } from '../../kernel/log-position.ts'
-import { acceptedScopes, type ResponseDeclaration, type Responses, type Route } from '../http/route.ts'
+import { acceptedScopes } from '../http/rate-limit.ts'
+import type { ResponseDeclaration, Responses, Route } from '../http/route.ts'
 import {
   type Components,
   createComponents,

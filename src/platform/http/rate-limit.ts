@@ -1,13 +1,14 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../kernel/ip-address.ts'
+import type { KeyScope } from '../../kernel/scopes.ts'
 import { createTally, type Tally } from '../../kernel/tally.ts'
 import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
 import { type ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import type { HttpMetrics } from './gauges.ts'
 import type { RateLimiter, RouteLimit, Taken } from './rate-limiter.ts'
-import { acceptedScopes, type ConcurrencyLimit, type Route } from './route.ts'
+import type { ConcurrencyLimit, Route } from './route.ts'
 
 /** The limits for every request. Null: limits are switched off. */
 export type Limits = {
@@ -159,6 +160,15 @@ type KeyHeaders = {
 const bearer = /^Bearer +(\S+)$/i
 
 const tooMany = ({ operationId }: Route): string => `too many requests of ${operationId}`
+
+/** The scopes of which a key needs one; null: it needs none. The scope `read` is enough for every GET. */
+export const acceptedScopes = ({
+  access,
+  method,
+}: Pick<Route, 'access' | 'method'>): readonly KeyScope[] | null => {
+  if (access !== 'buy' && access !== 'scrape') return null
+  return method === 'GET' ? [access, 'read'] : [access]
+}
 
 const admitScope = (route: Route, { scopes }: Caller): void => {
   const accepted = acceptedScopes(route)

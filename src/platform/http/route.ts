@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { AccountId } from '../../kernel/ids.ts'
-import type { KeyScope, AccountScope as Scope } from '../../kernel/scopes.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './errors.ts'
 import { type ApiError, refuse } from './errors.ts'
@@ -261,15 +261,6 @@ type RouteDefinition<
 
 // biome-ignore lint/suspicious/noExplicitAny: routes of many types are in one list; each was checked at its declaration
 export type Route = RouteDefinition<any, any, any, any, any>
-
-/** The scopes of which a key needs one; null: it needs none. The scope `read` is enough for every GET. */
-export const acceptedScopes = ({
-  access,
-  method,
-}: Pick<Route, 'access' | 'method'>): readonly KeyScope[] | null => {
-  if (access !== 'buy' && access !== 'scrape') return null
-  return method === 'GET' ? [access, 'read'] : [access]
-}
 
 /** Whether a request may name a reseller's customer. */
 export const hasCustomer = ({ customer }: Route): boolean => customer === 'pays' || customer === 'limits'
