@@ -146,7 +146,7 @@ export const startAwaitingReactor = (
           from read.deposits d
           join read.order_payments p using (order_id)
           left join read.deposits c on c.deposit_id = p.deposit_id
-         where d.status = 'awaiting_payment'
+         where d.status = 'awaiting_payment' and d.order_id is not null
            and (not p.waits or p.held_until is not null or d.opened_at < c.opened_at)`,
     values: () => [],
     key: { deposit_id: 'text' },
