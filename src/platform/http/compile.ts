@@ -15,6 +15,8 @@ type Checks = {
   readonly body: ShapeCheck
   readonly unread: CompiledRoute['unread']
   readonly query: ShapeCheck
+  /** Whether a customer in the query is refused by `checkHeaders` and not as an unknown parameter. */
+  readonly refusesCustomer: boolean
   readonly params: z.ZodObject | null
 }
 
@@ -63,7 +65,6 @@ const querySchemaOf = (route: Route): z.ZodObject => {
   })
 }
 
-/** A customer in the query of an operation without customers has a refusal of its own (`checkHeaders`). */
 const withoutCustomerId = ({ customer_id: _, ...query }: Readonly<Record<string, unknown>>) => query
 
 const checkQuery = (check: ShapeCheck, query: unknown): unknown => {
@@ -154,9 +155,9 @@ const run = async (
   const params = checkParams(checks.params, request.params)
   const query = checkQuery(
     checks.query,
-    route.customer === undefined || hasCustomer(route)
-      ? request.query
-      : withoutCustomerId(request.query as Readonly<Record<string, unknown>>),
+    checks.refusesCustomer
+      ? withoutCustomerId(request.query as Readonly<Record<string, unknown>>)
+      : request.query,
   )
   const body = checkBody(route, checks, request)
   if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
@@ -196,6 +197,7 @@ export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): Compiled
     body: shapeCheck(body, 'body', route.codes?.body),
     unread: withExpectedShape(body),
     query: shapeCheck(querySchemaOf(route), 'query', route.codes?.query),
+    refusesCustomer: route.customer !== undefined && !hasCustomer(route),
     params: route.params ?? null,
   }
   return {
