@@ -19,7 +19,6 @@ const rawReads: Readonly<Record<string, readonly string[]>> = {
     'features/subscriptions/renewal-worker',
     'features/wallet/wallet-service',
   ],
-  'compares rows with the locks of Postgres': ['features/scrapers/call-owner'],
   'shared by the statements that enqueue, lease and send webhooks': [
     'features/webhooks/cancel-deliveries',
     'features/webhooks/delivery-queue',
