@@ -60,7 +60,9 @@ test('the threshold is set over the API, in the console and at the command line'
     assert.match(answer.body.error, /thresholdCents/)
   }
   const scraping = await app.issueKey(accountId, null, ['scrape'])
-  assert.equal((await client.get(path, { key: scraping })).body.code, 'missing_scope')
+  assert.equal((await client.get(path, { key: scraping })).status, 200)
+  const unscoped = await client.call('PUT', path, { key: scraping, json: { thresholdCents: 500 } })
+  assert.equal(unscoped.body.code, 'missing_scope')
 
   const browser = await signedIn(app, accountId)
   const post = (text: string) => browser.post('/console/low-balance', { threshold: text })

@@ -88,7 +88,7 @@ test('waiting work of the former tables waits in the queues, and finished work i
       ({ item, owner, result }) => ({ item, owner, result }),
     ),
     [
-      { item: 'ord_3', owner: 'acc_1', result: 'given up: error 500' },
+      { item: 'ord_3 placed', owner: 'acc_1', result: 'given up: error 500' },
       { item: 'dlv_abandoned', owner: 'whs_1', result: 'abandoned after 1 attempts' },
     ],
   )
