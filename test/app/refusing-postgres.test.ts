@@ -128,6 +128,6 @@ test('a read-only database causes 503 for changing requests, and the service rec
     succeeded = (await changes()).every(({ status }) => status < 300) ? succeeded + 1 : 0
     return succeeded === 6
   }
-  await until(succeed, { timeoutMs: 10_000, what: 'changes after the outage' })
+  await until(succeed, { timeoutMs: 30_000, what: 'changes after the outage' })
   await until(async () => (await fetch(`${app.baseUrl}/readyz`)).ok, { what: 'readiness' })
 })
