@@ -200,7 +200,7 @@ test('common tasks take few clicks', async (t) => {
       await page.keyboard.press('Enter')
       await page.waitForURL('**/console/finance/account?*')
       const [, newest] = await page.getByRole('row').all()
-      assert.match((await newest?.textContent()) ?? '', /Wallet debited[\s\S]*Premium residential[\s\S]* Cr/)
+      assert.match((await newest?.textContent()) ?? '', /order[\s\S]*Premium residential[\s\S]* Cr/)
     },
   )
 
