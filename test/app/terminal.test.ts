@@ -48,7 +48,7 @@ test('a terminal shows the essential lines, and JSON only on request', {
   assert.deepEqual(first.split('\n').filter(isJson), [])
   assert.ok(first.includes(`Farebox starts on the data in ${FAREBOX_DATA}. Ctrl-C stops it.\n`), first)
   assert.match(first, /^\d\d:\d\d:\d\d warn {2}payments go to the sandbox/m)
-  assert.equal(first.match(/fbx_\w{40}/g)?.length, 7, 'four keys, and three in the lines to copy')
+  assert.equal(first.match(/fbx_\w{40}/g)?.length, 6, 'four keys, and two in the lines to copy')
   assert.match(first, /^Farebox listens on .+\n(.*\n)*.*Farebox stops\.\n$/m)
 
   const second = await onTerminal(t, { FAREBOX_DATA, FAREBOX_LOG_FORMAT: 'json', LOG_LEVEL: 'info' })

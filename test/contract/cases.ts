@@ -162,7 +162,15 @@ const prepare = async (app: TestApp) => {
     const { body } = await client.get('/api/v1/products/isp-static', { key: buyer.key })
     return body.maxQuantity === 2
   })
+  const movement = await done(
+    client.post(
+      `${resellers}/movements`,
+      { amount_cents: 1, reference: 'held' },
+      { key: demo.reseller.key, headers: { 'X-Reseller-Customer-Id': 'c-moved' } },
+    ),
+  )
   return {
+    movementId: movement.body.movementId as string,
     bought,
     replays,
     depositId: deposit.body.deposit_id as string,
@@ -515,6 +523,7 @@ const ownCases = (app: TestApp, prepared: Prepared): Case[] => {
     ...Object.entries({
       listResellerCustomers: 'customers',
       getResellerCustomer: `customers/${prepared.customerId}`,
+      getCustomerMovement: `movements/${prepared.movementId}`,
       listMargins: 'margins',
       getStatement: 'statement',
       getResellerTerms: 'terms',
@@ -874,7 +883,7 @@ const financeCases = (
 }
 
 /** Prices and movements of resellers. */
-const resellerCases = ({ client, demo }: TestApp, { otherReseller }: Prepared): Case[] => {
+const resellerCases = ({ client, demo, run }: TestApp, { otherReseller }: Prepared): Case[] => {
   const { buyer, reseller } = demo
   const markup = (answer: string, how: string, key: string, value: string): Case => ({
     operation: 'updateResellerTerms',
@@ -904,6 +913,11 @@ const resellerCases = ({ client, demo }: TestApp, { otherReseller }: Prepared): 
     markup('403 reseller_forbidden', 'an ordinary key', buyer.key, '1.5'),
     markup('403 prices_not_allowed', 'without limits', otherReseller.key, '1.5'),
     markup('400 price_outside_limits', 'above the limits', reseller.key, '50'),
+    markup('400 price_below_cost', 'below the cost', reseller.key, '0.6'),
+    price('400 price_below_cost', 'below the cost of one unit', reseller.key, {
+      ...premium,
+      unit_price: '3.00',
+    }),
     price('403 reseller_forbidden', 'an ordinary key', buyer.key, premium),
     price('403 prices_not_allowed', 'without limits', otherReseller.key, premium),
     price('400 price_outside_limits', 'above the limits', reseller.key, { ...premium, unit_price: '9000' }),
@@ -921,6 +935,11 @@ const resellerCases = ({ client, demo }: TestApp, { otherReseller }: Prepared): 
       return move({ amount_cents: 1, reference: 'twice' })
     }),
     moved('202', 'above the approval limit', () => move(large)),
+    moved('409 movement_declined', 'a reference that an operator declined', async () => {
+      const { body } = await move({ ...large, reference: 'declined' })
+      await run('proposals', 'decline', body.proposalId)
+      return move({ ...large, reference: 'declined' })
+    }),
     moved('409 idempotency_conflict', 'another amount under a proposed reference', () =>
       move({ ...large, amount_cents: 95_000_000_001 }),
     ),
@@ -946,6 +965,7 @@ export const orderlyCases = async (
     deliveryId: prepared.deliveryId,
     resellerKey: app.demo.reseller.key,
     customerId: prepared.customerId,
+    movementId: prepared.movementId,
     financeToken: app.financeToken,
     scraperKey: app.demo.scraper.key,
     batchId: await finishedBatch(app),

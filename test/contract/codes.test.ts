@@ -57,6 +57,7 @@ const decidedAlone = [
 
 /** Operations that need nothing but their key. */
 const fromMemory = [
+  'getCustomerMovement',
   'listGeoCountries',
   'listGeoStates',
   'listGeoCities',
@@ -80,6 +81,7 @@ const holdings = {
   subscriptionId: 'sub_none',
   deliveryId: 'dlv_none',
   customerId: 'cus_none',
+  movementId: 'dep_none',
   batchId: 'scb_none',
 }
 

@@ -115,6 +115,10 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
     const relations = ref === null ? null : await done(send('GET', 'reseller/customers'))
     const customerId = relations?.body.customers[0].customerId ?? 'cus_none'
     if (ref !== null) await done(send('PATCH', `reseller/customers/${customerId}`, { label }))
+    const movementId =
+      ref === null
+        ? 'dep_none'
+        : (await made('reseller/movements', { amount_cents: 1, reference: randomUUID() })).movementId
     const network = `9.10.0.${++networks}`
     const listed = await made(`plans/${plan.planId}/whitelist`, { entries: [{ cidr: network, label }] })
     const [entry] = listed.whitelist
@@ -148,6 +152,7 @@ const openTwo = async (app: TestApp<'financeToken'>) => {
         deliveryId: 'dlv_none',
         resellerKey: key,
         customerId,
+        movementId,
         financeToken: app.financeToken,
         scraperKey: app.demo.scraper.key,
         batchId: 'scb_none',

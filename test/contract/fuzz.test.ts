@@ -30,6 +30,7 @@ const callersOf = async (app: TestApp): Promise<Caller[]> => {
 /** A good request for what can be done only so often: ten endpoints an account, each thing removed and each address replaced once. */
 const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean =>
   (operationId === 'createWebhook' && body?.code === 'webhook_limit_reached') ||
+  (operationId === 'cancelOrder' && body?.code === 'order_not_waiting') ||
   (operationId === 'replaceProxy' && body?.code === 'replacement_limit_reached') ||
   (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
   (operationId === 'removeTrafficBudget' && body?.error === 'no traffic budget has this id') ||

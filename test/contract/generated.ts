@@ -345,6 +345,10 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           fc.constantFrom({}, { book: 'service' }, { limit: 2, offset: 1 }),
         )
         .map(([id, given, more]) => ({ ...none, id, query: { ...given, ...more } }))
+    case 'listManualEntries':
+      return fc
+        .constantFrom({}, { from: '2026-11-01' }, { from: '2026-01-01', to: '2026-11-21' })
+        .map((query) => ({ ...none, query }))
     case 'replaceProxy':
       return fc
         .tuple(

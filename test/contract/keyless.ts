@@ -56,6 +56,8 @@ export const keylessCases = (client: HttpClient): readonly Case[] => [
   },
   get('listFreeProxies', '400 invalid_parameter', '/api/proxy-list?protocol=ftp', client),
   get('listFreeProxies', '400 invalid_limit', '/api/proxy-list?limit=0', client),
+  get('lookUpIp', '400 invalid_parameter', '/api/ip-lookup?ip=8.8.8.8&colour=1', client),
+  get('getFreeNetwork', '400 invalid_parameter', '/api/networks/AS15169?colour=1', client),
   get('lookUpIp', '400 invalid_ip', '/api/ip-lookup?ip=here', client),
   get('checkFreeProxy', '400 invalid_parameter', '/api/proxy-check?proxy=10.0.0.1:80', client),
   get('listFreeNetworks', '400 invalid_parameter', '/api/networks?country=zz', client),

@@ -53,6 +53,7 @@ export type Live = {
   readonly spareBudgetIds: readonly string[]
   /** Of a reseller. */
   readonly customerIds: readonly string[]
+  readonly movementIds: readonly string[]
   /** Of the account that scrapes. */
   readonly batchIds: readonly string[]
 }
@@ -151,6 +152,11 @@ export const liveOf = async (
   }
   const spareBudgetIds = await Promise.all(['day', 'week', 'month'].map((period) => budget(listed, period)))
   const budgetIds = await Promise.all(plans.slice(1, 4).map(({ planId }) => budget(planId, 'day')))
+  const moved = async (): Promise<string> => {
+    const headers = { 'X-Reseller-Customer-Id': 'ann' }
+    const json = { amount_cents: 1, reference: 'live' }
+    return (await done(client.post('/api/v1/reseller/movements', json, { key, headers }))).body.movementId
+  }
   const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
   return {
     offers,
@@ -171,6 +177,7 @@ export const liveOf = async (
     budgetIds,
     spareBudgetIds,
     customerIds: customers.map(({ customerId }) => customerId),
+    movementIds: reseller ? [await moved()] : [],
     batchIds,
   }
 }
@@ -237,6 +244,9 @@ export const idsOf = (
   if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
   if (path.includes('/traffic-budgets/')) return method === 'DELETE' ? live.spareBudgetIds : live.budgetIds
   if (path.includes('/subscriptions/')) return live.subscriptionIds
+  if (path.endsWith('/options') || path.endsWith('/price-list'))
+    return live.offers.flatMap((offer) => (offer.fulfillment_meta === null ? [] : [offer.product_id]))
+  if (path.includes('/movements/')) return live.movementIds
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds
   if (path.includes('/deposits/')) return live.depositIds

@@ -21,6 +21,8 @@ export type Holdings = {
   /** A reseller's key, and a customer of that reseller. */
   readonly resellerKey: string
   readonly customerId: string
+  /** A movement of that customer's credit. */
+  readonly movementId: string
   readonly financeToken: string
   /** A key that may call scrapers. */
   readonly scraperKey: string
@@ -111,6 +113,11 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     path: `${v1}/reseller/movements`,
     json: { amount_cents: 1, reference: randomUUID() },
     headers: { 'X-Reseller-Customer-Id': 'c-mover' },
+    key: held.resellerKey,
+  },
+  getCustomerMovement: {
+    method: 'GET',
+    path: `${v1}/reseller/movements/${held.movementId}`,
     key: held.resellerKey,
   },
   listMargins: { method: 'GET', path: `${v1}/reseller/margins`, key: held.resellerKey },
@@ -211,6 +218,8 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     path: `${finance}/orders/${held.orderId}/entries`,
     key: held.financeToken,
   },
+  listManualEntries: { method: 'GET', path: `${finance}/manual-entries`, key: held.financeToken },
+  getDeferredRevenue: { method: 'GET', path: `${finance}/deferred-revenue`, key: held.financeToken },
   listReversals: { method: 'GET', path: `${finance}/reversals`, key: held.financeToken },
   listSeals: { method: 'GET', path: `${finance}/seals`, key: held.financeToken },
   listVerifications: { method: 'GET', path: `${finance}/verifications`, key: held.financeToken },

@@ -28,6 +28,12 @@ export const scraperListCases = (client: HttpClient): readonly Case[] => [
     how: 'a price that is none',
     send: () => client.get('/v1/scrape?maxPriceUsd=cheap'),
   },
+  ...operations.map(([operation, path]) => ({
+    operation,
+    answer: '400 invalid_parameter',
+    how: 'an unknown query parameter',
+    send: () => client.get(`${path}?colour=1`),
+  })),
   {
     operation: 'getScraper',
     answer: '404 unknown_scraper',

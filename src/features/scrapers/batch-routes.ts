@@ -227,7 +227,7 @@ export const scrapeBatchRoutes = (dependencies: {
         .min(1)
         .max(maxInputs)
         .meta({ description: 'The inputs: one object with the fields of the scraper for each call.' }),
-      maxCents: z.int().min(0).optional().meta({
+      maxCents: z.int().min(0).max(100_000_000).optional().meta({
         description:
           'The most that the batch may cost, in whole cents. If its calls could cost more, it is refused, and none is made.',
       }),
