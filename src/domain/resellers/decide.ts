@@ -268,9 +268,14 @@ const shareUp = (micros: number, millionths: number): number =>
 /**
  * Checks a price at every quantity that can be ordered. The list price and the own price are constant between the
  * quantities at which a tier of one of them begins.
- * @throws TermsRefused price_outside_limits, price_below_cost
+ * @returns price_outside_limits or price_below_cost; null: the price is allowed
  */
-const checkPrice = (product: Product, key: PriceKey, price: OwnPrice, terms: Terms): void => {
+const priceProblem = (
+  product: Product,
+  key: PriceKey,
+  price: OwnPrice,
+  terms: Terms,
+): TermsRefusal | null => {
   const { priceLimits, discountBp } = terms
   for (const listTiers of listTiersOf(product, key))
     for (const { from } of [...listTiers, ...price.tiers].filter(
@@ -285,17 +290,18 @@ const checkPrice = (product: Product, key: PriceKey, price: OwnPrice, terms: Ter
           ? maxRetailMicros
           : Number((BigInt(listMicros) * BigInt(priceLimits.toMillionths)) / 1_000_000n)
       if (priceMicros < least || priceMicros > most)
-        throw new TermsRefused(
-          'price_outside_limits',
-          `the price of one ${product.unit} of ${where} must be from ${decimalText(least)} to ${decimalText(most)} dollars, and is ${decimalText(priceMicros)}`,
-        )
+        return {
+          code: 'price_outside_limits',
+          message: `the price of one ${product.unit} of ${where} must be from ${decimalText(least)} to ${decimalText(most)} dollars, and is ${decimalText(priceMicros)}`,
+        }
       const cost = shareUp(listMicros, (10_000 - discountBp) * 100)
       if (priceMicros < cost && !price.belowCost)
-        throw new TermsRefused(
-          'price_below_cost',
-          `one ${product.unit} of ${where} costs you ${decimalText(cost)} dollars, more than the price ${decimalText(priceMicros)}; a price below your cost must be allowed for this product`,
-        )
+        return {
+          code: 'price_below_cost',
+          message: `one ${product.unit} of ${where} costs you ${decimalText(cost)} dollars, more than the price ${decimalText(priceMicros)}; a price below your cost must be allowed for this product`,
+        }
     }
+  return null
 }
 
 /** @throws TermsRefused price_outside_limits, price_below_cost */
@@ -317,14 +323,7 @@ const checkMarkup = ({ markupMillionths, priceLimits, discountBp }: Terms): void
 /** Whether a retail price is outside the limits or below the cost by now, because they or the list prices changed. */
 export const isAdjusted = (catalog: Pick<Catalog, 'resolve'>, terms: Terms, price: RetailPrice): boolean => {
   const product = catalog.resolve(price.productId)
-  if (product === undefined) return false
-  try {
-    checkPrice(product, price, price, terms)
-    return false
-  } catch (error) {
-    if (error instanceof TermsRefused) return true
-    throw error
-  }
+  return product !== undefined && priceProblem(product, price, price, terms) !== null
 }
 
 /** The prices that a change sets must be possible under the terms after it. */
@@ -337,7 +336,10 @@ const checkPrices = (
   if (markupMillionths !== undefined) checkMarkup(termsAfter)
   if (!retail?.price) return
   const product = productOf(catalog, retail.productId)
-  for (const key of pricedItems(product, retail)) checkPrice(product, key, retail.price, termsAfter)
+  for (const key of pricedItems(product, retail)) {
+    const problem = priceProblem(product, key, retail.price, termsAfter)
+    if (problem !== null) throw new TermsRefused(problem.code, problem.message)
+  }
 }
 
 /** A change that a reseller makes itself. Refusals: `prices_not_allowed`, and those of `decideTerms`. */
