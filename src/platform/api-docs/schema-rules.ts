@@ -96,7 +96,8 @@ const formatted = (node: Json): Json => {
 }
 
 /**
- * The rules for every schema of the document. Each kind of value has one form, which client generators read if possible. `names` are those of the definitions in this document.
+ * Checks every schema of the document against the rules of decision 132. `names` are the names of the schemas in the
+ * document.
  */
 export const finished = (
   json: unknown,

@@ -161,7 +161,7 @@ const bearer = /^Bearer +(\S+)$/i
 
 const tooMany = ({ operationId }: Route): string => `too many requests of ${operationId}`
 
-/** The scopes of which a key needs one; null: it needs none. The scope `read` is enough for every GET. */
+/** The scopes that may call an operation: a key needs one of them. Null: any key may. `read` may call every GET. */
 export const acceptedScopes = ({
   access,
   method,

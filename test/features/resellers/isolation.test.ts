@@ -321,7 +321,7 @@ test("resellers with customers of the same names never see, charge or credit eac
   const histories = runs(20, 300)
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.tuple(action, action, action), { minLength: 4, maxLength: 12 }),
+      fc.array(fc.tuple(action, action, action), { minLength: 9, maxLength: 12 }),
       async (steps) => {
         for (const step of steps)
           await Promise.all(
@@ -345,9 +345,8 @@ test("resellers with customers of the same names never see, charge or credit eac
     ),
     { numRuns: histories },
   )
-  const sales = parties.reduce((sum, me) => sum + me.sold.length, 0)
-  assert.ok(sales > histories / 4, `${sales} sales`)
   for (const me of parties) {
+    assert.ok(me.sold.length > histories / 4, `${me.sold.length} sales`)
     assert.equal(me.ids.size, names.length)
     for (const kind of ['ord', 'cus', 'dep'])
       assert.ok(
