@@ -136,6 +136,22 @@ const staysDeclined = (declinedAction: ProposedAction, proposedAction: ProposedA
   return kind !== 'adjustment' || proposedAction.gateway === null
 }
 
+/** The proposal that prevents an action, whatever its amount; null: none. */
+const preventing = (
+  proposal: Proposal,
+  proposedAction: ProposedAction,
+  nowMs: number,
+): NotProposed['proposal'] | null => {
+  if (isOpen(proposal, nowMs))
+    return proposedText(proposal.what) === proposedText(proposedAction) ? null : proposal
+  return hasStatus(proposal, 'declined') && staysDeclined(proposal.what, proposedAction) ? proposal : null
+}
+
+const notProposed = (proposal: NotProposed['proposal']): CommandDecision<NotProposed> => ({
+  appends: [],
+  answer: { outcome: 'not_proposed', proposal },
+})
+
 const propose = (
   proposal: Proposal,
   proposalId: string,
@@ -144,17 +160,9 @@ const propose = (
 ): CommandDecision<ApprovalAnswer> => {
   const proposer = proposerOf(actor, proposedAction)
   if (proposer === null) throw new Error(`${JSON.stringify(actor)} may not propose ${proposedAction.kind}`)
-  if (isOpen(proposal, nowMs)) {
-    const isSameProposal = proposedText(proposal.what) === proposedText(proposedAction)
-    return {
-      appends: [],
-      answer: isSameProposal
-        ? { outcome: 'proposed', proposal, now: false }
-        : { outcome: 'not_proposed', proposal },
-    }
-  }
-  if (hasStatus(proposal, 'declined') && staysDeclined(proposal.what, proposedAction))
-    return { appends: [], answer: { outcome: 'not_proposed', proposal } }
+  const found = preventing(proposal, proposedAction, nowMs)
+  if (found) return notProposed(found)
+  if (isOpen(proposal, nowMs)) return { appends: [], answer: { outcome: 'proposed', proposal, now: false } }
   const expiresAtMs = nowMs + proposalLifetimeMs
   const proposalFields = { proposalId, what: proposedAction, by: proposer } as const
   return {
@@ -170,7 +178,7 @@ const propose = (
 /**
  * Carries out an operator's decision if one operator may do so, else proposes it. The service's own decisions are
  * carried out, because they are not manual movements. So are decisions that move nothing, such as a refusal, and
- * decisions that finish a recorded movement.
+ * decisions that finish a recorded movement. A declined action stays declined with an amount below the limit, too.
  * @param actionOf returns the new manual movement of a decision; null: none
  */
 export const decideWithApproval = <Answer>(
@@ -181,12 +189,11 @@ export const decideWithApproval = <Answer>(
 ): CommandDecision<Answer | ApprovalAnswer> => {
   const { actor, nowMs } = context
   const limitCents = approvalLimitAt(fourEyes, nowMs)
-  const proposedAction = actor.kind === 'system' || limitCents === null ? null : actionOf(decision.appends)
-  if (
-    proposedAction === null ||
-    limitCents === null ||
-    (proposedSizeMicros(proposedAction) ?? 0) <= centsToMicros(limitCents)
-  )
+  const proposedAction = actor.kind === 'system' ? null : actionOf(decision.appends)
+  if (proposedAction === null) return decision
+  const found = preventing(proposal, proposedAction, nowMs)
+  if (found) return notProposed(found)
+  if (limitCents === null || (proposedSizeMicros(proposedAction) ?? 0) <= centsToMicros(limitCents))
     return decision
   return propose(proposal, proposalIdOf(proposedAction), proposedAction, context)
 }

@@ -37,7 +37,7 @@ type AwaitedOrder = {
 type AwaitedStates = OrderStates & { readonly account: AccountState }
 
 type AwaitedAnswer =
-  | { readonly kind: 'placed' | 'failed' | 'held'; readonly order: Order }
+  | { readonly kind: 'placed' | 'failed' | 'held' | 'canceled'; readonly order: Order }
   /** The payer does not have enough yet. Nothing is appended. */
   | { readonly kind: 'short' }
   /**
@@ -74,6 +74,19 @@ const capOfOrder = ({ account }: AwaitedStates, { keyId }: OrderDetails): KeyCap
   return key ? capOf(key) : null
 }
 
+/** Whether the payer has the price. */
+const isCovered = (ledger: LedgerState, order: OrderDetails): boolean =>
+  take(payerOf(ledger, order), centsToMicros(order.amountCents)) !== null
+
+const canceledEvent = (
+  { orderId, accountId }: OrderDetails,
+  reason: CancelReason,
+  nowMs: number,
+): OrderEvent => ({
+  type: 'OrderCanceled',
+  data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },
+})
+
 /** The events of the order's own stream. If a crash lost the first one, it is added. */
 const awaitedOrderEvents = (
   { order: existing, ledger }: AwaitedStates,
@@ -99,8 +112,8 @@ const awaitsPayment = (order: OrderState): boolean => order === null || order.st
  * - If the payer does not have enough, the order keeps waiting.
  * - If the stock is sold out, the product cannot be ordered, the account is blocked or the spend cap is reached, the
  *   order fails at once.
- * - If the reseller's wallet does not have enough, the order waits for one day and then fails. After that day it also
- *   fails if the customer has spent the credit on something else.
+ * - If the reseller's wallet does not have enough, the order waits for one day and then fails. It is canceled as soon as
+ *   the credit no longer covers it, because the customer spent the credit or took the payment back.
  *
  * In each case the money stays where it was credited (docs/reference/api.md, "Resellers and finance").
  */
@@ -116,7 +129,10 @@ export const decideAwaited = (
     return noChange({ kind: 'short' })
   const { orderId, accountId } = order
   const stream = orderStream(orderId)
-  const decideOrderOnly = (kind: 'failed' | 'held', events: readonly OrderEvent[]): AwaitedDecision => {
+  const decideOrderOnly = (
+    kind: 'failed' | 'held' | 'canceled',
+    events: readonly OrderEvent[],
+  ): AwaitedDecision => {
     const orderChange = awaitedOrderEvents(states, awaited, events)
     return {
       payment: [],
@@ -134,8 +150,10 @@ export const decideAwaited = (
   if (refusal?.code === 'already_debited') return noChange({ kind: 'over' })
   const heldUntil = states.order?.awaiting?.heldUntil ?? null
   const isFundsTimeoutOver = heldUntil !== null && nowMs >= Date.parse(heldUntil)
-  if (take(payerOf(states.ledger, order), centsToMicros(order.amountCents)) === null)
-    return isFundsTimeoutOver ? fail('insufficient_balance') : noChange({ kind: 'short' })
+  if (!isCovered(states.ledger, order))
+    return heldUntil === null
+      ? noChange({ kind: 'short' })
+      : decideOrderOnly('canceled', [canceledEvent(order, 'insufficient_balance', nowMs)])
   const failureReason = failureReasonOf(states, awaited)
   if (failureReason) return fail(failureReason)
   const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
@@ -215,12 +233,9 @@ export const decideCancellation = (
 ): CommandDecision<CancellationAnswer> => {
   const unchanged: CommandDecision<CancellationAnswer> = { appends: [], answer: { canceled: false, order } }
   if (order?.status !== 'awaiting_payment') return unchanged
-  const { orderId, accountId } = order.details
+  const { orderId } = order.details
   if (recallMovement(ledger, movementKey.debit(orderId))) return unchanged
-  const event: OrderEvent = {
-    type: 'OrderCanceled',
-    data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },
-  }
+  const event = canceledEvent(order.details, reason, nowMs)
   return {
     appends: [{ stream: orderStream(orderId), events: [event] }],
     answer: { canceled: true, order: orderAfter(order, [event]) },
@@ -242,5 +257,16 @@ export const decideCancellationOfClosed = (
   const waits = order?.awaiting?.depositId === depositId && waitsFor(order) === 'payment'
   return waits && reason !== null
     ? decideCancellation(states, reason, nowMs)
+    : { appends: [], answer: { canceled: false, order } }
+}
+
+/** Cancels an order that waits for the reseller's wallet, if the credit of its customer no longer covers it. */
+export const decideCancellationOfUncovered = (
+  states: Pick<OrderStates, 'order' | 'ledger'>,
+  nowMs: number,
+): CommandDecision<CancellationAnswer> => {
+  const { order, ledger } = states
+  return order !== null && waitsFor(order) === 'wallet' && !isCovered(ledger, order.details)
+    ? decideCancellation(states, 'insufficient_balance', nowMs)
     : { appends: [], answer: { canceled: false, order } }
 }

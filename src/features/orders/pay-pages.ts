@@ -16,7 +16,7 @@ import {
   type PayPages,
   type PlacedOrder,
 } from './place-order.ts'
-import { cancelClosed } from './place-paid-orders.ts'
+import { cancelClosed, cancelUncovered } from './place-paid-orders.ts'
 import { orderedBy } from './prepare-order.ts'
 
 const causeOf = ({ request }: KeyedOrder) => ({
@@ -100,8 +100,10 @@ export const createPayPages = (
           const { rail: _, ...page } = open
           throw refuseForPlacement(refusal, order, page)
         }
-        if (waitsFor(order) === 'wallet') throw refuseForPlacement(refusal, order)
-        return refused(keyed, draft, refusal, order)
+        if (waitsFor(order) !== 'wallet') return refused(keyed, draft, refusal, order)
+        const after = await cancelUncovered(runner, order, causeOf(keyed))
+        if (after.status === 'awaiting_payment') throw refuseForPlacement(refusal, order)
+        return answerForExistingOrder(keyed, after)
       }
       default:
         return answer satisfies never

@@ -4,7 +4,11 @@ import { accountRef } from '../../domain/accounts/fold.ts'
 import { cancelReasonOf } from '../../domain/deposits/decide.ts'
 import { depositFold } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import { decideAwaitedAlone, decideCancellationOfClosed } from '../../domain/orders/decide-awaited.ts'
+import {
+  decideAwaitedAlone,
+  decideCancellationOfClosed,
+  decideCancellationOfUncovered,
+} from '../../domain/orders/decide-awaited.ts'
 import { orderStreams } from '../../domain/orders/decide-placement.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
@@ -39,7 +43,8 @@ const maxOrdersARun = 100
 const actor = { kind: 'system', name: 'awaiting-orders' } as const
 
 /**
- * Retries an order whose customer paid: it is placed, failed after its day, or stays held. A finished one is unchanged.
+ * Retries an order whose customer paid: it is placed, failed after its day, canceled if the credit no longer covers it, or
+ * stays held. A finished one is unchanged.
  */
 const tryHeld = async ({ log, runner, orderable }: Dependencies, orderId: OrderId): Promise<string> => {
   const cause = { actor, correlationId: newId('run') }
@@ -84,6 +89,19 @@ export const cancelClosed = async (runner: CommandRunner, order: Order, cause: C
   return answer.order ?? order
 }
 
+/** Cancels an order that waits for the reseller's wallet and that the credit no longer covers. Returns the order after it. */
+export const cancelUncovered = async (runner: CommandRunner, order: Order, cause: Cause): Promise<Order> => {
+  const { accountId, orderId } = order.details
+  const { answer } = await runner.run({
+    name: 'cancel-order',
+    streams: { ledger: ledgerRef(accountId), order: orderRef(orderId) },
+    decide: (states, { nowMs }) => decideCancellationOfUncovered(states, nowMs),
+    ...cause,
+    account: accountId,
+  })
+  return answer.order ?? order
+}
+
 export const awaitingOrders = worker({
   name: 'awaiting-orders',
   about: 'Places or cancels orders that wait for a payment, and closes invoices that no order needs',
@@ -94,7 +112,7 @@ export const awaitingOrders = worker({
 
 /**
  * Processes orders that await a payment. Orders whose customer paid while the reseller's wallet was short are retried
- * once the wallet has the cost, and fail after a day. Orders whose invoice closed are canceled. Open invoices of orders
+ * once the wallet has the cost, fail after a day, and are canceled if the credit no longer covers them. Orders whose invoice closed are canceled. Open invoices of orders
  * that were paid otherwise, have a later invoice, failed or were canceled are closed. Several processes may run it; doing
  * it twice changes nothing.
  */
@@ -113,8 +131,8 @@ export const startAwaitingReactor = (
           left join read.customers c on c.customer_id = p.customer_id
          where p.waits and p.held_until is not null
            and (p.held_until <= $1::timestamptz
-                or (b.available_micros >= p.wallet_micros
-                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))`,
+                or b.available_micros >= p.wallet_micros
+                or c.credit_micros < ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint)`,
     values: () => [isoTime(clock())],
     key: { held_until: 'timestamptz', order_id: 'text' },
     limit: maxOrdersARun,

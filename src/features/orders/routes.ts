@@ -110,7 +110,7 @@ export const OrderRecord = z
     }),
     cancelReason: namedEnum('OrderCancelReason', cancelReasons).nullable().meta({
       description:
-        'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet, or the credit of the customer, was still too low. `requested`: `POST /orders/{id}/cancel`. All payments are in the wallet or in the credit. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
+        'The reason of the cancellation. `invoice_expired`: no payment arrived in time. `payment_failed`: the payment failed, or its gateway was removed. `underpaid`: the invoice closed with less than its amount. `insufficient_balance`: the payment arrived, but the balance of the wallet, or the credit of the customer, was still too low; or the customer spent the credit, or took the payment back, while the order waited for your wallet. `requested`: `POST /orders/{id}/cancel`. All payments are in the wallet or in the credit. Null: the order is not canceled, or a version before 0.2.0 canceled it.',
     }),
     balanceCents: cents.meta({
       description: 'The wallet balance directly after the debit for this order, in whole cents.',

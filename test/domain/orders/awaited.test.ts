@@ -17,6 +17,7 @@ import {
   decideAwaiting,
   decideCancellation,
   decideCancellationOfClosed,
+  decideCancellationOfUncovered,
   resellerFundsTimeoutMs,
 } from '../../../src/domain/orders/decide-awaited.ts'
 import { decideCompletion } from '../../../src/domain/orders/decide-completion.ts'
@@ -161,6 +162,7 @@ const ends = (world: World, order: OrderDetails) => {
   return {
     status: state?.status,
     failureReason: state?.failureReason,
+    cancelReason: state?.cancelReason,
     proxyIds: state?.proxyIds,
     availableMicros: ledger.availableMicros,
     creditMicros: customerPurse(ledger, customer).availableMicros,
@@ -357,7 +359,7 @@ describe('after the payment', () => {
     assert.equal(end.creditMicros, 1_000 * 10_000)
   })
 
-  test('the order fails after a day, also if the customer spent the credit on another order', () => {
+  test('the order is canceled as soon as the credit no longer covers it, because it was spent on another order', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     const rich = credit(held, 1_000, start)
@@ -365,16 +367,10 @@ describe('after the payment', () => {
     const placed = decidePlacement(statesFor(rich, other), { draft: other, cap: null }, start)
     assert.equal(placed.answer.kind, 'placed')
     const spent = appendTo(rich, placed.appends, start)
-    assert.equal(tryAgain(spent, forAlice, start + resellerFundsTimeoutMs - 1).answer.kind, 'short')
-    const end = ends(
-      appendTo(
-        spent,
-        tryAgain(spent, forAlice, start + resellerFundsTimeoutMs).appends,
-        start + resellerFundsTimeoutMs,
-      ),
-      forAlice,
-    )
-    assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
+    assert.equal(decideCancellationOfUncovered(statesFor(held, forAlice), later).answer.canceled, false)
+    assert.equal(decideCancellationOfUncovered(statesFor(spent, forAlice), later).answer.canceled, true)
+    const end = ends(appendTo(spent, tryAgain(spent, forAlice, later).appends, later), forAlice)
+    assert.deepEqual([end.status, end.cancelReason], ['canceled', 'insufficient_balance'])
     assert.equal(end.creditMicros, 350 * 10_000)
   })
 })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
-import { startAwaitingReactor } from '../../../src/features/orders/place-paid-orders.ts'
-import { addresses, asCustomer } from '../../support/app-actions.ts'
+import { asCustomer } from '../../support/app-actions.ts'
 import { operator } from '../../support/operator.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
@@ -195,49 +194,25 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   assert.equal(toReseller.length, 2)
 })
 
-test('a waiting order whose customer spent the credit is not retried, so that it delays no other, and fails after its day', async (t) => {
+test('an order that waits for the wallet is canceled when its customer spends the credit, and a retry says so', async (t) => {
   const app = await openWithBot(t)
   const { accountId, key } = app.seller
-  const { yourCostCents: cost } = app.quote
-  const page = await ask(app, 'alice')
-  const cents = cost - 1 - (await app.balance(key))
+  const pages = [await ask(app, 'alice'), await ask(app, 'bob')] as const
+  const cents = app.quote.yourCostCents - 1 - (await app.balance(key))
   await app.run(
     ...['wallet', 'adjust', '--account', accountId, '--cents', String(cents), '--reference', 'spent'],
   )
-  const orderId = await pay(app, page)
-  assert.equal((await app.seller.order('alice', addresses(1), 'another')).status, 201)
+  const [ofAlice, ofBob] = [await pay(app, pages[0]), await pay(app, pages[1])] as const
+  const one = { ...app.four, quantity: 1, method: 'wallet' }
+  assert.equal((await app.seller.order('bob', one, 'another of bob')).status, 201)
+  const canceled = await app.untilOrder(key, ofBob, 'canceled')
+  assert.deepEqual([canceled.cancelReason, canceled.waitsFor], ['insufficient_balance', null])
+  assert.equal((await app.readOrder(key, ofAlice)).waitsFor, 'wallet', 'the credit covers this one')
+  assert.equal((await app.seller.order('alice', one, 'another of alice')).status, 201)
+  const retry = await app.seller.order('alice', app.four, 'order of alice')
+  assert.deepEqual([retry.status, retry.body.orderId, retry.body.status], [200, ofAlice, 'canceled'])
   await app.credit(accountId, 10_000)
-  const { core } = app
-  let rounds = 0
-  const tried: unknown[] = []
-  const reactor = startAwaitingReactor({
-    ...core,
-    pool: {
-      query: (query: { name: string; text: string }) => {
-        if (query.name === 'held-orders') rounds += 1
-        return core.pool.query(query)
-      },
-    } as never,
-    runner: {
-      ...core.runner,
-      run: (command) => {
-        tried.push(command.name)
-        return core.runner.run(command)
-      },
-    },
-    orderable: async () => true,
-    deposits: { cancel: async () => null },
-    intervalMs: 20,
-  })
-  t.after(() => reactor.stop())
-  await until(() => rounds > 3)
-  assert.deepEqual(tried, [], 'its wallet has the cost, its customer has not the price')
-
-  const creditCents = await app.listedCredit('alice')
-  app.wait(25 * 60 * 60 * 1000)
-  const failed = await app.untilOrder(key, orderId, 'failed')
-  assert.equal(failed.failureReason, 'insufficient_balance')
-  assert.equal(await app.listedCredit('alice'), creditCents)
+  assert.equal((await app.readOrder(key, ofAlice)).status, 'canceled')
 })
 
 // After all that order addresses on the service of the file.
