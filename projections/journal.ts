@@ -1,8 +1,9 @@
 import {
+  type BookTime,
+  bookTimeAfter,
   type Entry,
   entryOf,
   isStatementLine,
-  laterOf,
   ledgerOf,
   newResellerOf,
   statementEntryOf,
@@ -22,7 +23,10 @@ import {
   readTable,
 } from '../src/platform/projections/read-model.ts'
 
-/** One entry of the journal: a money event, its purpose and its actor. Times are accounting times. */
+/**
+ * One entry of the journal: a money event, its purpose and its actor. Times are accounting times; in log order they
+ * never decrease, except for lines of statements (`dateOfLine`).
+ */
 const journalEntriesTable = readTable({
   name: 'journal_entries',
   columns: {
@@ -51,6 +55,8 @@ const journalEntriesTable = readTable({
   // nearly every insert. A Bloom filter per 64 pages takes 3 bytes per order; a look-up reads all, in milliseconds.
   indexes: [
     'using brin (order_id text_bloom_ops (n_distinct_per_range = 4000)) with (pages_per_range = 64, autosummarize = on)',
+    // Lines of statements, which may be dated before entries with earlier positions.
+    'position, at where happened_at is not null',
   ],
   appendOnly: true,
 })
@@ -99,12 +105,13 @@ const journalSecondsTable = readTable({
   appendOnly: true,
 })
 
-/** One row: the accounting time as of the last folded event, and the number of numbered accounts. */
+/** One row: the time of the books as of the last folded event, and the number of numbered accounts. */
 const journalClockTable = readTable({
   name: 'journal_clock',
   columns: {
     name: column.text<'now'>(),
     at: column.timestamptz(),
+    openFrom: column.timestamptz(),
     accounts: column.bigint(),
   },
   key: ['name'],
@@ -124,15 +131,16 @@ const clockKey = ['now'] as const
 /** The length of `2026-11-21T02:30:00` in `2026-11-21T02:30:00.000Z`. */
 const secondLength = 19
 
-/** Advances the accounting time and returns it as of the event. */
-const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): string => {
+/** Advances the time of the books and returns it as of the event. */
+const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): BookTime => {
   const before = rows.get(journalClockTable, clockKey)
-  const at = laterOf(before?.at ?? null, event.metadata.recordedAt)
-  if (at === before?.at) return at
-  rows.put(journalClockTable, { name: 'now', at, accounts: before?.accounts ?? 0 })
+  const time = bookTimeAfter(before ?? null, event)
+  if (time === before) return time
+  const { at, openFrom } = time
+  rows.put(journalClockTable, { name: 'now', at, openFrom, accounts: before?.accounts ?? 0 })
   if (at.slice(0, secondLength) !== before?.at.slice(0, secondLength))
     rows.add(journalSecondsTable, { position: event.position, at })
-  return at
+  return time
 }
 
 /** The number of an account. A new account gets the next number. */
@@ -183,6 +191,9 @@ const noKeys: readonly never[] = []
 const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey[] =>
   keysOf(entryOf(event, { accountId, reseller: true, at: '' }))
 
+/** For the accounts of an entry, which do not depend on its time. */
+const anyTime: BookTime = { at: '', openFrom: '' }
+
 const keysOf = ({ postings }: Entry): readonly RowKey[] =>
   postings.map(({ book, account }) => ({ table: journalAccountsTable.name, key: [book, account] }))
 
@@ -192,7 +203,7 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
  */
 export const journal = readModel({
   name: 'journal',
-  version: 6,
+  version: 7,
   tables: [
     journalEntriesTable,
     journalAccountsTable,
@@ -202,19 +213,19 @@ export const journal = readModel({
     journalResellersTable,
   ],
   reads: (event) => {
-    if (isStatementLine(event)) return keysOf(statementEntryOf(event, ''))
+    if (isStatementLine(event)) return keysOf(statementEntryOf(event, anyTime))
     const accountId = ledgerOf(event)
     if (accountId === null) return noKeys
     return [{ table: journalResellersTable.name, key: [accountId] }, ...accountsOf(event, accountId)]
   },
   apply: (event, rows) => {
-    const at = passTime(event, rows)
+    const time = passTime(event, rows)
     const accountId = ledgerOf(event)
     if (accountId !== null) {
       const reseller = rows.get(journalResellersTable, [accountId]) !== undefined
-      return book(entryOf(event, { accountId, reseller, at }), rows)
+      return book(entryOf(event, { accountId, reseller, at: time.at }), rows)
     }
-    if (isStatementLine(event)) return book(statementEntryOf(event, at), rows)
+    if (isStatementLine(event)) return book(statementEntryOf(event, time), rows)
     const reseller = newResellerOf(event)
     if (reseller !== null) rows.put(journalResellersTable, { accountId: reseller })
   },

@@ -92,7 +92,7 @@ test('accounting time never goes back, for any clocks of the writers', () => {
         })
         assert.equal(entry?.at, new Date(latest).toISOString())
       }
-      assert.equal(entries.at, new Date(latest).toISOString())
+      assert.equal(entries.time?.at, new Date(latest).toISOString())
     }),
   )
 })

@@ -9,21 +9,32 @@ import {
 } from '../../src/domain/ledger/decide.ts'
 import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import {
+  decideStatement,
+  decideStatementCorrection,
+  type StatementBooking,
+  statementFold,
+  streamOfLine,
+} from '../../src/domain/ledger/statement-lines.ts'
 import { allocationOwnerOf, decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
 import { decideRefund, type RefundRequest } from '../../src/domain/orders/refunds.ts'
+import { decideCutOff } from '../../src/domain/periods/decide.ts'
+import { periodFold } from '../../src/domain/periods/events.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import { decideExpiry } from '../../src/domain/stock/decide.ts'
 import { stockFold } from '../../src/domain/stock/fold.ts'
+import { utcCalendar } from '../../src/kernel/calendar.ts'
 import type { Appends, Fold } from '../../src/kernel/decider.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
 import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/kernel/ids.ts'
 import {
   ledgerStream,
   orderStream,
+  periodStream,
   planStream,
   type StreamName,
   stockStream,
@@ -258,6 +269,37 @@ export const createShop = (log: EventLog, startMs: number) => {
       const usedBytes = (state.plan?.usedBytes ?? 0) + bytes
       const events = decideMetering(state, { usedBytes, anyway: true }, nowMs)
       await append([{ stream: planStream(planId), events }])
+    },
+    /** Books a fee and a payout that happened this long ago. */
+    bookLine: async (
+      line: Pick<StatementBooking, 'reference' | 'feeMicros' | 'payoutMicros'>,
+      agoMs: number,
+    ) => {
+      const happenedAt = new Date(nowMs - agoMs).toISOString()
+      const booking = {
+        ...line,
+        gateway: 'manual',
+        category: 'fee',
+        happenedAt,
+        file: null,
+        proposalId: null,
+      }
+      const stream = streamOfLine(booking)
+      await append([{ stream, events: decideStatement(stateOf(stream, statementFold), booking).events }])
+    },
+    correctLine: async (reference: string, feeMicros: number) => {
+      const stream = streamOfLine({ gateway: 'manual', reference })
+      const line = stateOf(stream, statementFold)
+      if (line === null) return
+      const right = { feeMicros, reason: 'test', proposalId: null }
+      await append([{ stream, events: decideStatementCorrection(line, right).events }])
+    },
+    /** Cuts off the month that is this long ago, if it is over and not cut off. */
+    cutOff: async (agoMs: number) => {
+      const period = utcCalendar.periodOf(nowMs - agoMs)
+      const stream = periodStream(period)
+      const state = stateOf(stream, periodFold)
+      await append(decideCutOff(state, period, utcCalendar.endOfPeriodMs(period), nowMs).appends)
     },
     expireRentals: async () => {
       nowMs += 31 * dayMs

@@ -24,10 +24,15 @@ export const createPeriodCheck = (findings: Findings, ends: PeriodEnds) => {
   const closings = new Map<string, Closings>()
 
   const problemOf = ({ data }: PeriodClosed): string | null => {
-    const expected = closings.get(data.period)
-    return expected === undefined
+    const final = closings.get(data.period)
+    if (final !== undefined) return differenceOf(data, final)
+    const report = fold
+      .open()
+      .slice(0, -1)
+      .find(({ period }) => period === data.period)
+    return report === undefined
       ? `${data.period} was closed before it was over`
-      : differenceOf(data, expected)
+      : differenceOf(data, closingsOf(report))
   }
 
   const reportsUpTo = (event: RecordedEvent): readonly PeriodReport[] => {

@@ -187,8 +187,9 @@ export const statementRules = invariant({
 const maxOffsetMs = 14 * 3_600_000
 
 /**
- * A month is cut off once, after its end in the accounting time zone, and closed once, after its cut-off (docs/finance/periods.md). It follows
- * that nothing is booked in the month afterwards: accounting time never runs back.
+ * A month is cut off once, after its end in the accounting time zone, and closed once, after its cut-off
+ * (docs/finance/periods.md). It follows that nothing is booked in the month afterwards: accounting time never runs back,
+ * and a line of a statement is not dated before the end of a month that was cut off.
  */
 export const periodRules = invariant({
   name: 'audit-periods',

@@ -1,3 +1,4 @@
+import { isoTime } from '../../kernel/clock.ts'
 import type { Actor, RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
@@ -5,6 +6,7 @@ import type { AccountEvent } from '../accounts/events.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf, statementPostings } from '../ledger/postings.ts'
 import type { StatementLineEvent } from '../ledger/statement-lines.ts'
+import type { PeriodCutOff } from '../periods/events.ts'
 import { type EntryKind, entryKindOf } from './entry-kinds.ts'
 
 /** A journal entry: what one money event books in every book, with its purpose and its actor. */
@@ -17,7 +19,7 @@ export type Entry = {
   readonly kind: EntryKind
   /** The account of the event's ledger; null for a line of a provider's statement. */
   readonly accountId: AccountId | null
-  /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
+  /** Accounting time of the event; for a line of a provider's statement `dateOfLine`. ISO 8601 UTC. */
   readonly at: string
   /** The time in the provider's statement; null for an entry that is not from one. */
   readonly happenedAt: string | null
@@ -41,6 +43,7 @@ export type Entry = {
 
 const ledgerPrefix = 'ledger-'
 const statementPrefix = 'statement-'
+const periodPrefix = 'period-'
 
 /** The account of the event's ledger, or null if the event is not in a ledger. */
 export const ledgerOf = (event: RecordedEvent): AccountId | null =>
@@ -61,6 +64,38 @@ export const newResellerOf = (recorded: RecordedEvent): AccountId | null => {
 /** The later of two ISO 8601 instants. Events use one format, which sorts as text. */
 export const laterOf = (one: string | null, other: string): string =>
   one === null || other > one ? other : one
+
+/** The time of the books as of an event. */
+export type BookTime = {
+  /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
+  readonly at: string
+  /**
+   * The earliest time of later entries: the first event of the log, or the end of the latest month that was cut off.
+   */
+  readonly openFrom: string
+}
+
+const timeAfter = (before: BookTime | null, recordedAt: string, cutOffEnd: string | null): BookTime => {
+  const at = laterOf(before?.at ?? null, recordedAt)
+  if (cutOffEnd !== null) return { at, openFrom: laterOf(before?.openFrom ?? at, cutOffEnd) }
+  return at === before?.at ? before : { at, openFrom: before?.openFrom ?? at }
+}
+
+/** The time of the books after an event. `before` is null for the first event. */
+export const bookTimeAfter = (before: BookTime | null, event: RecordedEvent): BookTime =>
+  timeAfter(
+    before,
+    event.metadata.recordedAt,
+    event.type === 'PeriodCutOff' ? (event as RecordedEvent<PeriodCutOff>).data.endedAt : null,
+  )
+
+/**
+ * The accounting time of a line of a provider's statement, or of its correction: the time in the statement, while its
+ * month is not cut off. A time in a month that was cut off, before the log's first event or in the future is replaced by
+ * the time of the posting. Position in the log decides: no line after a cut-off is dated before it.
+ */
+export const dateOfLine = ({ at, openFrom }: BookTime, happenedAt: string): string =>
+  happenedAt >= openFrom && happenedAt <= at ? happenedAt : at
 
 /** The fields of money events that name their purpose. An event has some of them. */
 type Purpose = {
@@ -105,7 +140,8 @@ export const entryOf = (
 }
 
 /** The entry of a line of a statement. @throws what `statementPostings` throws */
-export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: string): Entry => {
+export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, time: BookTime): Entry => {
+  const happenedAt = isoTime(Date.parse(event.data.happenedAt))
   const file = event.type === 'StatementLineBooked' ? event.data.file : null
   return {
     position: event.position,
@@ -113,8 +149,8 @@ export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: s
     type: event.type,
     kind: entryKindOf(event),
     accountId: null,
-    at,
-    happenedAt: event.data.happenedAt,
+    at: dateOfLine(time, happenedAt),
+    happenedAt,
     orderId: null,
     customerId: null,
     depositId: null,
@@ -129,9 +165,13 @@ export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, at: s
   }
 }
 
-/** Whether events of this stream move money or create resellers. Only the time of all other events counts. */
+/** Whether events of this stream book lines of statements, or decide how those are dated. */
+export const concernsDates = (stream: StreamName): boolean =>
+  stream.startsWith(statementPrefix) || stream.startsWith(periodPrefix)
+
+/** Whether events of this stream change entries: of all other events only the time counts. */
 export const concernsBooks = (stream: StreamName): boolean =>
-  stream.startsWith(ledgerPrefix) || stream.startsWith('account-') || stream.startsWith(statementPrefix)
+  stream.startsWith(ledgerPrefix) || stream.startsWith('account-') || concernsDates(stream)
 
 /** Turns a log, event by event from its start, into journal entries. It stores only the resellers and the time. */
 export type EntryStream = {
@@ -141,8 +181,8 @@ export type EntryStream = {
   next(event: RecordedEvent): Entry | null
   /** Replaces `next` for an event of a stream that does not concern the books. Such an event need not be decoded. */
   pass(recordedAt: string): void
-  /** The accounting time of the last event; null before the first. */
-  readonly at: string | null
+  /** As of the last event; null before the first. */
+  readonly time: BookTime | null
 }
 
 /**
@@ -158,22 +198,23 @@ export type EntryStream = {
  */
 export const createEntryStream = (): EntryStream => {
   const resellers = new Set<AccountId>()
-  let at: string | null = null
+  let time: BookTime | null = null
   return {
     next: (event) => {
-      at = laterOf(at, event.metadata.recordedAt)
+      time = bookTimeAfter(time, event)
       const accountId = ledgerOf(event)
-      if (accountId !== null) return entryOf(event, { accountId, reseller: resellers.has(accountId), at })
-      if (isStatementLine(event)) return statementEntryOf(event, at)
+      if (accountId !== null)
+        return entryOf(event, { accountId, reseller: resellers.has(accountId), at: time.at })
+      if (isStatementLine(event)) return statementEntryOf(event, time)
       const reseller = newResellerOf(event)
       if (reseller !== null) resellers.add(reseller)
       return null
     },
     pass: (recordedAt) => {
-      at = laterOf(at, recordedAt)
+      time = timeAfter(time, recordedAt, null)
     },
-    get at() {
-      return at
+    get time() {
+      return time
     },
   }
 }

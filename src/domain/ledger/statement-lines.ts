@@ -97,7 +97,9 @@ export const lineFields = {
   category: text("the provider's term, e.g. `payout`"),
   feeMicros: micros('either sign', "positive: the provider's fee; negative: returned by the provider"),
   payoutMicros: micros('either sign', 'above zero: it left the gateway for the bank; below: it came back'),
-  happenedAt: time('the time in the statement'),
+  happenedAt: time(
+    'the time in the statement: the accounting time, unless its month was cut off, it is in the future, or before the log',
+  ),
   file: orNull(
     group(
       { name: text('its name'), sha256: hex(32, 'SHA-256 of its bytes') },
@@ -114,7 +116,7 @@ export const correctionFields = {
   payoutMicros: micros('either sign', 'the right payout less the booked payout'),
   feeAfterMicros: micros('either sign', 'the right fee: an auditor checks it'),
   payoutAfterMicros: micros('either sign', 'the right payout: an auditor checks it'),
-  happenedAt: time('the time in the statement, as booked'),
+  happenedAt: time('the time in the statement, as booked: the accounting time under the same rule'),
   reason: text('the typed reason, which names no person'),
 }
 const proposalId = orNull(id('prp', 'the approved proposal; null: one operator may post it alone'))

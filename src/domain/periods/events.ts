@@ -10,7 +10,7 @@ const period = text('the month, `yyyy-mm`')
 export const periodCutOff = defineEvent('PeriodCutOff', {
   stream,
   means:
-    'The month can no longer change: this event is after its end, accounting time never goes back, and later events are booked later.',
+    'The month can no longer change: this event is after its end, accounting time never goes back, and later lines of statements are not dated before its end.',
   fields: { period, endedAt: pastTime('when the month ended') },
 })
 export type PeriodCutOff = EventOf<typeof periodCutOff>
@@ -23,7 +23,7 @@ export const periodClosed = defineEvent('PeriodClosed', {
     throughOrdinal: integer(
       'events',
       '0 or more',
-      'how many events of the log were booked through its end: ordinal 1 to this one; 0 before any',
+      'how many events of the log have an accounting time before its end: ordinal 1 to this one; 0 before any. Lines of statements that are dated back follow',
     ),
     throughEventId: orNull(anyId('the last of them; null before any')),
     entries: integer('entries', '0 or more', 'of the journal, in the month itself'),

@@ -134,24 +134,28 @@ export const dailyWriter = ({
   readonly calendar: Calendar
 }): JournalWriter => {
   const { heading, maxLines, row } = spellings[format]
-  const balances = new Map(mapping.targets.map((target) => [target, 0n]))
+  /** The changes of the targets, micro-dollars, by day. */
+  const days = new Map<string, Map<TargetAccount, bigint>>()
   const unmapped = new Set<string>()
-  const lines: DayLine[] = []
-  let atLastDay = roundBalances(balances)
-  let day = ''
 
-  const endDay = (): void => {
-    if (unmapped.size > 0) return
-    const rounded = roundBalances(balances)
-    if (day >= from)
-      for (const [target, cents] of rounded) {
-        const change = cents - (atLastDay.get(target) ?? 0n)
-        if (change !== 0n) lines.push({ day, target, cents: change })
-      }
-    atLastDay = rounded
+  const linesOf = (): readonly DayLine[] => {
+    const lines: DayLine[] = []
+    const balances = new Map(mapping.targets.map((target) => [target, 0n]))
+    let atDayBefore = roundBalances(balances)
+    for (const [day, changes] of [...days].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      for (const [target, micros] of changes) balances.set(target, (balances.get(target) ?? 0n) + micros)
+      const rounded = roundBalances(balances)
+      if (day >= from)
+        for (const [target, cents] of rounded) {
+          const change = cents - (atDayBefore.get(target) ?? 0n)
+          if (change !== 0n) lines.push({ day, target, cents: change })
+        }
+      atDayBefore = rounded
+    }
+    return lines
   }
 
-  const refuseTooMany = (): void => {
+  const refuseTooMany = (lines: readonly DayLine[]): void => {
     const firstTooMany = lines[maxLines]
     if (firstTooMany === undefined) return
     const advice =
@@ -166,23 +170,21 @@ export const dailyWriter = ({
   return {
     head: () => '',
     entry: (entry) => {
-      const entryDay = calendar.dayOf(Date.parse(entry.at))
-      if (entryDay !== day) {
-        endDay()
-        day = entryDay
-      }
+      const day = calendar.dayOf(Date.parse(entry.at))
+      const changes = days.get(day) ?? new Map<TargetAccount, bigint>()
+      days.set(day, changes)
       for (const { account, amountMicros } of legsByBook(entry, book).get(book) ?? []) {
         const target = mapping.targetOf(account)
         if (target === null) unmapped.add(withoutIds(account))
-        else balances.set(target, (balances.get(target) ?? 0n) + BigInt(amountMicros))
+        else changes.set(target, (changes.get(target) ?? 0n) + BigInt(amountMicros))
       }
       return ''
     },
     end: () => {
-      endDay()
       if (unmapped.size > 0)
         throw new UnmappedAccounts(`the mapping has no line for ${[...unmapped].sort().join(', ')}`)
-      refuseTooMany()
+      const lines = linesOf()
+      refuseTooMany(lines)
       return csvHead(heading) + csvLines(lines.map((line) => row(line, { book, zone: calendar.zone })))
     },
   }

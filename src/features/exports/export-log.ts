@@ -1,4 +1,4 @@
-import { createEntryStream } from '../../domain/finance/entries.ts'
+import { concernsDates, createEntryStream } from '../../domain/finance/entries.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -30,7 +30,10 @@ export type JournalExport = {
   readonly format: Format
   /** The book that is exported. Null: all books are exported. The format `jsonl` ignores it. */
   readonly book: string | null
-  /** Includes the last event at or before it; null: up to the current head of the log. */
+  /**
+   * Includes the last event at or before it, and the lines of statements that are dated at or before it; null: up to the
+   * current head of the log.
+   */
   readonly until: TypedMoment | null
 }
 
@@ -64,7 +67,18 @@ const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWrite
 }
 
 /** Converts pages of the log to one format. */
-type PageWriter = { head(): string; events(page: readonly StoredEvent[]): string; end(): string }
+type PageWriter = {
+  head(): string
+  events(page: readonly StoredEvent[]): string
+  /**
+   * Lines of statements that are dated at or before `limit`, from events after that time. Null: no later event has one.
+   */
+  datedBack(page: readonly StoredEvent[], limit: string): string | null
+  end(): string
+}
+
+const recordedAtOf = ({ metadata }: StoredEvent): string =>
+  (JSON.parse(metadata) as { recordedAt: string }).recordedAt
 
 const journalPages = (
   { writer, see }: { readonly writer: JournalWriter; see(event: RecordedEvent): void },
@@ -83,6 +97,19 @@ const journalPages = (
       }
       return text
     },
+    datedBack: (page, limit) => {
+      if (entries.time !== null && entries.time.openFrom > limit) return null
+      let text = ''
+      for (const stored of page) {
+        if (!concernsDates(stored.stream)) {
+          entries.pass(recordedAtOf(stored))
+          continue
+        }
+        const entry = entries.next(decode(stored))
+        if (entry !== null && entry.at <= limit) text += writer.entry(entry)
+      }
+      return text
+    },
     end: writer.end,
   }
 }
@@ -92,7 +119,7 @@ const pageWriterOf = (
   logId: string,
   { decode, calendar }: { readonly decode: EventCodec['decode']; readonly calendar: Calendar },
 ): PageWriter => {
-  if (options.format === 'jsonl') return createJsonlWriter()
+  if (options.format === 'jsonl') return { ...createJsonlWriter(), datedBack: () => null }
   const { see, nameOf: gatewayOf } = createGatewayNames()
   const writer =
     'mapping' in options
@@ -106,16 +133,14 @@ const endOf = (options: JournalExport | DailyExport, calendar: Calendar): Moment
   return options.until && momentOf(options.until, calendar)
 }
 
-/** Cuts a page at the first event after an instant; `over` is true once that was reached. */
-const cutAtTime = (until: Moment | null) => {
-  if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
-  const limit = isoTime(Math.max(until.atMs, 0)) // nothing was recorded before 1970
+/** Cuts a page at the first event after an instant. `rest` are the events from there on. */
+const cutAtTime = (limit: string | null) => {
+  let isPast = false
   return (page: readonly StoredEvent[]) => {
     // Accounting time is a running maximum. So it exceeds the instant at the first event that is later.
-    const first = page.findIndex(
-      ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > limit,
-    )
-    return first === -1 ? { page, over: false } : { page: page.slice(0, first), over: true }
+    const first = isPast ? 0 : limit === null ? -1 : page.findIndex((stored) => recordedAtOf(stored) > limit)
+    isPast = first !== -1
+    return isPast ? { page: page.slice(0, first), rest: page.slice(first) } : { page, rest: [] }
   }
 }
 
@@ -147,7 +172,9 @@ export const exportLedger = async (
   if (until) refuseMomentPastHead(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
   const pages = pageWriterOf(options, logId, { decode, calendar })
-  const cutPage = cutAtTime(until)
+  // Nothing was recorded before 1970.
+  const limit = until?.kind === 'time' ? isoTime(Math.max(until.atMs, 0)) : null
+  const cutPage = cutAtTime(limit)
   let position = 0
   let events = 0
   let bytes = 0
@@ -157,12 +184,15 @@ export const exportLedger = async (
   }
   await write(pages.head())
   for await (const read of readLog(log, through)) {
-    const { page, over: isPastEnd } = cutPage(read)
+    const { page, rest } = cutPage(read)
     await write(pages.events(page))
     position = page.at(-1)?.position ?? position
     events += page.length
-    onProgress?.(position, events)
-    if (isPastEnd) break
+    onProgress?.(read.at(-1)?.position ?? position, events)
+    if (limit === null || rest.length === 0) continue
+    const datedBack = pages.datedBack(rest, limit)
+    if (datedBack === null) break
+    await write(datedBack)
   }
   await write(pages.end())
   await sink.finish()

@@ -68,16 +68,19 @@ export const factsOf = (entry: Entry): readonly (readonly [name: string, value: 
 export type Spelling = {
   head(): string
   /** The account's name; `opening` precedes its first entry and is empty later. */
-  account(book: string, account: string, day: string): { readonly name: string; readonly opening: string }
+  account(book: string, account: string): { readonly name: string; readonly opening: string }
   /** The text above the legs of an entry. */
   entry(entry: Entry, day: string): string
   /** The text before an account's name in a leg. */
   readonly indent: string
   /**
-   * All balances by account name. Returns text that makes the program check them. `day` is the day of the last entry.
+   * All balances by account name. Returns text that makes the program check them. `day` is the latest day of an entry.
    */
   end(balances: ReadonlyMap<string, string>, day: string): string
 }
+
+/** Before all entries. */
+const firstDay = '1970-01-01'
 
 /** A journal with a transaction for each book of each entry. It tracks a balance for each account. */
 export const journalWriter = (
@@ -85,22 +88,23 @@ export const journalWriter = (
   { book: bookFilter, calendar }: Pick<ExportHead, 'book' | 'calendar'>,
 ): JournalWriter => {
   const balances = new Map<string, bigint>()
-  let lastDay = '1970-01-01'
+  let lastDay = firstDay
   return {
     head: spelling.head,
     entry: (entry) => {
-      lastDay = calendar.dayOf(Date.parse(entry.at))
+      const day = calendar.dayOf(Date.parse(entry.at))
+      if (day > lastDay) lastDay = day
       let text = ''
       for (const [book, legs] of legsByBook(entry, bookFilter)) {
         let lines = ''
         for (const { account, amountMicros } of legs) {
           const amount = BigInt(amountMicros)
-          const { name, opening } = spelling.account(book, account, lastDay)
+          const { name, opening } = spelling.account(book, account)
           text += opening
           balances.set(name, (balances.get(name) ?? 0n) + amount)
           lines += `${spelling.indent}${name}  ${plainDollars(amount)} USD\n`
         }
-        text += `${spelling.entry(entry, lastDay)}${lines}\n`
+        text += `${spelling.entry(entry, day)}${lines}\n`
       }
       return text
     },
@@ -155,8 +159,8 @@ const createNames = (includesBook: boolean) => {
 }
 
 /**
- * A ledger for beancount 2.3 and later. Each account is opened with its first entry, with its exact name and book as
- * metadata. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
+ * A ledger for beancount 2.3 and later. Each account is opened before its first entry, with its exact name and book as
+ * metadata, on a day before all entries: a later line of a statement may be dated back. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
  */
 export const beancountWriter = (exportHead: ExportHead): JournalWriter => {
   const { logId, book: bookFilter, gatewayOf, calendar } = exportHead
@@ -172,13 +176,13 @@ export const beancountWriter = (exportHead: ExportHead): JournalWriter => {
         '',
         '',
       ].join('\n'),
-    account: (book, account, day) => {
+    account: (book, account) => {
       const { name, fresh: isNew } = nameOf(book, account)
       if (!isNew) return { name, opening: '' }
       const gateway = gatewayOf(account)
       return {
         name,
-        opening: `${day} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n${gateway === null ? '' : `  gateway: ${quoted(gateway)}\n`}`,
+        opening: `${firstDay} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n${gateway === null ? '' : `  gateway: ${quoted(gateway)}\n`}`,
       }
     },
     entry: (entry, day) => {

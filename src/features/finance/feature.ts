@@ -81,7 +81,7 @@ export const open = (
     },
     routes: financeRoutes({ db, log, clock, calendar, progress }),
     pages: [
-      ...trailPages({ db, log, journalHead, moments }),
+      ...trailPages({ db, log, journalHead, moments, calendar }),
       ...moneyPages(figures, calendar),
       ...balancePages({ db, calendar, journalHead, reader }),
       ...deferredRevenuePages({ calendar, journalHead, reader }),

@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely'
 import { books } from '../../../projections/groups.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
@@ -27,8 +28,41 @@ export const createJournalHead = ({
   }
 }
 
-/** Positions of the log after `after`, up to and including `to`. */
-export type Range = { readonly after: number; readonly to: number }
+/**
+ * The entries up to a moment: those up to a position of the log, and lines of statements with later positions that are
+ * dated at or before `at`. Null for a position: what was posted later is not included.
+ */
+export type Cut = { readonly position: number; readonly at: string | null }
+
+/** The entries up to `to` without those up to `from`. None has a position after `head`. */
+export type Range = { readonly from: Cut; readonly to: Cut; readonly head: number }
+
+/** All entries up to a cut. */
+export const rangeUpTo = (to: Cut, head: number): Range => ({ from: { position: 0, at: null }, to, head })
+
+/** SQL: whether the entry at a position is up to a cut. `position` is a qualified column. */
+const isUpTo = ({ position, at }: Cut, { head }: Range, column: string): RawBuilder<boolean> =>
+  at === null
+    ? sql`${sql.ref(column)} <= ${position}::bigint`
+    : sql`(${sql.ref(column)} <= ${position}::bigint or ${sql.ref(column)} <= ${head}::bigint and exists (
+        select from read.journal_entries dated
+         where dated.position = ${sql.ref(column)} and dated.happened_at is not null and dated.at <= ${at}::timestamptz))`
+
+/** SQL: whether the entry at a position is in a range. */
+const isIn = (range: Range, column: string): RawBuilder<boolean> =>
+  sql`${isUpTo(range.to, range, column)} and not ${isUpTo(range.from, range, column)}`
+
+/** Whether lines of statements after a position are dated at or before a time. */
+export const isDatedBack = async (db: Db, position: number, at: string, head: number): Promise<boolean> =>
+  (await db
+    .selectFrom('read.journal_entries')
+    .select('position')
+    .where('happenedAt', 'is not', null)
+    .where('position', '>', position)
+    .where('position', '<=', head)
+    .where('at', '<=', at)
+    .limit(1)
+    .executeTakeFirst()) !== undefined
 
 /** One account; with `below` also the accounts below it. */
 export type AccountFilter = { readonly book: string; readonly account: string; readonly below: boolean }
@@ -39,7 +73,7 @@ export type AccountFilter = { readonly book: string; readonly account: string; r
  * own index, without a sort.
  */
 const legsOf = (db: Db, { book, account, below }: AccountFilter) => {
-  const legs = db.selectFrom('read.journal_postings')
+  const legs = db.selectFrom('read.journal_postings as p')
   const numbers = db.selectFrom('read.journal_accounts').select('number').where('book', '=', book)
   if (!below) return legs.where('accountNumber', '=', numbers.where('account', '=', account))
   const isBelow = sql<boolean>`(account = ${account} or account >= ${`${account}:`} and account < ${`${account};`})`
@@ -49,9 +83,8 @@ const legsOf = (db: Db, { book, account, below }: AccountFilter) => {
 /** The legs of an account in the range. */
 const legsIn = (db: Db, range: Range, filter: AccountFilter) =>
   legsOf(db, filter)
-    .where('position', '>', range.after)
-    .where('position', '<=', range.to)
-    .select(['position', 'leg', 'accountNumber', 'amountMicros'])
+    .where(isIn(range, 'p.position'))
+    .select(['p.position', 'leg', 'accountNumber', 'amountMicros'])
 
 /*
  * Journal rows are only added and never changed. An answer up to a position that the journal has passed is therefore
@@ -64,24 +97,26 @@ export type AccountSums = {
   readonly account: string
   /** The readable name of a reseller's gateway (`GatewayName`). */
   readonly gateway?: string | null
-  /** The balance as of `after`. */
+  /** The balance as of the range's start. */
   readonly openingMicros: bigint
   /** Debits and credits in the range, both at least 0. */
   readonly debitMicros: bigint
   readonly creditMicros: bigint
 }
 
-const sumsAfter = (position: number) => [
-  sql<string>`coalesce(sum(amount_micros) filter (where position <= ${position}::bigint), 0)`.as(
-    'openingMicros',
-  ),
-  sql<string>`coalesce(sum(amount_micros) filter (where position > ${position}::bigint and amount_micros > 0), 0)`.as(
-    'debitMicros',
-  ),
-  sql<string>`coalesce(-sum(amount_micros) filter (where position > ${position}::bigint and amount_micros < 0), 0)`.as(
-    'creditMicros',
-  ),
-]
+/** SQL: the sums of legs that are up to the end of the range. */
+const sumsOf = (range: Range) => {
+  const isBefore = isUpTo(range.from, range, 'p.position')
+  return [
+    sql<string>`coalesce(sum(amount_micros) filter (where ${isBefore}), 0)`.as('openingMicros'),
+    sql<string>`coalesce(sum(amount_micros) filter (where not ${isBefore} and amount_micros > 0), 0)`.as(
+      'debitMicros',
+    ),
+    sql<string>`coalesce(-sum(amount_micros) filter (where not ${isBefore} and amount_micros < 0), 0)`.as(
+      'creditMicros',
+    ),
+  ]
+}
 
 type SumTexts = {
   readonly openingMicros: string
@@ -114,13 +149,11 @@ export const sumAccounts = async (
       ? sql<string>`account`
       : sql<string>`array_to_string((string_to_array(account, ':'))[1:${sql.lit(Math.trunc(depth))}], ':')`
   const accounts = db.selectFrom('read.journal_accounts')
-  let legs = db.selectFrom('read.journal_postings').where('position', '<=', range.to)
+  let legs = db.selectFrom('read.journal_postings as p').where(isUpTo(range.to, range, 'p.position'))
   if (book !== null)
     legs = legs.where('accountNumber', 'in', accounts.select('number').where('book', '=', book))
   const rows = await db
-    .selectFrom(
-      legs.select('accountNumber').select(sumsAfter(range.after)).groupBy('accountNumber').as('each'),
-    )
+    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', account.as('account')])
     .select(({ fn }) => [
@@ -141,11 +174,9 @@ export const sumBelow = async (
   range: Range,
   account: { readonly book: string; readonly account: string },
 ): Promise<readonly AccountSums[]> => {
-  const legs = legsOf(db, { ...account, below: true }).where('position', '<=', range.to)
+  const legs = legsOf(db, { ...account, below: true }).where(isUpTo(range.to, range, 'p.position'))
   const rows = await db
-    .selectFrom(
-      legs.select('accountNumber').select(sumsAfter(range.after)).groupBy('accountNumber').as('each'),
-    )
+    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', 'account', 'openingMicros', 'debitMicros', 'creditMicros'])
     .orderBy('account')
@@ -165,12 +196,15 @@ export const totalsOf = async (
   filter: AccountFilter,
 ): Promise<AccountTotals | null> => {
   const { all, ...totals } = await legsOf(db, filter)
-    .where('position', '<=', range.to)
+    .where(isUpTo(range.to, range, 'p.position'))
     .select(({ fn }) => [
       fn.countAll<number>().as('all'),
-      fn.countAll<number>().filterWhere('position', '>', range.after).as('lines'),
+      fn
+        .countAll<number>()
+        .filterWhere(sql<boolean>`not ${isUpTo(range.from, range, 'p.position')}`)
+        .as('lines'),
     ])
-    .select(sumsAfter(range.after))
+    .select(sumsOf(range))
     .executeTakeFirstOrThrow()
   return all === 0 ? null : toSums(totals)
 }
@@ -233,7 +267,7 @@ export const listLines = async (
 ): Promise<readonly StatementLine[]> => {
   const order = page.newestFirst ? 'desc' : 'asc'
   const offset = page.newestFirst ? 0 : page.offset
-  const legs = legsIn(db, range, filter).orderBy('position', order).orderBy('leg', order)
+  const legs = legsIn(db, range, filter).orderBy('p.position', order).orderBy('leg', order)
   const skipped = await db
     .selectFrom(legs.limit(offset).as('before'))
     .select(sql<string>`coalesce(sum(amount_micros), 0)`.as('micros'))
@@ -307,11 +341,7 @@ export const entriesByHand = async (
   book: string | null,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly total: number; readonly entries: readonly JournalEntry[] }> => {
-  let found = db
-    .selectFrom('read.journal_entries as e')
-    .where('position', '>', range.after)
-    .where('position', '<=', range.to)
-    .where(isByHand)
+  let found = db.selectFrom('read.journal_entries as e').where(isIn(range, 'e.position')).where(isByHand)
   if (book !== null)
     found = found.where(
       sql<boolean>`exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number

@@ -7,8 +7,8 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import { type Moment, momentOf, type TypedMoment } from './input-forms.ts'
 
 /**
- * A moment that the log has not reached. It is refused, because its answer would change later: an answer as of a moment
- * is permanent.
+ * A moment that the log has not reached. It is refused, because its answer would change later. An answer as of a position
+ * is permanent; one as of a time, after its month is cut off: until then, lines of statements may be dated before it.
  */
 export class MomentPastHead extends Error {
   override readonly name = 'MomentPastHead'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { createEntryStream, type Entry } from '../../domain/finance/entries.ts'
+import { type BookTime, createEntryStream, type Entry } from '../../domain/finance/entries.ts'
 import { serviceBook } from '../../domain/ledger/books.ts'
 import {
   adjustmentRevenueAccount,
@@ -66,16 +66,7 @@ export type PeriodReport = {
   readonly firstChart: readonly PeriodLine[] | null
 }
 
-type Sums = { book: string; account: string; opening: bigint; debit: bigint; credit: bigint }
-
-const lineOf = ({ book, account, opening, debit, credit }: Sums): PeriodLine => ({
-  book,
-  account,
-  openingMicros: opening,
-  debitMicros: debit,
-  creditMicros: credit,
-  closingMicros: opening + debit - credit,
-})
+type Sums = { readonly book: string; readonly account: string; debit: bigint; credit: bigint }
 
 /** The order of the lines of a report. */
 export const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
@@ -107,103 +98,154 @@ export const createPeriodEnds = (calendar: Calendar, recorded: ReadonlyMap<Perio
 
 /** Folds a log from its start into the reports of its months. */
 export type PeriodFold = {
-  /** Adds the next event in log order. Returns the reports of the months that ended before it, the oldest first. */
+  /**
+   * Adds the next event in log order. Returns the reports that can no longer change, the oldest first: those of the
+   * months that were cut off by the event, or before a month that was.
+   */
   take(event: RecordedEvent): readonly PeriodReport[]
   /** Counts the next event without booking it, because it cannot be decoded or booked. */
   passBy(eventId: string): void
-  /** The month of the last event so far; null before the first event. */
-  current(): PeriodReport | null
+  /** The other months so far, the oldest first. The last one is that of the last event. */
+  open(): readonly PeriodReport[]
+}
+
+/** The movements of a month, or of several. */
+type Movements = {
+  readonly accounts: Map<string, Sums>
+  /** The sums of the accounts that the first chart merged into one. The other accounts are the same in both charts. */
+  readonly merged: Map<string, Sums>
+  chartsDiffer: boolean
+}
+
+type Month = Movements & {
+  readonly period: Period
+  /** The first instant after it, ISO 8601 UTC. */
+  readonly endsAt: string
+  throughOrdinal: number
+  throughEventId: string | null
+  entries: number
+}
+
+const noMovements = (): Movements => ({ accounts: new Map(), merged: new Map(), chartsDiffer: false })
+
+const addTo = (
+  sums: Map<string, Sums>,
+  { book, account }: BookAccount,
+  debit: bigint,
+  credit: bigint,
+): void => {
+  const key = `${book}\0${account}`
+  const existing = sums.get(key)
+  if (existing === undefined) sums.set(key, { book, account, debit, credit })
+  else {
+    existing.debit += debit
+    existing.credit += credit
+  }
+}
+
+/** Adds the movements of a month to those before it. */
+const addMonth = (total: Movements, month: Movements): void => {
+  for (const which of ['accounts', 'merged'] as const)
+    for (const sums of month[which].values()) addTo(total[which], sums, sums.debit, sums.credit)
+  total.chartsDiffer ||= month.chartsDiffer
+}
+
+/** Every account that moved before the end of a month. */
+const linesOf = (before: ReadonlyMap<string, Sums>, month: ReadonlyMap<string, Sums>): PeriodLine[] =>
+  [...new Set([...before.keys(), ...month.keys()])].map((key) => {
+    const earlier = before.get(key)
+    const moved = month.get(key)
+    const { book, account } = (moved ?? earlier) as Sums
+    const openingMicros = (earlier?.debit ?? 0n) - (earlier?.credit ?? 0n)
+    const [debitMicros, creditMicros] = [moved?.debit ?? 0n, moved?.credit ?? 0n]
+    const closingMicros = openingMicros + debitMicros - creditMicros
+    return { book, account, openingMicros, debitMicros, creditMicros, closingMicros }
+  })
+
+const reportOf = (before: Movements, month: Month): PeriodReport => {
+  const lines = linesOf(before.accounts, month.accounts)
+  const unmerged = lines.filter((line) => !isMerged(line))
+  const merged = linesOf(before.merged, month.merged)
+  return {
+    firstChart: before.chartsDiffer || month.chartsDiffer ? [...unmerged, ...merged].sort(byteOrder) : null,
+    period: month.period,
+    throughOrdinal: month.throughOrdinal,
+    throughEventId: month.throughEventId,
+    entries: month.entries,
+    lines: lines.sort(byteOrder),
+  }
 }
 
 /**
- * Assigns each event to the month of its accounting time, the running maximum of `recordedAt` in log order. A month is
- * therefore a contiguous part of the log, and later events never change it.
+ * Assigns each entry to the month of its accounting time. In log order it never decreases, except for lines of
+ * statements, which are dated back until their month is cut off. So a month can change until then, and never later.
  */
 export const createPeriodFold = (ends: PeriodEnds): PeriodFold => {
   const entryStream = createEntryStream()
-  const accounts = new Map<string, Sums>()
-  /** The sums of the accounts that the first chart merged into one. The other accounts are the same in both charts. */
-  const merged = new Map<string, Sums>()
-  let chartsDiffer = false
-  let period: Period | null = null
-  let endsAt = ''
+  const before = noMovements()
+  const months: Month[] = []
   let ordinal = 0
   let lastEventId: string | null = null
-  let entries = 0
 
-  const sumsOf = (of: Map<string, Sums>, book: string, account: string): Sums => {
-    const key = `${book}\0${account}`
-    let sums = of.get(key)
-    if (sums === undefined) {
-      sums = { book, account, opening: 0n, debit: 0n, credit: 0n }
-      of.set(key, sums)
-    }
-    return sums
-  }
-
-  const add = (sums: Sums, { debitMicros, creditMicros }: Posting): void => {
-    sums.debit += BigInt(debitMicros)
-    sums.credit += BigInt(creditMicros)
-  }
-
-  const book = (entry: Entry): void => {
-    entries += 1
-    for (const posting of entry.postings) {
-      add(sumsOf(accounts, posting.book, posting.account), posting)
-      if (isOfLaterChart(posting)) chartsDiffer = true
-    }
-    for (const posting of mergedOf(entry.postings))
-      add(sumsOf(merged, posting.book, posting.account), posting)
-  }
-
-  const enterPeriod = (newPeriod: Period): void => {
-    period = newPeriod
-    endsAt = isoTime(ends.endMs(newPeriod))
-  }
-
-  const reportOf = (reported: Period): PeriodReport => {
-    const lines = [...accounts.values()].map(lineOf)
-    const unmerged = lines.filter((line) => !isMerged(line))
-    return {
-      firstChart: chartsDiffer ? [...unmerged, ...[...merged.values()].map(lineOf)].sort(byteOrder) : null,
-      period: reported,
+  const enterMonth = (period: Period): void => {
+    months.push({
+      ...noMovements(),
+      period,
+      endsAt: isoTime(ends.endMs(period)),
       throughOrdinal: ordinal,
       throughEventId: lastEventId,
-      entries,
-      lines: lines.sort(byteOrder),
-    }
+      entries: 0,
+    })
   }
 
-  const roll = (endedPeriod: Period): PeriodReport => {
-    const report = reportOf(endedPeriod)
-    for (const sums of [...accounts.values(), ...merged.values()]) {
-      sums.opening += sums.debit - sums.credit
-      sums.debit = 0n
-      sums.credit = 0n
+  const book = ({ at, postings }: Entry): void => {
+    const month = months.find(({ endsAt }) => at < endsAt) as Month
+    month.entries += 1
+    for (const posting of postings) {
+      addTo(month.accounts, posting, BigInt(posting.debitMicros), BigInt(posting.creditMicros))
+      if (isOfLaterChart(posting)) month.chartsDiffer = true
     }
-    entries = 0
-    enterPeriod(nextPeriod(endedPeriod))
-    return report
+    for (const posting of mergedOf(postings))
+      addTo(month.merged, posting, BigInt(posting.debitMicros), BigInt(posting.creditMicros))
   }
 
   const count = (eventId: string): void => {
     ordinal += 1
     lastEventId = eventId
+    const month = months.at(-1)
+    if (month !== undefined) {
+      month.throughOrdinal = ordinal
+      month.throughEventId = eventId
+    }
   }
 
   return {
     take: (event) => {
       const entry = entryStream.next(event)
-      const at = entryStream.at ?? event.metadata.recordedAt
-      if (period === null) enterPeriod(ends.periodOf(Date.parse(at)))
-      const endedReports: PeriodReport[] = []
-      while (period !== null && at >= endsAt) endedReports.push(roll(period))
+      const { at, openFrom } = entryStream.time as BookTime
+      if (months.length === 0) enterMonth(ends.periodOf(Date.parse(at)))
+      for (let last = months.at(-1) as Month; at >= last.endsAt; last = months.at(-1) as Month)
+        enterMonth(nextPeriod(last.period))
       count(event.id)
       if (entry !== null) book(entry)
-      return endedReports
+      const finished: PeriodReport[] = []
+      while (months.length > 1 && openFrom >= (months[0] as Month).endsAt) {
+        const month = months.shift() as Month
+        finished.push(reportOf(before, month))
+        addMonth(before, month)
+      }
+      return finished
     },
     passBy: count,
-    current: () => (period === null ? null : reportOf(period)),
+    open: () => {
+      const earlier = noMovements()
+      addMonth(earlier, before)
+      return months.map((month) => {
+        const report = reportOf(earlier, month)
+        addMonth(earlier, month)
+        return report
+      })
+    },
   }
 }
 

@@ -104,11 +104,15 @@ export const readPeriodEnds = async (
   if (first === undefined || last === null)
     return { ...createPeriodEnds(calendar, new Map()), first: null, lastMs: 0 }
   const [firstMs, lastMs] = [recordedMs(first), recordedMs(last)]
-  const months = periodsThrough(
-    periodBefore(calendar.periodOf(firstMs)),
-    nextPeriod(calendar.periodOf(lastMs)),
-  )
-  const ends = createPeriodEnds(calendar, await readRecordedEnds(log, months))
+  let through = nextPeriod(calendar.periodOf(lastMs))
+  const months = periodsThrough(periodBefore(calendar.periodOf(firstMs)), through)
+  const recorded = new Map(await readRecordedEnds(log, months))
+  // A clock that ran back may have recorded the last event: later months are cut off, too.
+  while (recorded.has(through)) {
+    through = nextPeriod(through)
+    for (const [period, endMs] of await readRecordedEnds(log, [through])) recorded.set(period, endMs)
+  }
+  const ends = createPeriodEnds(calendar, recorded)
   return { ...ends, first: ends.periodOf(firstMs), lastMs }
 }
 
@@ -145,7 +149,8 @@ export const createPeriods = ({ log, runner, decode, calendar }: PeriodsDependen
   }
 
   /**
-   * Folds the log from its start until the last of these months is complete, and passes the report of each to `onReport`.
+   * Folds the log from its start until the last of these months can no longer change, and passes the report of each to
+   * `onReport`. All were cut off.
    */
   const report = async (
     periods: ReadonlySet<Period>,
@@ -164,7 +169,7 @@ export const createPeriods = ({ log, runner, decode, calendar }: PeriodsDependen
       onProgress?.(page.at(-1)?.position ?? 0, events)
       if (missingPeriods.size === 0) return
     }
-    throw new Error(`the log ends before ${[...missingPeriods].join(', ')} is over`)
+    throw new Error(`the log ends before ${[...missingPeriods].join(', ')} is cut off`)
   }
 
   const statuses = async (
@@ -251,9 +256,8 @@ export const createPeriods = ({ log, runner, decode, calendar }: PeriodsDependen
         onProgress?.(page.at(-1)?.position ?? 0, events)
         if (found !== null) break
       }
-      const current = fold.current()
-      const shownReport = found ?? (current?.period === period ? current : null)
-      if (shownReport === null)
+      const shownReport = found ?? fold.open().find((each) => each.period === period)
+      if (shownReport === undefined)
         throw new PeriodRefused('no_such_period', `nothing is booked in ${period}, or later, yet`)
       const closed = periodStatus?.closed ?? null
       const difference = closed === null ? null : differenceOf(closed, closingsOf(shownReport))

@@ -14,10 +14,13 @@ import { readGatewayNames, withGateways } from './gateway-names.ts'
 import { momentOf, type TypedMoment } from './input-forms.ts'
 import {
   type AccountFilter,
+  type Cut,
   closingMicros,
   entriesByHand,
+  isDatedBack,
   type LinesPage,
   listLines,
+  type Range,
   sumAccounts,
   sumBelow,
   sumByDay,
@@ -82,18 +85,32 @@ export const createFinanceReader = ({
   readonly moments: Moments
   readonly calendar: Calendar
 }) => {
-  /** @throws MomentPastHead */
-  const spanOf = async (reportRange: ReportRange, head: number): Promise<Span> => {
-    const after = reportRange.from ? await moments.before(reportRange.from, head) : 0
-    const end = reportRange.to
-      ? await moments.before(reportRange.to, head)
-      : reportRange.asOf
-        ? await moments.atOrBefore(reportRange.asOf, head)
-        : head
-    const position = Math.max(after, end)
-    return { after, position, at: await moments.timeAt(position) }
+  /** @param position the last one at or before the moment, or before it */
+  const cutAt = async (typed: TypedMoment, position: number, head: number, before: boolean): Promise<Cut> => {
+    const moment = momentOf(typed, calendar)
+    if (moment.kind === 'position') return { position, at: null }
+    const at = isoTime(Math.max(before ? moment.atMs - 1 : moment.atMs, 0))
+    return { position, at: (await isDatedBack(db, position, at, head)) ? at : null }
   }
-  const rangeOf = ({ after, position }: Span) => ({ after, to: position })
+
+  /** @throws MomentPastHead */
+  const spanOf = async (
+    { asOf, from, to }: ReportRange,
+    head: number,
+  ): Promise<Span & { readonly range: Range }> => {
+    const start: Cut = from
+      ? await cutAt(from, await moments.before(from, head), head, true)
+      : { position: 0, at: null }
+    const end: Cut = to
+      ? await cutAt(to, await moments.before(to, head), head, true)
+      : asOf
+        ? await cutAt(asOf, await moments.atOrBefore(asOf, head), head, false)
+        : { position: head, at: null }
+    const position = Math.max(start.position, end.position)
+    // As of a position, what was posted after it is not known.
+    const range = { from: start, to: { ...end, position }, head: end.at === null ? position : head }
+    return { after: start.position, position, at: await moments.timeAt(position), range }
+  }
   type Account = { readonly book: string; readonly account: string }
 
   const trialBalance = async (
@@ -102,12 +119,12 @@ export const createFinanceReader = ({
     filter: { readonly book: string | null; readonly depth: number | null },
   ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> => {
     const span = await spanOf(reportRange, head)
-    return { span, books: byBook(await withGateways(log, await sumAccounts(db, rangeOf(span), filter))) }
+    return { span, books: byBook(await withGateways(log, await sumAccounts(db, span.range, filter))) }
   }
 
   const account = async (reportRange: ReportRange, head: number, filter: Account) => {
     const span = await spanOf(reportRange, head)
-    return { span, accounts: await withGateways(log, await sumBelow(db, rangeOf(span), filter)) }
+    return { span, accounts: await withGateways(log, await sumBelow(db, span.range, filter)) }
   }
 
   const byDay = async (
@@ -116,7 +133,7 @@ export const createFinanceReader = ({
     filter: Account & { readonly exceptStatements?: boolean },
   ) => {
     const span = await spanOf(reportRange, head)
-    return { span, days: await sumByDay(db, rangeOf(span), filter, calendar.zone) }
+    return { span, days: await sumByDay(db, span.range, filter, calendar.zone) }
   }
 
   const deferredRevenue = async (
@@ -143,7 +160,7 @@ export const createFinanceReader = ({
     /** The lines of a month's report, in the order of its digest: every account with postings up to its end. */
     async periodLines(reportRange: ReportRange, head: number): Promise<readonly PeriodLine[]> {
       const span = await spanOf(reportRange, head)
-      const sums = await sumAccounts(db, rangeOf(span), { book: null, depth: null })
+      const sums = await sumAccounts(db, span.range, { book: null, depth: null })
       return sums.map((each) => ({ ...each, closingMicros: closingMicros(each) })).sort(byteOrder)
     },
 
@@ -157,7 +174,7 @@ export const createFinanceReader = ({
     async totals(reportRange: ReportRange, head: number, filter: AccountFilter) {
       const span = await spanOf(reportRange, head)
       const noSums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
-      return { span, totals: (await totalsOf(db, rangeOf(span), filter)) ?? noSums }
+      return { span, totals: (await totalsOf(db, span.range, filter)) ?? noSums }
     },
 
     /** What was sold and not delivered at a moment. Reads the log from its start. */
@@ -171,7 +188,7 @@ export const createFinanceReader = ({
       page: LinesPage & { offset: number },
     ) {
       const span = await spanOf(reportRange, head)
-      return { span, ...(await entriesByHand(db, rangeOf(span), book, page)) }
+      return { span, ...(await entriesByHand(db, span.range, book, page)) }
     },
 
     /** A page of an account's lines. */
@@ -182,7 +199,7 @@ export const createFinanceReader = ({
       page: LinesPage,
     ): Promise<Statement> {
       const { span, totals } = await this.totals(reportRange, head, filter)
-      const lines = await listLines(db, rangeOf(span), filter, totals, page)
+      const lines = await listLines(db, span.range, filter, totals, page)
       const { book, account } = filter
       const gateway = (await readGatewayNames(log, [filter]))(account)
       return { span, book, account, gateway, totals, lines }

@@ -1,10 +1,11 @@
-import { concernsBooks, createEntryStream, laterOf } from '../../domain/finance/entries.ts'
+import { concernsBooks, concernsDates, createEntryStream, laterOf } from '../../domain/finance/entries.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Moment } from './input-forms.ts'
-import { type AccountSums, closingMicros, sumAccounts } from './journal.ts'
+import { type AccountSums, closingMicros, rangeUpTo, sumAccounts } from './journal.ts'
 
 /** A sum of safe integers of any size: added as numbers, and carried into a bigint before an overflow. */
 export type Sum = { add(value: number): void; total(): bigint }
@@ -29,7 +30,7 @@ export type ReplayOptions = {
   readonly decode: (event: StoredEvent) => RecordedEvent
   /** The largest position to fold: the head of the log at the start. */
   readonly head: number
-  /** Folds up to the last position at or before this moment; null: up to `head`. */
+  /** Folds up to this moment, with the lines of statements up to `head` that are dated before it; null: up to `head`. */
   readonly until: Moment | null
   /** The summed accounts; left out: all. */
   readonly isIncluded?: (book: string, account: string) => boolean
@@ -38,9 +39,9 @@ export type ReplayOptions = {
 }
 
 export type Replayed = {
-  /** The last folded position; 0 if there is none. */
+  /** The last position at or before the moment; 0 if there is none. */
   readonly position: number
-  /** The accounting time as of the last event. */
+  /** The accounting time as of this position. */
   readonly at: string | null
   readonly events: number
   readonly entries: number
@@ -98,6 +99,10 @@ const createBalances = () => {
   }
 }
 
+/** The last instant of an answer as text; null for a position. */
+const timeLimitOf = (until: Moment | null): string | null =>
+  until?.kind === 'time' ? isoTime(Math.max(until.atMs, 0)) : null // nothing was recorded before 1970
+
 /**
  * Folds the log from its start into balances. Memory grows with accounts, not with events, and no table is used. The
  * next page is read while this one is folded.
@@ -106,21 +111,18 @@ const createBalances = () => {
 export const replay = async (options: ReplayOptions): Promise<Replayed> => {
   const { log, decode, head, until, isIncluded, onPage } = options
   const bound = until?.kind === 'position' ? Math.min(until.position, head) : head
-  const limit = until?.kind === 'time' ? new Date(until.atMs).toISOString() : null
+  const limit = timeLimitOf(until)
   const stream = createEntryStream()
   const balances = createBalances()
   const timeOf = createTimes()
   let position = 0
+  let at: string | null = null
   let events = 0
   let entries = 0
 
   const fold = (stored: StoredEvent): void => {
-    if (!concernsBooks(stored.stream)) {
-      stream.pass(timeOf(stored))
-      return
-    }
     const entry = stream.next(decode(stored))
-    if (!entry) return
+    if (!entry || (limit !== null && entry.at > limit)) return
     entries += 1
     for (const { book, account, debitMicros, creditMicros } of entry.postings) {
       if (isIncluded && !isIncluded(book, account)) continue
@@ -129,19 +131,23 @@ export const replay = async (options: ReplayOptions): Promise<Replayed> => {
       sums.credit.add(creditMicros)
     }
   }
-  const isPast = (stored: StoredEvent): boolean =>
-    limit !== null && laterOf(stream.at, timeOf(stored)) > limit
 
-  const done = (): Replayed => ({ position, at: stream.at, events, entries, sums: balances.sums() })
+  const done = (): Replayed => ({ position, at, events, entries, sums: balances.sums() })
 
   for await (const page of readLog(log, bound, pageSize)) {
     for (const stored of page) {
-      if (isPast(stored)) return done()
-      fold(stored)
+      const recordedAt = timeOf(stored)
+      const isPast = limit !== null && laterOf(stream.time?.at ?? null, recordedAt) > limit
+      // Only a line of a statement is dated before an earlier event, until its month is cut off.
+      if (isPast && stream.time !== null && stream.time.openFrom > limit) return done()
+      if (isPast ? concernsDates(stored.stream) : concernsBooks(stored.stream)) fold(stored)
+      else stream.pass(recordedAt)
+      if (isPast) continue
       position = stored.position
+      at = stream.time?.at ?? null
       events += 1
     }
-    onPage?.(position, events)
+    onPage?.(page.at(-1)?.position ?? position, events)
   }
   return done()
 }
@@ -161,12 +167,15 @@ export type ReplayCheck = Omit<Replayed, 'sums'> & {
 }
 
 /**
- * Folds the log as `replay` does, and compares the balances with the journal's tables as of the same position, which
- * the tables must have passed. It changes nothing.
+ * Folds the log as `replay` does, and compares the balances with the journal's tables as of the same moment. The
+ * tables must have passed `head`. It changes nothing.
  */
 export const checkReplay = async (db: Db, options: ReplayOptions): Promise<ReplayCheck> => {
   const { sums, ...replayed } = await replay(options)
-  const tableSums = await sumAccounts(db, { after: 0, to: replayed.position }, { book: null, depth: null })
+  const { position } = replayed
+  const at = timeLimitOf(options.until)
+  const range = rangeUpTo({ position, at }, at === null ? position : options.head)
+  const tableSums = await sumAccounts(db, range, { book: null, depth: null })
   type ComparedAccount = { readonly book: string; readonly account: string; log: bigint; table: bigint }
   const found = new Map<string, ComparedAccount>()
   const foundOf = ({

@@ -1,4 +1,6 @@
+import { isStatementLine } from '../../domain/finance/entries.ts'
 import { kindText } from '../../domain/finance/entry-kinds.ts'
+import type { Calendar } from '../../kernel/calendar.ts'
 import { actorText } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
@@ -12,7 +14,7 @@ import { type ConsolePage, type PersonVisit, personPage, type Role } from '../..
 import { eventName, idText, timeText } from '../../platform/ui/text.ts'
 import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
-import { momentForms, parseMoment, resourceIds, resourceKind } from './input-forms.ts'
+import { momentForms, momentOf, parseMoment, resourceIds, resourceKind } from './input-forms.ts'
 import type { JournalHead } from './journal.ts'
 import { MomentPastHead, type Moments } from './moment.ts'
 import { factsText, orderText } from './run-explain-command.ts'
@@ -103,23 +105,34 @@ type TrailReads = {
   readonly log: EventLog
   readonly journalHead: JournalHead
   readonly moments: Pick<Moments, 'atOrBefore'>
+  /** Of the accounting time zone. */
+  readonly calendar: Calendar
 }
 
 /** Events of one page. */
 const limit = 200
 
-/** The last position of a trail. @throws invalid_parameter for an invalid or a future moment */
-const endOf = async (moments: TrailReads['moments'], asOf: string, head: number): Promise<number> => {
-  if (asOf === '') return head
-  const moment = parseMoment(asOf)
-  if (moment === null) throw refuse('invalid_parameter', `to must be ${momentForms}`)
-  return moments.atOrBefore(moment, head).catch((error) => {
+/**
+ * The last position of a trail, and the moment if it is a time.
+ * @throws invalid_parameter for an invalid or a future moment
+ */
+const endOf = async (
+  { moments, calendar }: Pick<TrailReads, 'moments' | 'calendar'>,
+  asOf: string,
+  head: number,
+): Promise<{ readonly last: number; readonly atMs: number | null }> => {
+  if (asOf === '') return { last: head, atMs: null }
+  const typed = parseMoment(asOf)
+  if (typed === null) throw refuse('invalid_parameter', `to must be ${momentForms}`)
+  const last = await moments.atOrBefore(typed, head).catch((error) => {
     throw error instanceof MomentPastHead ? refuse('invalid_parameter', error.message) : error
   })
+  const moment = momentOf(typed, calendar)
+  return { last, atMs: moment.kind === 'time' ? moment.atMs : null }
 }
 
 const trailOf = async (
-  { db, log, journalHead, moments }: TrailReads,
+  { db, log, journalHead, ...reads }: TrailReads,
   { params, query, visitor }: PersonVisit,
 ): Promise<View> => {
   const id = params.id ?? ''
@@ -128,21 +141,25 @@ const trailOf = async (
   if (kind === null && position === null)
     throw refuse('not_found', `ids begin with ${resourceIds}; positions begin with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
-  const head = await endOf(moments, asOf, await journalHead())
+  const head = await journalHead()
+  const { last, atMs } = await endOf(reads, asOf, head)
+  /** A line of a statement may be dated before events with earlier positions. */
+  const isVisible = ({ event, at }: ExplainedEvent): boolean =>
+    event.position <= last || (atMs !== null && isStatementLine(event) && Date.parse(at) <= atMs)
   const context = { db, log }
   const found =
     position === null
-      ? await explainResource(context, id, { head, limit })
+      ? await explainResource(context, id, { head: last, limit })
       : position > head
         ? null
         : await explainEntry(context, position, limit)
-  if (found === null)
+  const chain = found?.chain.filter(isVisible) ?? []
+  if (found === null || !chain.some(({ event }) => position === null || event.position === position))
     throw refuse('not_found', asOf === '' ? 'no event has it' : `no event has it as of ${asOf}`)
-  const visibleTrail = { ...found, chain: found.chain.filter(({ event }) => event.position <= head) }
   return {
     title: kind === null ? 'An event and its request' : `History of a ${kind}`,
     body: html`${asOfBanner(asOf, `/console/trail/${id}`)}<p>${idText(id)}</p>
-${chainOf(visibleTrail, visitor.roles, asOf)}`,
+${chainOf({ ...found, chain }, visitor.roles, asOf)}`,
     cliEquivalents: [`bin/farebox ledger explain ${id} --limit ${limit}`],
   }
 }

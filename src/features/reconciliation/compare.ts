@@ -104,12 +104,25 @@ export type Postable = {
   /** Lines that the books have, and their effect on the account, including lines with other amounts. */
   readonly posted: number
   readonly postedMicros: bigint
-  /** Of these, the lines whose month in the statement is not the month in which they are booked. */
-  readonly otherMonth: number
-  readonly otherMonthMicros: bigint
   /** Fees of lines that match no payment of the books: they are not booked. */
   readonly unmatched: number
   readonly unmatchedMicros: bigint
+}
+
+/**
+ * A booked line of the files, or its correction, that the books do not date by the statement (`dateOfLine`): its month
+ * was closed before, or the statement's time was in the future or before the first event of the log.
+ */
+export type OtherTime = {
+  readonly reference: string
+  readonly position: number
+  readonly amountMicros: bigint
+  /** The time in the statement. */
+  readonly thereAt: string
+  readonly hereAt: string
+  /** The month in which it is booked, `2026-11`. */
+  readonly month: string
+  readonly why: 'month_closed' | 'in_future' | 'before_log'
 }
 
 const tables = `
@@ -262,15 +275,18 @@ const postable = `
 
 const postedOf = `
   select count(*) as lines, coalesce(sum(l.fee), 0)::text as fee, coalesce(sum(l.payout), 0)::text as payout,
-         count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved,
-         count(*) filter (where other_month) as "otherMonth",
-         coalesce(sum(b.amount) filter (where other_month), 0)::text as "otherMonthMoved"
+         count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved
     from postable l
     left join booked_lines b on b.reference = l.external_id
-   cross join lateral (
-     select to_char(b.at at time zone $1::text, 'YYYY-MM') <> to_char(l.at at time zone $1::text, 'YYYY-MM')
-            as other_month) m
    where l.fee <> 0 or l.payout <> 0`
+
+/** SQL: entries of the lines, with corrections, that are not dated by the statement. */
+const otherTimes = `
+  from read.journal_entries e
+  join read.journal_postings p using (position)
+ where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
+   and p.position <= $3::bigint and e.happened_at is not null and e.happened_at <> e.at
+   and e.reference in (select external_id from postable where fee <> 0 or payout <> 0)`
 
 const newLines = `
   from postable l left join booked_lines b on b.reference = l.external_id
@@ -461,27 +477,52 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Lines to post, and those that the books already have. */
-    async postable({ zone }: ComparisonScope): Promise<Postable> {
+    async postable(): Promise<Postable> {
       type Row = {
         lines: number
         fee: string
         payout: string
         posted: number
         moved: string
-        otherMonth: number
-        otherMonthMoved: string
       }
-      const { rows } = await client.query<Row>(postedOf, [zone])
-      const { fee, payout, moved, otherMonthMoved, ...counts } = rows[0] as Row
+      const { rows } = await client.query<Row>(postedOf)
+      const { fee, payout, moved, ...counts } = rows[0] as Row
       const { rows: unmatched } = await client.query<{ lines: number; fee: string }>(unmatchedFees)
       return {
         ...counts,
         feeMicros: BigInt(fee),
         payoutMicros: BigInt(payout),
         postedMicros: BigInt(moved),
-        otherMonthMicros: BigInt(otherMonthMoved),
         unmatched: unmatched[0]?.lines ?? 0,
         unmatchedMicros: BigInt(unmatched[0]?.fee ?? 0),
+      }
+    },
+
+    /** The first lines that are not dated by the statement, up to `head`, with the number and the sum of all. */
+    async otherTimes(
+      { book, accounts, zone }: ComparisonScope,
+      head: number,
+      maxRows: number,
+    ): Promise<{ readonly count: number; readonly micros: bigint; readonly lines: readonly OtherTime[] }> {
+      type Row = Omit<OtherTime, 'amountMicros'> & { amount: string }
+      const of = [book, accounts, head]
+      const { rows } = await client.query<Row>(
+        `select e.reference, position, sum(p.amount_micros)::text as amount, e.happened_at as "thereAt", e.at as "hereAt",
+                to_char(e.at at time zone $4::text, 'YYYY-MM') as month,
+                case when e.happened_at > e.at then 'in_future'
+                     when e.happened_at < (select min(at) from read.journal_seconds) then 'before_log'
+                     else 'month_closed' end as why ${otherTimes}
+          group by e.reference, position, e.happened_at, e.at order by position limit $5::bigint`,
+        [...of, zone, maxRows],
+      )
+      const { rows: totals } = await client.query<{ count: number; micros: string }>(
+        `select count(distinct position) as count, coalesce(sum(p.amount_micros), 0)::text as micros ${otherTimes}`,
+        of,
+      )
+      return {
+        count: totals[0]?.count ?? 0,
+        micros: BigInt(totals[0]?.micros ?? 0),
+        lines: rows.map(({ amount, ...line }) => ({ ...line, amountMicros: BigInt(amount) })),
       }
     },
 

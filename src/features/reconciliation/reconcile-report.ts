@@ -7,6 +7,7 @@ import {
   type Difference,
   type DifferenceClass,
   differenceClasses,
+  type OtherTime,
   type OwnLine,
 } from './compare.ts'
 import type { Reconciliation } from './reconcile.ts'
@@ -166,8 +167,8 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
     feeMicros: String(result.postable.feeMicros),
     payoutMicros: String(result.postable.payoutMicros),
     inTheBooks: result.postable.posted,
-    inOtherMonth: result.postable.otherMonth,
-    inOtherMonthMicros: String(result.postable.otherMonthMicros),
+    atOtherTimes: result.otherTimes.count,
+    atOtherTimesMicros: String(result.otherTimes.micros),
     unmatchedFees: result.postable.unmatched,
     unmatchedFeesMicros: String(result.postable.unmatchedMicros),
     now: postedJson(result.posted),
@@ -182,6 +183,11 @@ export const reconciliationJson = (scope: ReconciliationScope, result: Reconcili
     position: position === null ? null : positionToken(position),
     thereMicros: asText(thereMicros),
     hereMicros: asText(hereMicros),
+  })),
+  otherTimes: result.otherTimes.lines.map(({ position, amountMicros, ...line }) => ({
+    ...line,
+    position: positionToken(position),
+    amountMicros: String(amountMicros),
   })),
   own: result.own.map(({ amountMicros, feeMicros, ...line }) => ({
     ...line,
@@ -274,13 +280,41 @@ const ownLinesText = (own: readonly OwnLine[], write: Writer): string =>
     line: ({ file, line }) => `${file}:${line}`,
   })
 
+const whyTexts: Readonly<Record<OtherTime['why'], string>> = {
+  month_closed: 'its month is closed',
+  in_future: 'it was in the future',
+  before_log: 'before the first event of the log',
+}
+
+const otherTimesText = (
+  { otherTimes: { count, micros, lines } }: Reconciliation,
+  write: Writer,
+): readonly string[] =>
+  count === 0
+    ? []
+    : [
+        '',
+        `${pluralize(count, 'entry', 'entries')} of fees and payouts not dated by the statement, but at the posting: ${write(micros)}`,
+        '',
+        `${table(lines, {
+          amount: ({ amountMicros }) => write(amountMicros),
+          'at there': 'thereAt',
+          'booked in': 'month',
+          'booked at': 'hereAt',
+          why: ({ why }) => whyTexts[why],
+          'id there': 'reference',
+          'entry here': ({ position }) => positionToken(position),
+        })}${more(lines.length, count)}`,
+      ]
+
 const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonly bigint[] => [
   scope.openingMicros,
   scope.closingMicros,
   bookedMicros(result),
   result.closingHereMicros,
   result.postable.unmatchedMicros,
-  result.postable.otherMonthMicros,
+  result.otherTimes.micros,
+  ...result.otherTimes.lines.map(({ amountMicros }) => amountMicros),
   ...Object.values(scope.statement).flatMap((micros) => micros ?? []),
   result.missingThere.hereMicros,
   ...result.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
@@ -292,7 +326,7 @@ const more = (listedCount: number, totalCount: number): string =>
   listedCount < totalCount ? `\n${totalCount - listedCount} more; --most lists more` : ''
 
 const postingText = ({ postable, posted }: Reconciliation, write: Writer): readonly string[] => {
-  const { lines, posted: before, otherMonth, unmatched } = postable
+  const { lines, posted: before, unmatched } = postable
   const now = posted?.outcome === 'booked' ? `, ${posted.lines} of them booked now` : ''
   const rest = before < lines && posted === null ? '; --post books the rest' : ''
   return [
@@ -303,11 +337,6 @@ const postingText = ({ postable, posted }: Reconciliation, write: Writer): reado
       ? []
       : [
           `nothing is booked: above the limit of one operator, proposed as ${posted.proposal.proposalId} of ${posted.proposal.by}; another operator runs "proposals approve ${posted.proposal.proposalId}"`,
-        ]),
-    ...(otherMonth === 0
-      ? []
-      : [
-          `${pluralize(otherMonth, 'line')} of them booked in another month than the statement's: ${write(postable.otherMonthMicros)}`,
         ]),
     ...(unmatched === 0
       ? []
@@ -381,6 +410,7 @@ export const reconciliationText = (scope: ReconciliationScope, result: Reconcili
     ...(result.own.length === 0
       ? []
       : ['', `${ownLinesText(result.own, write)}${more(result.own.length, ownLines)}`]),
+    ...otherTimesText(result, write),
     '',
     ...(totalCount === 0
       ? []

@@ -11,6 +11,7 @@ import {
   type Difference,
   type DifferenceClass,
   differenceClasses,
+  type OtherTime,
   type OwnLine,
   type Postable,
 } from './compare.ts'
@@ -130,6 +131,12 @@ export type Reconciliation = {
   readonly differences: readonly Difference[]
   readonly own: readonly OwnLine[]
   readonly postable: Postable
+  /** Booked lines of the files that are not dated by the statement: their number, their sum, and the first of them. */
+  readonly otherTimes: {
+    readonly count: number
+    readonly micros: bigint
+    readonly lines: readonly OtherTime[]
+  }
   /** The postings of this run; null without `post`. */
   readonly posted: PostAnswer | null
   /** The log position up to which the journal was read. */
@@ -237,7 +244,8 @@ export const reconcile = async (
     const head = posted?.outcome === 'booked' ? posted.head : scope.head
     if (posted?.outcome === 'booked') await comparison.afterPosting(scope, head)
     return {
-      postable: await comparison.postable(scope),
+      postable: await comparison.postable(),
+      otherTimes: await comparison.otherTimes(scope, head, most),
       closingHereMicros: await comparison.closingHere(scope),
       rowsMicros: await comparison.rowsMicros(),
       posted,

@@ -11,6 +11,7 @@ import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { fileSink } from '../../../src/platform/outgoing/file-sink.ts'
 import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { datedBack, playInto } from '../finance/support.ts'
 import { codec, exportTo, owners, scratch, writeBooks } from './books.ts'
 import { readSecondly } from './second-reader.ts'
 
@@ -280,6 +281,23 @@ test('a day of the accounting time zone has a journal, and its narration names t
     'Farebox 2026-11-22 (Europe/Berlin)',
     'Farebox 2026-11-22 (Europe/Berlin)',
   ])
+})
+
+test('a line of a statement is in the journal of its day, also if it was posted later', async (t) => {
+  const path = join(await scratch(t), 'file')
+  const log = createMemoryLog()
+  await playInto(log, datedBack)
+  const rows = [...roots.map((root) => [root, 'code 1'] as const), ['assets:bank', 'code 2'] as const]
+  for (const [from, to, days] of [
+    ['2026-11-21', '2026-12-01', ['2026-11-26']],
+    ['2026-12-01', '2026-12-10', []],
+  ] as const) {
+    const lines = await exportDays(log, path, { format: 'quickbooks', book: 'service', rows, from, to })
+    assert.deepEqual(
+      lines.filter(({ code }) => code === 'code 2').map(({ day }) => day),
+      days,
+    )
+  }
 })
 
 test('a mapping with an error is refused, and the message says where', () => {

@@ -14,6 +14,8 @@ import { play } from '../../domain/ledger/support.ts'
 import { declaredKinds } from '../../support/event-kinds.ts'
 import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { balancesOf, foldLog, upTo } from '../finance/fold.ts'
+import { datedBack, datedBackMoments, playInto } from '../finance/support.ts'
 import { exportTo, type Owner, owners, scratch, writeBooks } from './books.ts'
 import { legsOf, readByDictionary } from './dictionary-reader.ts'
 import { beancountBalances, hledgerBalances, needs } from './programs.ts'
@@ -215,4 +217,36 @@ test('up to an instant means accounting time: a late record of a slow clock is n
   assert.equal(await eventsUntil('2026-11-21T00:00:15.000Z'), 1)
   assert.equal(await eventsUntil('2026-11-21T00:00:20.000Z'), 3)
   assert.equal(await eventsUntil('2026-11-21T00:00:30.000Z'), 4)
+})
+
+test('an export up to an instant has the lines of statements that are dated up to it', async (t) => {
+  const path = join(await scratch(t), 'postings.csv')
+  const log = createMemoryLog()
+  await playInto(log, datedBack)
+  const events = await foldLog(log)
+  for (const until of datedBackMoments) {
+    await exportTo(log, path, 'csv', { until })
+    const exported = [...csvBalances(await readFile(path, 'utf8'))].filter(([, value]) => value !== 0n)
+    const folded = [...balancesOf(upTo(events, until))].map(
+      ([key, value]) => [key.replace(' ', '|'), value] as const,
+    )
+    assert.deepEqual(sorted(new Map(exported)), sorted(new Map(folded)))
+  }
+})
+
+test('hledger asserts the balances on the latest day, and beancount opens accounts before all entries', async (t) => {
+  const directory = await scratch(t)
+  const log = createMemoryLog()
+  await playInto(log, [
+    ...datedBack.slice(0, 1),
+    (shop) => shop.credit('acc_one' as AccountId, 1),
+    ...datedBack.slice(1, 3),
+  ])
+  await exportTo(log, join(directory, 'hledger'), 'hledger')
+  assert.match(await readFile(join(directory, 'hledger'), 'utf8'), /\n2026-12-06 \* balances\n/)
+  await exportTo(log, join(directory, 'beancount'), 'beancount')
+  const text = await readFile(join(directory, 'beancount'), 'utf8')
+  assert.match(text, /\n2026-11-24 \* /)
+  assert.match(text, /\n2026-12-07 balance /)
+  assert.deepEqual([...new Set(text.match(/^\S+(?= open )/gm))], ['1970-01-01'])
 })

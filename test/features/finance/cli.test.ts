@@ -138,6 +138,31 @@ test('a statement runs from its opening to its closing balance and gives the rea
   assert.match(csv.out, /^\ufeffposition,time,book,account,type,debit,credit,balance,against,order/)
 })
 
+test('a payout that is posted later is in the balances, the statement and the replay of its day', async (t) => {
+  const { run, shop } = await world(t)
+  shop.wait(3 * 86_400_000)
+  await shop.bookLine({ reference: 'po_1', feeMicros: 0, payoutMicros: 5_000_000 }, 3.5 * 86_400_000)
+  const bank = ['assets:bank', '--book', 'service'] as const
+  const at = async (asOf: string) => {
+    const { out } = await run('ledger', 'trial-balance', '--as-of', asOf, '--book', 'service', '--json')
+    const { accounts } = JSON.parse(out)
+    const replayed = await run('ledger', 'replay', '--until', asOf, '--book', 'service', '--json')
+    assert.deepEqual(JSON.parse(replayed.out).accounts, accounts)
+    return accounts.find(({ account }: { account: string }) => account === 'assets:bank')?.balanceMicros
+  }
+  assert.equal(await at('2026-11-21T11:59:59Z'), undefined)
+  assert.equal(await at('2026-11-21T12:00:00Z'), '5000000')
+  const over = async (from: string, to: string) =>
+    JSON.parse((await run('ledger', 'statement', ...bank, '--from', from, '--to', to, '--json')).out)
+  const day = await over('2026-11-21', '2026-11-22')
+  assert.deepEqual(
+    [day.openingMicros, day.balanceMicros, day.lines.map((line: { at: string }) => line.at)],
+    ['0', '5000000', ['2026-11-21T12:00:00.000Z']],
+  )
+  const later = await over('2026-11-22', '2026-11-25')
+  assert.deepEqual([later.openingMicros, later.balanceMicros, later.lines], ['5000000', '5000000', []])
+})
+
 test('in CSV only, a reference that a spreadsheet would run as a formula gets a leading apostrophe', async (t) => {
   const { run, shop } = await world(t)
   await shop.adjust('acc_one' as AccountId, 'goodwill', 10_000, '=1+1')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bookStatementLine } from '../../../src/features/wallet/book-statement-line.ts'
+import { positionToken } from '../../../src/kernel/log-position.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { staffBrowser } from '../../support/console.ts'
 import { operator } from '../../support/operator.ts'
@@ -305,5 +306,35 @@ test('every figure of finance and of the pages of staff equals the sum of the ev
     assert.equal(of('assets:gateway'), totalOf(balances) + elsewhere)
     assert.equal(of('assets:bank'), 20_000_000)
     assert.equal(of('expenses:adjustments'), 11_100_000)
+  })
+
+  await t.test('of a payout that is posted later, as of its time', async () => {
+    const between = new Date(core.clock()).toISOString()
+    const [earlier] = await core.log.readAll(0, 1)
+    const { recordedAt } = JSON.parse(earlier?.metadata ?? '') as { recordedAt: string }
+    await app.wait(2)
+    const late = {
+      gateway: 'stripe',
+      reference: 'po_2',
+      category: 'payout',
+      feeMicros: 0,
+      payoutMicros: 3_000_000,
+    }
+    const file = { file: null, proposalId: null }
+    await bookStatementLine(core.runner, { ...late, ...file, happenedAt: recordedAt }, operator)
+    await app.caughtUp()
+    const bankAt = async (asOf: string) => {
+      const args = ['ledger', 'account', 'assets:bank', '--as-of', asOf]
+      return Number((await app.run(...args)).balanceMicros)
+    }
+    assert.equal(await bankAt(between), 23_000_000)
+    assert.equal(await bankAt(recordedAt), 3_000_000)
+    const [line] = (await core.log.readAll((await core.log.head()) - 1, 1)).filter(
+      ({ type }) => type === 'StatementLineBooked',
+    )
+    const trail = `/console/trail/${positionToken(line?.position ?? 0)}`
+    assert.equal((await staff.get(`${trail}?${new URLSearchParams({ to: between })}`)).status, 200)
+    const earlierStill = new Date(Date.parse(recordedAt) - 1).toISOString()
+    assert.equal((await staff.get(`${trail}?${new URLSearchParams({ to: earlierStill })}`)).status, 404)
   })
 })

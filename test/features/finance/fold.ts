@@ -1,15 +1,28 @@
 import { createEntryStream, type Entry } from '../../../src/domain/finance/entries.ts'
+import type { Moment } from '../../../src/features/finance/input-forms.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { decode } from '../../platform/projections/engine.ts'
 
 export type FoldedEvent = { readonly position: number; readonly at: string; readonly entry: Entry | null }
+
+/** The events whose entries are up to a moment, of those that were in the log up to `head`. */
+export const upTo = (
+  events: readonly FoldedEvent[],
+  moment: Moment,
+  head = Number.POSITIVE_INFINITY,
+): readonly FoldedEvent[] =>
+  moment.kind === 'position'
+    ? events.filter(({ position }) => position <= moment.position)
+    : events.filter(
+        ({ position, at, entry }) => position <= head && Date.parse(entry?.at ?? at) <= moment.atMs,
+      )
 
 /** Every event of a log with its accounting time and its postings. */
 export const foldLog = async (log: EventLog): Promise<readonly FoldedEvent[]> => {
   const entries = createEntryStream()
   return (await log.readAll(0, 1_000_000)).map((stored) => {
     const entry = entries.next(decode(stored))
-    return { position: stored.position, at: entries.at as string, entry }
+    return { position: stored.position, at: entries.time?.at as string, entry }
   })
 }
 

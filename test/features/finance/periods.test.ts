@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { createEventReader } from '../../../src/audit/checks/event-reader.ts'
 import { createFindings } from '../../../src/audit/checks/finding.ts'
 import { createPeriodCheck } from '../../../src/audit/checks/record-checks.ts'
+import { streamOfLine } from '../../../src/domain/ledger/statement-lines.ts'
 import {
   closedOf,
   closingsOf,
@@ -30,6 +31,7 @@ import { silent } from '../../platform/projections/engine.ts'
 import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { operator } from '../../support/operator.ts'
+import { foldLog } from './fold.ts'
 
 const codec = createCodec()
 const account = 'acc_1' as AccountId
@@ -64,11 +66,29 @@ const createWorld = () => {
     await log.append(ledgerStream(account), revision === -1 ? 'noStream' : revision, [event])
     revision += 1
   }
+  let lines = 0
+  /** The append of a process that posts a line of a statement at this time by its clock. */
+  const postLine = async (at: string, happenedAt: string, feeMicros = 10_000): Promise<void> => {
+    lines += 1
+    const data = {
+      gateway: 'manual',
+      reference: `line ${lines}`,
+      category: 'fee',
+      feeMicros,
+      payoutMicros: 0,
+      happenedAt,
+      file: null,
+      proposalId: null,
+    }
+    const metadata = { correlationId: 'x', causationId: null, actor: operator.actor, recordedAt: at }
+    const event = { id: randomUUID(), ...codec.encode({ type: 'StatementLineBooked', data }, metadata) }
+    await log.append(streamOfLine(data), 'noStream', [event])
+  }
   const process = (clock: () => number, on: EventLog = log, zone = 'UTC') => {
     const runner = createCommandRunner({ log: on, clock, newEventId, codec, logger: silent })
     return createPeriods({ log: on, runner, decode: codec.decode, calendar: createCalendar(zone) })
   }
-  return { log, credit, process }
+  return { log, credit, postLine, process }
 }
 
 test('closing a month records its report, and does nothing the second time', async () => {
@@ -170,6 +190,26 @@ test('appends that land while a month is being closed are not part of it', async
   assert.equal(report.entries, 1)
 })
 
+test('a line of a statement is booked in its month until the month is cut off, and then at its posting', async () => {
+  const { credit, postLine, process } = createWorld()
+  await credit('2026-10-10T00:00:00.000Z', 300)
+  await credit('2026-11-10T00:00:00.000Z', 200)
+  await postLine('2026-11-11T00:00:00.000Z', '2026-10-31T00:00:00.000Z', 1_000)
+  const periods = process(() => ms('2026-11-12T00:00:00.000Z'))
+  const linesOf = async (period: string) => {
+    const { report } = await periods.show(month(period), ms('2026-12-12T00:00:00.000Z'))
+    const fees = report.lines.find(({ account: name }) => name === 'expenses:gateway-fees:manual')
+    return [report.entries, fees?.openingMicros, fees?.debitMicros, report.throughOrdinal]
+  }
+  assert.deepEqual(await linesOf('2026-10'), [2, 0n, 1_000n, 1])
+  assert.deepEqual(await linesOf('2026-11'), [1, 1_000n, 0n, 3])
+  const [closed] = await periods.close(month('2026-10'), operator)
+  assert.deepEqual([closed?.entries, closed?.throughOrdinal], [2, 1])
+  await postLine('2026-11-13T00:00:00.000Z', '2026-10-30T00:00:00.000Z', 20)
+  assert.deepEqual(await linesOf('2026-10'), [2, 0n, 1_000n, 1])
+  assert.deepEqual(await linesOf('2026-11'), [2, 1_000n, 20n, 6])
+})
+
 test('an interrupted closing continues, and two simultaneous closings become one', async () => {
   const { log, credit, process } = createWorld()
   await credit('2026-11-10T00:00:00.000Z', 100)
@@ -244,6 +284,14 @@ const jumps = fc.array(
       }),
     },
     {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant('line' as const),
+        offset: fc.integer({ min: -40_000, max: 40_000 }),
+        happened: fc.integer({ min: -90_000, max: 50_000 }),
+      }),
+    },
+    {
       weight: 1,
       arbitrary: fc.record({
         kind: fc.constant('close' as const),
@@ -265,7 +313,7 @@ const jumps = fc.array(
 test('for any clocks and changes of the time zone a closed month never changes, and every entry is in exactly one month', async () => {
   await fc.assert(
     fc.asyncProperty(jumps, async (steps) => {
-      const { log, credit, process } = createWorld()
+      const { log, credit, postLine, process } = createWorld()
       // Offsets are minutes around the end of November: about a month to each side.
       const at = (offset: number): number => ms('2026-12-01T00:00:00.000Z') + offset * minute
       const known = new Map<string, string>()
@@ -273,6 +321,7 @@ test('for any clocks and changes of the time zone a closed month never changes, 
         const { kind, offset } = step
         const iso = new Date(at(offset)).toISOString()
         if (kind === 'book') await credit(iso)
+        else if (kind === 'line') await postLine(iso, new Date(at(step.happened)).toISOString())
         else if (kind === 'fact')
           await log.append(noticeStream(`ntc_${n}` as NoticeId), 'noStream', [
             {
@@ -301,15 +350,25 @@ test('for any clocks and changes of the time zone a closed month never changes, 
       const fold = createPeriodFold(await readPeriodEnds(log, utcCalendar))
       const events = (await log.readAll(0, 1000)).map(codec.decode)
       const reports = events.flatMap((event) => fold.take(event))
-      const last = fold.current()
       for (const event of events)
         if (event.type === 'PeriodClosed') {
           const closed = event.data as Parameters<typeof differenceOf>[0]
           const report = reports.find(({ period }) => period === closed.period) ?? assert.fail(closed.period)
           assert.equal(differenceOf(closed, closingsOf(report)), null)
         }
-      const entries = [...reports, ...(last ? [last] : [])].reduce((sum, report) => sum + report.entries, 0)
-      assert.equal(entries, events.filter(({ type }) => type === 'WalletCredited').length)
+      const folded = await foldLog(log)
+      const booked = folded.flatMap(({ entry }) => entry ?? [])
+      for (const { type, data, position } of events)
+        if (type === 'PeriodCutOff') {
+          const { endedAt } = data as { endedAt: string }
+          for (const entry of booked) if (entry.position > position) assert.ok(entry.at >= endedAt)
+        }
+      for (const entry of booked) {
+        const { at: now } = folded[entry.position - 1] ?? assert.fail()
+        assert.ok(entry.at >= (folded[0]?.at ?? '') && entry.at <= now)
+      }
+      const entries = [...reports, ...fold.open()].reduce((sum, report) => sum + report.entries, 0)
+      assert.equal(entries, booked.length)
     }),
     { numRuns: runs(200) },
   )
@@ -360,7 +419,12 @@ test('verification recomputes the report of each month, and names the closing th
     receivableMicros: 0,
   }
   const first = event(1, 'WalletCredited', credited, '2026-11-10T00:00:00.000Z')
-  const cut = event(2, 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z')
+  const cut = event(
+    2,
+    'PeriodCutOff',
+    { period: '2026-11', endedAt: '2026-12-01T00:00:00.000Z' },
+    '2026-12-01T00:05:00.000Z',
+  )
   const fold = createPeriodFold(utcEnds)
   const [report] = [first, cut].flatMap((stored) => fold.take(codec.decode(stored)))
   const closed = closedOf(report ?? assert.fail('no report'))
@@ -419,7 +483,12 @@ test('a month that was closed before resellers had debts in their books keeps it
       receivableMicros: 30_000_000,
     }),
     money('WalletAdjusted', { reason: 'goodwill', amountMicros: 60_000_000, receivableMicros: -50_000_000 }),
-    event('period-2026-11', 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z'),
+    event(
+      'period-2026-11',
+      'PeriodCutOff',
+      { period: '2026-11', endedAt: '2026-12-01T00:00:00.000Z' },
+      '2026-12-01T00:05:00.000Z',
+    ),
   ]
   const fold = createPeriodFold(utcEnds)
   const [report] = events.flatMap((each) => fold.take(each))

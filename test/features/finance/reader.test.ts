@@ -5,22 +5,18 @@ import type { Moment } from '../../../src/features/finance/input-forms.ts'
 import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
+import { checkReplay } from '../../../src/features/finance/replay.ts'
 import { totalsOfBook } from '../../../src/features/finance/trial-balance.ts'
 import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
-import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
-import { startMs } from '../../projections/steps.ts'
+import { caughtUp, decode, startEngine } from '../../platform/projections/engine.ts'
+import type { Step } from '../../projections/steps.ts'
 import { declaredKinds } from '../../support/event-kinds.ts'
 import fc, { runs } from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
-import { balancesOf, foldLog } from './fold.ts'
-import { moneyKindsOf, playInto, steps } from './support.ts'
-
-const moment: fc.Arbitrary<Moment> = fc.oneof(
-  fc.nat({ max: 200 }).map((position): Moment => ({ kind: 'position', position })),
-  fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
-)
+import { balancesOf, type FoldedEvent, foldLog, upTo } from './fold.ts'
+import { datedBack, datedBackMoments, moment, moneyKindsOf, playInto, steps } from './support.ts'
 
 test('the properties below cover money of every kind', async () => {
   const seen = new Set<string>()
@@ -54,13 +50,15 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
       })
       for (const given of instants) {
         const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
-        const until =
-          asOf.kind === 'position'
-            ? events.filter(({ position }) => position <= asOf.position)
-            : events.filter(({ at }) => Date.parse(at) <= asOf.atMs)
+        const last = events.findLast(({ position, at }) =>
+          asOf.kind === 'position' ? position <= asOf.position : Date.parse(at) <= asOf.atMs,
+        )
+        const until = upTo(events, asOf)
         const { span, books: found } = await reader.trialBalance({ asOf }, head, none)
-        assert.equal(span.position, until.at(-1)?.position ?? 0)
-        assert.equal(span.at, until.at(-1)?.at ?? null)
+        assert.equal(span.position, last?.position ?? 0)
+        assert.equal(span.at, last?.at ?? null)
+        const { differences } = await checkReplay(db, { log, decode, head, until: asOf })
+        assert.deepEqual(differences, [])
         for (const { accounts } of found)
           assert.equal(
             accounts.reduce((sum, each) => sum + closingMicros(each), 0n),
@@ -87,7 +85,7 @@ test('invariant: as of any position or time each book sums to zero, equals a fol
         }
       }
     }),
-    { numRuns: runs(10) },
+    { numRuns: runs(10), examples: [[[...datedBack], [...datedBackMoments]]] },
   )
 })
 
@@ -118,22 +116,30 @@ test('invariant: over any range opening plus movements is closing, and pages of 
           calendar: utcCalendar,
           moments: createMoments({ db, log, calendar: utcCalendar, clock: () => Number.POSITIVE_INFINITY }),
         })
-        const before = (end: Moment) =>
-          end.kind === 'position'
-            ? events.filter(({ position }) => position < end.position)
-            : events.filter(({ at }) => Date.parse(at) < end.atMs)
-        const start = before(from).length
-        const end = Math.max(start, before(to).length)
-        const account = 'liabilities:wallet:acc_two'
+        const before = (end: Moment): Moment =>
+          end.kind === 'position' ? { ...end, position: end.position - 1 } : { ...end, atMs: end.atMs - 1 }
+        const lastOf = (end: Moment): number =>
+          events.findLast(({ position, at }) =>
+            end.kind === 'position' ? position <= end.position : Date.parse(at) <= end.atMs,
+          )?.position ?? 0
+        const [start, end] = [before(from), before(to)]
+        const position = Math.max(lastOf(start), lastOf(end))
+        const opening = new Set(upTo(events, start, end.kind === 'position' ? position : head))
+        const dated = new Set(upTo(events, end))
+        const until = events.filter((event) => event.position <= position || dated.has(event))
+        const account = 'assets:gateway:manual'
         const filter = { book: 'service', account, below: false }
-        const legs = (some: typeof events) =>
-          some.flatMap(({ position, entry }) =>
+        const legs = (some: readonly FoldedEvent[]) =>
+          some.flatMap(({ position: at, entry }) =>
             (entry?.postings ?? [])
               .filter((leg) => leg.book === 'service' && leg.account === account)
-              .map((leg) => ({ position, amount: BigInt(leg.debitMicros) - BigInt(leg.creditMicros) })),
+              .map((leg) => ({ position: at, amount: BigInt(leg.debitMicros) - BigInt(leg.creditMicros) })),
           )
-        let balance = legs(events.slice(0, start)).reduce((sum, { amount }) => sum + amount, 0n)
-        const expected = legs(events.slice(start, end)).map((line) => {
+        let balance = legs(until.filter((event) => opening.has(event))).reduce(
+          (sum, { amount }) => sum + amount,
+          0n,
+        )
+        const expected = legs(until.filter((event) => !opening.has(event))).map((line) => {
           balance += line.amount
           return { ...line, balance }
         })
@@ -175,6 +181,13 @@ test('invariant: over any range opening plus movements is closing, and pages of 
           }
       },
     ),
-    { numRuns: runs(10) },
+    {
+      numRuns: runs(10),
+      examples: datedBackMoments.flatMap((from, n) =>
+        datedBackMoments
+          .slice(n)
+          .map((to) => [[...datedBack], from, to, 2] as [Step[], Moment, Moment, number]),
+      ),
+    },
   )
 })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Moment } from '../../../src/features/finance/input-forms.ts'
 import type { AccountId, CustomerId, OrderId } from '../../../src/kernel/ids.ts'
 import { accountStream } from '../../../src/kernel/streams.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
@@ -40,9 +41,62 @@ const furtherSteps: readonly fc.Arbitrary<Step>[] = [
   ),
 ]
 
-const step = fc.oneof(...moneySteps, ...furtherSteps, waiting(-1500, 100_000))
+const dayMs = 86_400_000
+const reference = fc.integer({ min: 0, max: 20 }).map((n) => `txn_${n}`)
+
+/** Lines of statements of this month, of earlier ones and of the future, their corrections, and ends of months. */
+const statementSteps: readonly fc.Arbitrary<Step>[] = [
+  fc
+    .tuple(
+      reference,
+      fc.integer({ min: -500, max: 90_000 }),
+      fc.integer({ min: -900_000, max: 9_000_000 }),
+      fc.oneof(fc.integer({ min: -5_000, max: 300_000 }), fc.integer({ min: -2 * dayMs, max: 60 * dayMs })),
+    )
+    .map(
+      ([ref, feeMicros, payoutMicros, agoMs]): Step =>
+        (shop) =>
+          shop.bookLine({ reference: ref, feeMicros, payoutMicros }, agoMs),
+    ),
+  fc.tuple(reference, fc.integer({ min: 0, max: 90_000 })).map(
+    ([ref, feeMicros]): Step =>
+      (shop) =>
+        shop.correctLine(ref, feeMicros),
+  ),
+  fc.integer({ min: 0, max: 70 * dayMs }).map(
+    (agoMs): Step =>
+      (shop) =>
+        shop.cutOff(agoMs),
+  ),
+  waiting(0, 25 * dayMs),
+]
+
+const step = fc.oneof(...moneySteps, ...furtherSteps, ...statementSteps, waiting(-1500, 100_000))
 
 export const steps = fc.array(step, { minLength: 10, maxLength: 80, size: 'max' })
+
+/** Lines of November that are posted in December: two before its end is recorded, one after it. */
+export const datedBack: readonly Step[] = [
+  async (shop) => shop.wait(15 * dayMs),
+  (shop) => shop.bookLine({ reference: 'a', feeMicros: 700, payoutMicros: 50_000 }, 10 * dayMs),
+  (shop) => shop.bookLine({ reference: 'b', feeMicros: 30, payoutMicros: 0 }, 12 * dayMs),
+  (shop) => shop.correctLine('b', 40),
+  (shop) => shop.cutOff(10 * dayMs),
+  (shop) => shop.bookLine({ reference: 'c', feeMicros: 1, payoutMicros: 0 }, 10 * dayMs),
+  (shop) => shop.correctLine('a', 600),
+]
+/** Times around these lines, and one position between them. */
+export const datedBackMoments: readonly Moment[] = [
+  ...[2, 4, 6, 10, 15].map((days): Moment => ({ kind: 'time', atMs: startMs + days * dayMs })),
+  { kind: 'position', position: 6 },
+]
+
+/** A position, a time of the first hour, or one of the first months. */
+export const moment: fc.Arbitrary<Moment> = fc.oneof(
+  fc.nat({ max: 200 }).map((position): Moment => ({ kind: 'position', position })),
+  fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
+  fc.integer({ min: 0, max: 120 * dayMs }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
+)
 
 /** The kinds of money events that a log holds. */
 export const moneyKindsOf = async (log: EventLog): Promise<string[]> =>

@@ -7,9 +7,15 @@ import { type TestContext, test } from 'node:test'
 import { runCli } from '../../../src/app/cli-program.ts'
 import { approvalLimitsRef } from '../../../src/domain/ledger/approvals.ts'
 import { createProposals } from '../../../src/features/approvals/approval-service.ts'
+import { closingMicros } from '../../../src/features/finance/journal.ts'
+import { createMoments } from '../../../src/features/finance/moment.ts'
+import { createPeriods } from '../../../src/features/finance/period-service.ts'
+import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
 import { utcCalendar } from '../../../src/kernel/calendar.ts'
 import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
+import { positionToken } from '../../../src/kernel/log-position.ts'
+import type { Period } from '../../../src/kernel/months.ts'
 import { approvalLimitsStream } from '../../../src/kernel/streams.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import type { CommandRunner } from '../../../src/platform/commands/command.ts'
@@ -225,8 +231,8 @@ test('fees and payouts are posted once, and the account then moved as the balanc
     feeMicros: '18630000',
     payoutMicros: '20000000',
     inTheBooks: 8,
-    inOtherMonth: 8,
-    inOtherMonthMicros: '-38630000',
+    atOtherTimes: 0,
+    atOtherTimesMicros: '0',
     unmatchedFees: 0,
     unmatchedFeesMicros: '0',
     now: { booked: 8, proposalId: null },
@@ -432,11 +438,68 @@ test('the balances of the statement are compared with its lines and the books', 
 
   const posted = await run(...november, ...files, ...right, '--post')
   assert.deepEqual([posted.code, /^everything agrees$/m.test(posted.out)], [0, true])
-  assert.match(posted.out, /^6 lines of them booked in another month than the statement's: -38\.63$/m)
+  assert.match(posted.out, /: 0\.00 before, moved by 11\.37, 11\.37 after$/m)
 
   const lacking = await run(...november, ...files, '--opening', '5.00', '--closing', '18.37')
   assert.deepEqual([lacking.code, /its lines lack -5\.00$/m.test(lacking.out)], [1, true])
   assert.match(lacking.out, /^the balances differ$/m)
+})
+
+test('fees and payouts are dated by the statement while its month is open, and otherwise listed', async (t) => {
+  const { pool, log, file, run, json, runner } = await world(t)
+  const november = [payoutHeading, 'po_1,2026-11-25 10:00:00,usd,txn_6,-20.00,0.25,-20.25,payout']
+  const files = ['--gateway', 'stripe', '--file'] as const
+  assert.equal((await json(...files, await file(november), '--post')).said.posting.atOtherTimes, 0)
+  await createPeriods({ log, runner, decode: createCodec().decode, calendar: utcCalendar }).close(
+    '2026-11' as Period,
+    { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_1' },
+  )
+  const later = await file([
+    ...november,
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-5.00,0.00,-5.00,payout',
+    'po_3,2026-12-02 00:00:00,usd,txn_8,-3.00,0.00,-3.00,payout',
+    'po_4,2026-12-31 00:00:00,usd,txn_9,-2.00,0.00,-2.00,payout',
+    'po_5,2026-11-01 00:00:00,usd,txn_10,-1.00,0.00,-1.00,payout',
+  ])
+  const { said } = await json(...files, later, '--post')
+  assert.deepEqual([said.posting.atOtherTimes, said.posting.atOtherTimesMicros], [3, '-8000000'])
+  const head = await log.head()
+  const hereAt = '2026-12-24T12:00:00.000Z'
+  assert.deepEqual(
+    said.otherTimes,
+    [
+      ['txn_7', '-5000000', '2026-11-26T00:00:00.000Z', 'month_closed'],
+      ['txn_9', '-2000000', '2026-12-31T00:00:00.000Z', 'in_future'],
+      ['txn_10', '-1000000', '2026-11-01T00:00:00.000Z', 'before_log'],
+    ].map(([reference, amountMicros, thereAt, why], n) => ({
+      reference,
+      amountMicros,
+      thereAt,
+      hereAt,
+      month: '2026-12',
+      why,
+      position: positionToken([head - 3, head - 1, head][n] as number),
+    })),
+  )
+  const { out } = await run(...files, later, '--most', '1')
+  assert.match(out, /^3 entries of fees and payouts not dated by the statement, but at the posting: -8\.00$/m)
+  assert.match(out, /-5\.00 +2026-11-26T\S+ +2026-12 +2026-12-24T\S+ +its month is closed +txn_7 +pos_/)
+  assert.match(out, /^2 more; --most lists more$/m)
+
+  // The payouts that were dated by the statement are in the balances of their times, the others in December.
+  const db = createKysely(pool)
+  const moments = createMoments({ db, log, clock, calendar: utcCalendar })
+  const reader = createFinanceReader({ db, log, moments, calendar: utcCalendar })
+  const bankAt = async (day: string) => {
+    const asOf = { kind: 'time', atMs: Date.parse(day) } as const
+    const { accounts } = await reader.account({ asOf }, head, { book: 'service', account: 'assets:bank' })
+    return accounts.map(closingMicros)
+  }
+  assert.deepEqual(await bankAt('2026-11-25T09:59:59Z'), [])
+  assert.deepEqual(await bankAt('2026-11-25T10:00:00Z'), [20_000_000n])
+  assert.deepEqual(await bankAt('2026-12-01T23:59:59Z'), [20_000_000n])
+  assert.deepEqual(await bankAt('2026-12-02T00:00:00Z'), [23_000_000n])
+  assert.deepEqual(await bankAt('2026-12-24T12:00:00Z'), [31_000_000n])
 })
 
 test('the bank is compared by amounts: payouts that arrived, and payments received elsewhere', async (t) => {
