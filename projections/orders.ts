@@ -1,5 +1,5 @@
 import { type DepositStatus, isPayable } from '../src/domain/deposits/fold.ts'
-import { walletShortfallOf } from '../src/domain/orders/decide-awaited.ts'
+import { shortfallAfterPayment, walletShortfallOf } from '../src/domain/orders/decide-awaited.ts'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '../src/domain/orders/fold.ts'
 import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-terms.ts'
@@ -226,6 +226,7 @@ type PaymentColumns = {
   readonly cancelReason: Order['cancelReason']
   readonly chargeCents: number | null
   readonly owedMicros: number
+  readonly payerMicros: number
   readonly walletMicros: number
   readonly walletDebtMicros: number
   readonly invoiceStatus: DepositStatus | null
@@ -244,11 +245,14 @@ const invoiceOf = (
   if (chargeCents === null || status === null) return null
   const payUrl = isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null
   const wallet = { availableMicros: row.walletMicros, receivableMicros: row.walletDebtMicros }
+  const payer = { availableMicros: row.payerMicros, receivableMicros: owedMicros }
+  const details: StoredDetails = JSON.parse(row.details)
   return {
     chargeCents,
     owedCents: microsToCentsCeil(owedMicros),
+    shortfallCents: shortfallAfterPayment(payer, details, chargeCents),
     payUrl,
-    walletShortfallCents: walletShortfallOf(wallet, JSON.parse(row.details)),
+    walletShortfallCents: walletShortfallOf(wallet, details),
   }
 }
 
@@ -293,6 +297,11 @@ const withPayments = (db: Db, scope: ListScope) =>
     .select(
       sql<number>`coalesce(case when o.customer_id is null then b.receivable_micros else c.receivable_micros end, 0)`.as(
         'owedMicros',
+      ),
+    )
+    .select(
+      sql<number>`coalesce(case when o.customer_id is null then b.available_micros else c.credit_micros end, 0)`.as(
+        'payerMicros',
       ),
     )
     .select([
@@ -410,6 +419,8 @@ export type AwaitedInvoice = {
   readonly chargeCents: number
   /** The debt of the payer, which the payment pays first. */
   readonly owedCents: number
+  /** What the payer lacks for the order after this payment, whole cents. */
+  readonly shortfallCents: number
   /** Null when it can no longer be paid. */
   readonly payUrl: string | null
   /** What the wallet of the account lacks for the order, whole cents, with its debt. */

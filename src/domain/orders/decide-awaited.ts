@@ -64,6 +64,16 @@ export const walletShortfallOf = (
   order: Pick<OrderDetails, 'amountCents' | 'costCents'>,
 ): number => Math.max(0, shortfallOf(wallet, centsToMicros(walletCents(order))).shortfallCents)
 
+/**
+ * What the payer lacks for an order after the payment of its invoice, whole cents, with its debt; 0: nothing. A debt may
+ * arise, and credit may be spent, after the invoice is opened.
+ */
+export const shortfallAfterPayment = (
+  payer: Purse,
+  { amountCents }: Pick<OrderDetails, 'amountCents'>,
+  chargeCents: number,
+): number => Math.max(0, shortfallOf(payer, centsToMicros(amountCents)).shortfallCents - chargeCents)
+
 const failureReasonOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
   if (states.account === null || states.account.blocked) return 'account_blocked'
   return orderable ? null : 'product_unavailable'

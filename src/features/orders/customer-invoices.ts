@@ -1,7 +1,12 @@
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
 import { type Deposit, isClosed, isPayable } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
-import { decideAwaiting, payerOf, walletShortfallOf } from '../../domain/orders/decide-awaited.ts'
+import {
+  decideAwaiting,
+  payerOf,
+  shortfallAfterPayment,
+  walletShortfallOf,
+} from '../../domain/orders/decide-awaited.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { floorCents, maxDepositCents, type Rail, resellerRails } from '../../domain/payments/payments.ts'
@@ -74,10 +79,13 @@ export const readAwaitedInvoice = async (
   cause: Cause,
 ): Promise<AwaitedInvoice> => {
   const ledger = await readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(order.accountId))
+  const payer = payerOf(ledger, order)
+  const chargeCents = details.amountCents
   const payable = isPayable({ status, expiresAt: invoice?.expiresAt ?? null }, clock())
   return {
-    chargeCents: details.amountCents,
-    owedCents: microsToCentsCeil(payerOf(ledger, order).receivableMicros),
+    chargeCents,
+    owedCents: microsToCentsCeil(payer.receivableMicros),
+    shortfallCents: shortfallAfterPayment(payer, order, chargeCents),
     payUrl: payable ? payUrl : null,
     walletShortfallCents: walletShortfallOf(ledger, order),
   }

@@ -247,7 +247,11 @@ export const orderPages = ({
           }${
             order.owedCents === undefined
               ? null
-              : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.${order.shortfallCents === undefined ? null : html` The pay page does not charge ${dollarText(order.shortfallCents)} of it: add this amount to the ${customerId === null ? 'wallet' : 'credit'} before you pay, or the order is not placed.`}</p>`
+              : html`<p class="message warn">${customerId === null ? 'You owe' : 'The customer owes'} ${dollarText(order.owedCents)} after a refund or a dispute. The payment pays it first.</p>`
+          }${
+            order.shortfallCents === undefined
+              ? null
+              : html`<p class="message warn">The pay page charges ${dollarText(order.shortfallCents)} less than the order needs now: add this amount to the ${customerId === null ? 'wallet' : 'credit'} before you pay, or the order is not placed.</p>`
           }${detailsOf([
             ['State', orderState(orderRow)],
             ['Order', idText(order.orderId)],

@@ -46,7 +46,7 @@ export const createPayPages = (
     const invoiced = await customerInvoices.invoice(draft, amountCents, causeOf(keyed), { waiting })
     const { order, created, position, payUrl, chargeCents } = invoiced
     const { idempotencyKey } = keyed
-    const invoice = { payUrl, chargeCents, owedCents, walletShortfallCents: 0 }
+    const invoice = { payUrl, chargeCents, owedCents, shortfallCents: 0, walletShortfallCents: 0 }
     return { order, replayed: !created, idempotencyKey, position, invoice }
   }
 

@@ -6,7 +6,7 @@ import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import { type Catalog, metaOf } from '../../domain/catalog/catalog.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
 import { orderStatuses, orderWaits, type ShownOrder, waitsFor } from '../../domain/orders/fold.ts'
-import { families, type OrderDetails, orderMethods } from '../../domain/shared/order-terms.ts'
+import { families, orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { idempotentAnswer } from '../../platform/http/answer.ts'
@@ -79,7 +79,7 @@ export const OrderRecord = z
     }),
     shortfallCents: cents.optional().meta({
       description:
-        'What is missing for the order after a payment of `chargeCents`, in whole cents: a debt arose after the pay page was opened. Without a further payment before that one, the order is not placed. Left out: nothing is missing.',
+        'What is missing for the order after a payment of `chargeCents`, in whole cents: a debt arose, or the credit was spent, after the pay page was opened. Without a further payment before that one, the order is not placed; a retry of the order opens a page for the whole amount. Left out: nothing is missing.',
     }),
     payUrl: z.string().nullable().meta({
       description:
@@ -135,15 +135,6 @@ export const OrderRecord = z
   .meta({ id: 'Order' })
 
 /**
- * What is missing for an order after the payment of its invoice, whole cents: the part of the payer's debt that the
- * invoice does not contain. A payer with a debt has no money available.
- */
-const shortfallOf = (
-  { amountCents }: Pick<OrderDetails, 'amountCents'>,
-  { chargeCents, owedCents }: Pick<AwaitedInvoice, 'chargeCents' | 'owedCents'>,
-): number => (owedCents > 0 ? Math.max(0, amountCents + owedCents - chargeCents) : 0)
-
-/**
  * The public record of an order. `reseller` adds cost and margin: the cost of an own order is its charge.
  * `customer` is the reseller's own id of its customer.
  */
@@ -155,7 +146,7 @@ export const orderRecord = (
   const invoice = order.status === 'awaiting_payment' ? order.invoice : null
   const costCents = details.costCents ?? details.amountCents
   const waits = waitsFor(order)
-  const shortfallCents = invoice && waits === 'payment' ? shortfallOf(details, invoice) : 0
+  const shortfallCents = invoice && waits === 'payment' ? invoice.shortfallCents : 0
   return {
     orderId: details.orderId,
     status: order.status,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { addresses } from '../../support/app-actions.ts'
+import { signedIn } from '../../support/console.ts'
 import { type TestApp, testApp } from '../../support/test-app.ts'
 import { until } from '../../support/until.ts'
 
@@ -411,6 +412,33 @@ describe('an order for a customer that is short of credit', () => {
     await app.untilDeposit(key, rest.body.depositId, { status: 'canceled' })
     await untilClosed(app, rest.body.depositId, 'expired')
     assert.equal(await app.listedCredit('alice'), 0)
+  })
+
+  test('says what its page no longer covers after the credit was spent, and a retry opens a page for the whole', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { accountId, key } = app.seller
+    const credit = ['customers', 'credit', '--account', accountId, '--customer', 'dora']
+    await app.run(...credit, '--cents', '300', '--reference', 'cash of dora')
+    const [first, second] = [
+      await app.seller.order('dora', app.four, 'first'),
+      await app.seller.order('dora', app.four, 'second'),
+    ]
+    const missing = app.quote.amountCents - 300
+    assert.deepEqual([first.body.shortfallCents, second.body.shortfallCents], [missing, missing])
+    assert.equal((await app.readOrder(key, second.body.orderId)).shortfallCents, undefined)
+    await app.act(first.body.depositId, 'pay')
+    await app.untilOrder(key, first.body.orderId, 'completed')
+    const left = first.body.chargeCents + 300 - app.quote.amountCents
+    const needed = app.quote.amountCents - left - second.body.chargeCents
+    assert.ok(needed > 0)
+    assert.equal((await app.readOrder(key, second.body.orderId)).shortfallCents, needed)
+    const { html } = await (await signedIn(app, accountId)).open(`/console/orders/${second.body.orderId}`)
+    assert.match(html, /The pay page charges \$\d+\.\d\d less than the order needs now/)
+    const again = await app.seller.order('dora', app.four, 'second')
+    assert.equal(again.body.shortfallCents, app.quote.amountCents - left)
+    assert.equal((await app.readOrder(key, second.body.orderId)).shortfallCents, undefined)
+    await app.act(again.body.depositId, 'pay')
+    await app.untilOrder(key, second.body.orderId, 'completed')
   })
 
   test('has no payment page without a live rail, and none above $5,000', async (t) => {
