@@ -281,7 +281,7 @@ export const capTriggerOf = (event: RecordedEvent): CapTrigger | null => {
           levelPct: level,
           capCents: keyCap.capCents,
           capCovers: keyCap.covers,
-          spentCents: microsToCentsFloor(keyCap.spentMicros),
+          spentCents: microsToCentsCeil(keyCap.spentMicros),
           currency: 'USD',
         },
       },

@@ -6,6 +6,8 @@ import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/erro
 export type FinishedCall = {
   readonly outcome: ScrapeOutcome
   readonly billed: boolean
+  /** An earlier answer was used again. */
+  readonly cached: boolean
   readonly priceMicros: number
   /** The answer as it was first sent; null for an outcome without a body, and once it expired. */
   readonly bytes: Buffer | null
@@ -58,16 +60,18 @@ const withWait = (error: ApiError, retryAfterS: number | null): ApiError => {
   return waitS === null ? error : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
 }
 
-/** The refusal for an outcome without a body. */
+/** The answers that are results without data: they are stored, and a repeat gets them again. */
+const emptyAnswers = {
+  target_not_found: 'the platform has no such profile, post or id',
+  target_restricted: 'the platform shows the target only to users who are logged in',
+} as const
+
+/** The refusal for a failure. */
 export const refusalOf = (
-  outcome: Exclude<ScrapeOutcome, 'found' | 'empty'>,
+  outcome: Exclude<ScrapeOutcome, 'found' | 'empty' | keyof typeof emptyAnswers>,
   { details, retryAfterS }: Pick<FinishedCall, 'details' | 'retryAfterS'>,
 ): ApiError => {
   switch (outcome) {
-    case 'target_not_found':
-      return refuse('target_not_found', 'the platform has no such profile, post or id')
-    case 'target_restricted':
-      return refuse('target_restricted', 'the platform shows the target only to users who are logged in')
     case 'bad_input':
       return refuse('bad_input', 'the scraper rejected the parameters', {
         details: details ?? 'the platform does not accept these values together',
@@ -112,8 +116,12 @@ export const isStored = ({ outcome, bytes }: FinishedCall): boolean =>
  * @throws ApiError with the headers of its bill: as `refusalOf` returns, or `result_expired`
  */
 export const answerOf = (finishedCall: FinishedCall): ScrapeReply => {
-  const { outcome, bytes, position } = finishedCall
+  const { outcome, bytes, position, priceMicros, billed, cached } = finishedCall
   const headers = billingHeaders(finishedCall)
+  if (outcome === 'target_not_found' || outcome === 'target_restricted') {
+    const billing = { priceUsd: dollarsOfMicros(priceMicros), billed }
+    throw withHeaders(refuse(outcome, emptyAnswers[outcome], { billing, cached }), headers)
+  }
   if (outcome !== 'found' && outcome !== 'empty') throw withHeaders(refusalOf(outcome, finishedCall), headers)
   if (bytes === null)
     throw withHeaders(

@@ -209,7 +209,7 @@ export const createScrapes = (dependencies: {
       finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
       log.lastOf(scrapeStream(finished.scrapeId)),
     ])
-    const { outcome, billed } = finished
+    const { outcome, billed, cached } = finished
     const { priceMicros } = started
     const position = last?.position ?? null
     const noDetails = { details: null, retryAfterS: 1 }
@@ -217,6 +217,7 @@ export const createScrapes = (dependencies: {
       ...noDetails,
       outcome,
       billed,
+      cached,
       priceMicros,
       bytes,
       position,
@@ -337,12 +338,13 @@ export const createScrapes = (dependencies: {
     const { answer, position } = await commands.finish(attemptRef, fetched.ending, identified.cause)
     hooks.at('scrape-finished')
     const { finished, availableMicros } = answer
-    // The sweeper may have been first if this took longer than the lease.
-    const outcome = finished?.outcome ?? 'interrupted'
-    const billed = finished?.billed ?? false
+    const ended = { priceMicros, position, availableMicros, replayed: false }
+    const { outcome = 'interrupted', billed = false, cached = false } = finished ?? {}
+    // The sweeper was first, because this took longer than the lease: what was fetched is not the result.
+    if (outcome === 'interrupted')
+      return { ...ended, outcome, billed, cached, bytes: null, details: null, retryAfterS: 1 }
     const { bytes, details, retryAfterS } = fetched
-    const replayed = false
-    return { outcome, billed, priceMicros, bytes, details, retryAfterS, position, availableMicros, replayed }
+    return { ...ended, outcome, billed, cached, bytes, details, retryAfterS }
   }
 
   /**

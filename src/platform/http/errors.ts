@@ -92,6 +92,17 @@ const debtInShortfall = cents.optional().meta({
     'The debt after a refund or a dispute, which `shortfallCents` includes, because payments pay it first. Left out: there is no debt.',
 })
 
+/** The bill of a scraper call whose result has no data. */
+const emptyResult = z.object({
+  billing: z
+    .object({
+      priceUsd: z.string().meta({ description: 'The price of the scraper, in dollars with four decimals.' }),
+      billed: z.boolean().meta({ description: 'True: the call was charged. A repeat has the same value.' }),
+    })
+    .meta({ id: 'ScrapeBilling' }),
+  cached: z.boolean().meta({ description: 'True: this is an earlier answer, which is free.' }),
+})
+
 /**
  * Every error code of the API with its status: docs/reference/api.md, "Errors". The OpenAPI document and the docs page
  * are generated from it. A code is never renamed or reused.
@@ -381,8 +392,10 @@ const errorTable = {
     status: 404,
     retry: 'never',
     meaning:
-      'The profile, post or id does not exist. The call was billed, because this answer is the result.',
+      'The profile, post or id does not exist. The call was billed, because this answer is the result, unless `cached` is true.',
     remedy: 'Check the handle, link or id. A retry with the same `X-Request-Id` is not billed again.',
+    extra: emptyResult,
+    example: { billing: { priceUsd: '0.0030', billed: true }, cached: false },
   }),
   target_restricted: entry({
     status: 403,
@@ -390,6 +403,8 @@ const errorTable = {
     meaning:
       'The target has an age limit, is blocked in the region, or requires a login. The call was not billed.',
     remedy: 'Choose another target.',
+    extra: emptyResult,
+    example: { billing: { priceUsd: '0.0030', billed: false }, cached: false },
   }),
 
   method_not_allowed: entry({

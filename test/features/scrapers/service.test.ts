@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createScrapeCommands } from '../../../src/features/scrapers/call-commands.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import { dollarsOfMicros } from '../../../src/kernel/money.ts'
 import { until } from '../../support/until.ts'
@@ -239,6 +240,25 @@ test('a result is stored for a day; after that the id reports so and is never ch
   assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
 })
 
+test('a call that was ended before its answer came is retryable, and the retry is charged once', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await scrapeWorld(t, async (_, n) => {
+    if (n === 1) await gate.promise
+    return found({ n })
+  })
+  const first = world.here.call('one')
+  await until(() => world.provider.calls.length === 1)
+  const { started } = (await world.scrape('one'))!
+  await createScrapeCommands(world).settle(started)
+  gate.resolve()
+  const ended = await first
+  assert.ok('code' in ended)
+  assert.deepEqual([ended.code, ended.extra], ['provider_failed', { retryable: true }])
+  assert.equal(ended.headers['retry-after'], '1')
+  assert.deepEqual(bodyIn(await world.here.call('one')).data, { n: 2 })
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
 test('an earlier answer of the account is free: no money, no hold, no call of the platform', async (t) => {
   const gone: ScrapeOutcome = { kind: 'target_not_found' }
   const world = await scrapeWorld(t, (input) => (input.subreddit === 'gone' ? gone : found({ a: 1 })), 1)
@@ -263,6 +283,16 @@ test('an earlier answer of the account is free: no money, no hold, no call of th
   assert.deepEqual([billed, balance], ['false', '0.0010'])
   const absent = (await world.there.call('five', bodyOf('gone'), reuse)) as Extract<Got, { code: string }>
   assert.deepEqual([absent.code, absent.headers['x-billed']], ['target_not_found', 'false'])
+  // A repeat has the bill of the first answer, so that a lost answer can be booked.
+  const repeats = [
+    { requestId: 'two', billed: true, options: {} },
+    { requestId: 'five', billed: false, options: reuse },
+  ]
+  for (const { requestId, billed, options } of repeats) {
+    const repeat = (await world.here.call(requestId, bodyOf('gone'), options)) as typeof absent
+    assert.equal(repeat.headers['x-billed'], 'false')
+    assert.deepEqual(repeat.extra, { billing: { priceUsd: '0.0030', billed }, cached: !billed })
+  }
   // A retry gets the same answer.
   assert.equal(
     'text' in again && again.text,
