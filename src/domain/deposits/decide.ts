@@ -195,7 +195,10 @@ const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): D
 
 /** The payments that the ledger does not have yet: first the recorded ones, then the new ones. */
 const uncreditedPayments = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
-  const isLate = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
+  // The service closed a canceled invoice itself. A payment of it places its order, if that still waits.
+  const isLate =
+    !deposit.canceled &&
+    (isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed')
   const recorded = [...deposit.payments]
     .filter(([, { credited }]) => !credited)
     .map(([paymentId, { amountMicros, receivedAtMs }]) => ({

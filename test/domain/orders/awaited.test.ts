@@ -499,6 +499,12 @@ describe('an order that waits', () => {
       const waits = appendTo(world, next, start)
       const canBeClosed = appendTo(waits, closeInvoice(waits, order).appends, start)
       assert.equal(deposit(canBeClosed)?.status, 'canceled', 'the earlier invoice is needless')
+      for (const says of ['paid', 'failed'] as const) {
+        const onClosed = receive(canBeClosed, order, paid(1_000, says), later).appends
+        const paidAfterwards = appendTo(canBeClosed, onClosed, later)
+        assert.equal(ends(paidAfterwards, order).status, 'completed', 'it was paid although it was closed')
+        assert.deepEqual(lateOf(paidAfterwards), [null])
+      }
       const placed = appendTo(waits, receive(waits, order, paid(1_000), start).appends, start)
       assert.equal(ends(placed, order).status, 'completed')
       const states = {
