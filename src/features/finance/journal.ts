@@ -104,19 +104,28 @@ export type AccountSums = {
   readonly creditMicros: bigint
 }
 
-/** SQL: the sums of legs that are up to the end of the range. */
-const sumsOf = (range: Range) => {
-  const isBefore = isUpTo(range.from, range, 'p.position')
-  return [
-    sql<string>`coalesce(sum(amount_micros) filter (where ${isBefore}), 0)`.as('openingMicros'),
-    sql<string>`coalesce(sum(amount_micros) filter (where not ${isBefore} and amount_micros > 0), 0)`.as(
-      'debitMicros',
-    ),
-    sql<string>`coalesce(-sum(amount_micros) filter (where not ${isBefore} and amount_micros < 0), 0)`.as(
-      'creditMicros',
-    ),
-  ]
-}
+/**
+ * The legs up to the end of a range, with `isBefore`: whether they are before it. Without the offset, Postgres would
+ * compute that again for each sum.
+ */
+const legsUpTo = (legs: ReturnType<typeof legsOf>, range: Range) =>
+  legs
+    .where(isUpTo(range.to, range, 'p.position'))
+    .select(['p.accountNumber', 'p.amountMicros'])
+    .select(isUpTo(range.from, range, 'p.position').as('isBefore'))
+    .offset(0)
+    .as('leg')
+
+/** SQL: the sums of `legsUpTo`. */
+const sums = [
+  sql<string>`coalesce(sum(amount_micros) filter (where is_before), 0)`.as('openingMicros'),
+  sql<string>`coalesce(sum(amount_micros) filter (where not is_before and amount_micros > 0), 0)`.as(
+    'debitMicros',
+  ),
+  sql<string>`coalesce(-sum(amount_micros) filter (where not is_before and amount_micros < 0), 0)`.as(
+    'creditMicros',
+  ),
+] as const
 
 type SumTexts = {
   readonly openingMicros: string
@@ -149,11 +158,18 @@ export const sumAccounts = async (
       ? sql<string>`account`
       : sql<string>`array_to_string((string_to_array(account, ':'))[1:${sql.lit(Math.trunc(depth))}], ':')`
   const accounts = db.selectFrom('read.journal_accounts')
-  let legs = db.selectFrom('read.journal_postings as p').where(isUpTo(range.to, range, 'p.position'))
+  let legs = db.selectFrom('read.journal_postings as p')
   if (book !== null)
     legs = legs.where('accountNumber', 'in', accounts.select('number').where('book', '=', book))
   const rows = await db
-    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
+    .selectFrom(
+      db
+        .selectFrom(legsUpTo(legs, range))
+        .select('accountNumber')
+        .select(sums)
+        .groupBy('accountNumber')
+        .as('each'),
+    )
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', account.as('account')])
     .select(({ fn }) => [
@@ -174,9 +190,16 @@ export const sumBelow = async (
   range: Range,
   account: { readonly book: string; readonly account: string },
 ): Promise<readonly AccountSums[]> => {
-  const legs = legsOf(db, { ...account, below: true }).where(isUpTo(range.to, range, 'p.position'))
+  const legs = legsOf(db, { ...account, below: true })
   const rows = await db
-    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
+    .selectFrom(
+      db
+        .selectFrom(legsUpTo(legs, range))
+        .select('accountNumber')
+        .select(sums)
+        .groupBy('accountNumber')
+        .as('each'),
+    )
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', 'account', 'openingMicros', 'debitMicros', 'creditMicros'])
     .orderBy('account')
@@ -195,16 +218,13 @@ export const totalsOf = async (
   range: Range,
   filter: AccountFilter,
 ): Promise<AccountTotals | null> => {
-  const { all, ...totals } = await legsOf(db, filter)
-    .where(isUpTo(range.to, range, 'p.position'))
+  const { all, ...totals } = await db
+    .selectFrom(legsUpTo(legsOf(db, filter), range))
     .select(({ fn }) => [
       fn.countAll<number>().as('all'),
-      fn
-        .countAll<number>()
-        .filterWhere(sql<boolean>`not ${isUpTo(range.from, range, 'p.position')}`)
-        .as('lines'),
+      fn.countAll<number>().filterWhere('isBefore', '=', false).as('lines'),
     ])
-    .select(sumsOf(range))
+    .select(sums)
     .executeTakeFirstOrThrow()
   return all === 0 ? null : toSums(totals)
 }
