@@ -272,10 +272,15 @@ export type StatementLine = EntryLine & {
   readonly against: readonly string[]
 }
 
-/** Lines of an account: oldest first from `offset` on, or the newest first. */
-export type LinesPage =
-  | { readonly limit: number; readonly offset: number; readonly newestFirst?: undefined }
-  | { readonly limit: number; readonly newestFirst: true }
+/**
+ * Lines of an account in log order: the oldest first from `offset` on or after a position, or the newest first before a
+ * position (null: all).
+ */
+export type LinesPage = { readonly limit: number } & (
+  | { readonly offset: number }
+  | { readonly after: number }
+  | { readonly before: number | null }
+)
 
 /** A page of an account's lines. `totals` are those of the range. */
 export const listLines = async (
@@ -285,11 +290,18 @@ export const listLines = async (
   totals: AccountTotals,
   page: LinesPage,
 ): Promise<readonly StatementLine[]> => {
-  const order = page.newestFirst ? 'desc' : 'asc'
-  const offset = page.newestFirst ? 0 : page.offset
-  const legs = legsIn(db, range, filter).orderBy('p.position', order).orderBy('leg', order)
+  const newestFirst = 'before' in page
+  const order = newestFirst ? 'desc' : 'asc'
+  const offset = 'offset' in page ? page.offset : 0
+  const all = legsIn(db, range, filter).orderBy('p.position', order).orderBy('leg', order)
+  const [legs, others] =
+    'after' in page
+      ? [all.where('p.position', '>', page.after), all.where('p.position', '<=', page.after)]
+      : 'before' in page && page.before !== null
+        ? [all.where('p.position', '<', page.before), all.where('p.position', '>=', page.before)]
+        : [all, all.limit(offset)] // with the newest first, none
   const skipped = await db
-    .selectFrom(legs.limit(offset).as('before'))
+    .selectFrom(others.as('skipped'))
     .select(sql<string>`coalesce(sum(amount_micros), 0)`.as('micros'))
     .executeTakeFirstOrThrow()
   const rows = await db
@@ -309,12 +321,15 @@ export const listLines = async (
     .orderBy('p.position', order)
     .orderBy('p.leg', order)
     .execute()
-  let balanceMicros = page.newestFirst ? closingMicros(totals) : totals.openingMicros + BigInt(skipped.micros)
+  const skippedMicros = BigInt(skipped.micros)
+  let balanceMicros = newestFirst
+    ? closingMicros(totals) - skippedMicros
+    : totals.openingMicros + skippedMicros
   return rows.map((line) => {
     const amountMicros = BigInt(line.amountMicros)
-    if (!page.newestFirst) balanceMicros += amountMicros
+    if (!newestFirst) balanceMicros += amountMicros
     const afterMicros = balanceMicros
-    if (page.newestFirst) balanceMicros -= amountMicros
+    if (newestFirst) balanceMicros -= amountMicros
     return { ...line, amountMicros, balanceMicros: afterMicros }
   })
 }
