@@ -116,6 +116,7 @@ const linesTable = readTable({
     reference: column.text(),
     feeMicros: column.bigint(),
     payoutMicros: column.bigint(),
+    happenedAt: column.text(),
   },
   key: ['gateway', 'reference'],
 })
@@ -129,11 +130,11 @@ const addGateway = (
 
 /**
  * A line of a statement is booked once, in the stream of its gateway and id. Its amount is not zero, and an earlier
- * movement of a wallet used its gateway. Only a booked line is corrected.
+ * movement of a wallet used its gateway. Only a booked line is corrected, at its time in the statement.
  */
 export const statementRules = invariant({
   name: 'audit-statements',
-  version: 3,
+  version: 4,
   table: gatewaysTable,
   tables: [linesTable],
   key: ({ data }) => data.gateway,
@@ -145,7 +146,7 @@ export const statementRules = invariant({
     WalletCredited: addGateway,
     WalletAdjusted: addGateway,
     StatementLineBooked: ({ stream, data }, gatewayRow, { rows, report }) => {
-      const { gateway, reference, feeMicros, payoutMicros } = data
+      const { gateway, reference, feeMicros, payoutMicros, happenedAt } = data
       if (stream !== streamOfLine(data))
         report('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(data)}`)
       if (feeMicros === 0 && payoutMicros === 0)
@@ -157,7 +158,7 @@ export const statementRules = invariant({
         )
       if (rows.get(linesTable, [gateway, reference]) !== undefined)
         report('line-twice', `line ${reference} of ${gateway} was booked before`)
-      rows.put(linesTable, { gateway, reference, feeMicros, payoutMicros })
+      rows.put(linesTable, { gateway, reference, feeMicros, payoutMicros, happenedAt })
     },
     StatementLineCorrected: ({ stream, data }, _, { rows, report }) => {
       const { gateway, reference, feeAfterMicros, payoutAfterMicros } = data
@@ -173,9 +174,10 @@ export const statementRules = invariant({
         line.payoutMicros + data.payoutMicros !== payoutAfterMicros
       )
         report('line-correction', `line ${reference} of ${gateway} does not have the corrected amounts`)
+      if (line.happenedAt !== data.happenedAt)
+        report('line-correction', `line ${reference} of ${gateway} was booked with another time`)
       rows.put(linesTable, {
-        gateway,
-        reference,
+        ...line,
         feeMicros: feeAfterMicros,
         payoutMicros: payoutAfterMicros,
       })

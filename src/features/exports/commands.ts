@@ -25,7 +25,7 @@ export const exportInput = {
     'service or reseller:<account>; default: every book, for xero and quickbooks service',
     bookName,
   ),
-  until: option('<moment>', `up to the last event at or before ${momentForms}`, momentText),
+  until: option('<moment>', `up to a moment: ${momentForms}`, momentText),
   from: option('<day>', 'xero, quickbooks: the first day, such as 2026-11-01 (UTC)', dayText),
   to: option('<day>', 'xero, quickbooks: the day after the last one', dayText),
   mapping: option('<file>', 'xero, quickbooks: CSV that maps accounts to those of the other system'),

@@ -28,7 +28,7 @@ const book = option('<name>', bookForms)
 /** `account` is left out for reports of all accounts, `depth` for most. */
 export const reportInput = {
   account: argument('[account]', ''),
-  asOf: option('<moment>', `as of the last position at or before ${momentForms}`, momentText),
+  asOf: option('<moment>', `as of a moment: ${momentForms}`, momentText),
   from: option('<moment>', 'only entries from this position or time on', momentText),
   to: option('<moment>', 'only entries before this position or time', momentText),
   book,

@@ -104,19 +104,28 @@ export type AccountSums = {
   readonly creditMicros: bigint
 }
 
-/** SQL: the sums of legs that are up to the end of the range. */
-const sumsOf = (range: Range) => {
-  const isBefore = isUpTo(range.from, range, 'p.position')
-  return [
-    sql<string>`coalesce(sum(amount_micros) filter (where ${isBefore}), 0)`.as('openingMicros'),
-    sql<string>`coalesce(sum(amount_micros) filter (where not ${isBefore} and amount_micros > 0), 0)`.as(
-      'debitMicros',
-    ),
-    sql<string>`coalesce(-sum(amount_micros) filter (where not ${isBefore} and amount_micros < 0), 0)`.as(
-      'creditMicros',
-    ),
-  ]
-}
+/**
+ * The legs up to the end of a range, with `isBefore`: whether they are before it. Without the offset, Postgres would
+ * compute that again for each sum.
+ */
+const legsUpTo = (legs: ReturnType<typeof legsOf>, range: Range) =>
+  legs
+    .where(isUpTo(range.to, range, 'p.position'))
+    .select(['p.accountNumber', 'p.amountMicros'])
+    .select(isUpTo(range.from, range, 'p.position').as('isBefore'))
+    .offset(0)
+    .as('leg')
+
+/** SQL: the sums of `legsUpTo`. */
+const sums = [
+  sql<string>`coalesce(sum(amount_micros) filter (where is_before), 0)`.as('openingMicros'),
+  sql<string>`coalesce(sum(amount_micros) filter (where not is_before and amount_micros > 0), 0)`.as(
+    'debitMicros',
+  ),
+  sql<string>`coalesce(-sum(amount_micros) filter (where not is_before and amount_micros < 0), 0)`.as(
+    'creditMicros',
+  ),
+] as const
 
 type SumTexts = {
   readonly openingMicros: string
@@ -149,11 +158,18 @@ export const sumAccounts = async (
       ? sql<string>`account`
       : sql<string>`array_to_string((string_to_array(account, ':'))[1:${sql.lit(Math.trunc(depth))}], ':')`
   const accounts = db.selectFrom('read.journal_accounts')
-  let legs = db.selectFrom('read.journal_postings as p').where(isUpTo(range.to, range, 'p.position'))
+  let legs = db.selectFrom('read.journal_postings as p')
   if (book !== null)
     legs = legs.where('accountNumber', 'in', accounts.select('number').where('book', '=', book))
   const rows = await db
-    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
+    .selectFrom(
+      db
+        .selectFrom(legsUpTo(legs, range))
+        .select('accountNumber')
+        .select(sums)
+        .groupBy('accountNumber')
+        .as('each'),
+    )
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', account.as('account')])
     .select(({ fn }) => [
@@ -174,9 +190,16 @@ export const sumBelow = async (
   range: Range,
   account: { readonly book: string; readonly account: string },
 ): Promise<readonly AccountSums[]> => {
-  const legs = legsOf(db, { ...account, below: true }).where(isUpTo(range.to, range, 'p.position'))
+  const legs = legsOf(db, { ...account, below: true })
   const rows = await db
-    .selectFrom(legs.select('accountNumber').select(sumsOf(range)).groupBy('accountNumber').as('each'))
+    .selectFrom(
+      db
+        .selectFrom(legsUpTo(legs, range))
+        .select('accountNumber')
+        .select(sums)
+        .groupBy('accountNumber')
+        .as('each'),
+    )
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', 'account', 'openingMicros', 'debitMicros', 'creditMicros'])
     .orderBy('account')
@@ -195,16 +218,13 @@ export const totalsOf = async (
   range: Range,
   filter: AccountFilter,
 ): Promise<AccountTotals | null> => {
-  const { all, ...totals } = await legsOf(db, filter)
-    .where(isUpTo(range.to, range, 'p.position'))
+  const { all, ...totals } = await db
+    .selectFrom(legsUpTo(legsOf(db, filter), range))
     .select(({ fn }) => [
       fn.countAll<number>().as('all'),
-      fn
-        .countAll<number>()
-        .filterWhere(sql<boolean>`not ${isUpTo(range.from, range, 'p.position')}`)
-        .as('lines'),
+      fn.countAll<number>().filterWhere('isBefore', '=', false).as('lines'),
     ])
-    .select(sumsOf(range))
+    .select(sums)
     .executeTakeFirstOrThrow()
   return all === 0 ? null : toSums(totals)
 }
@@ -252,10 +272,15 @@ export type StatementLine = EntryLine & {
   readonly against: readonly string[]
 }
 
-/** Lines of an account: oldest first from `offset` on, or the newest first. */
-export type LinesPage =
-  | { readonly limit: number; readonly offset: number; readonly newestFirst?: undefined }
-  | { readonly limit: number; readonly newestFirst: true }
+/**
+ * Lines of an account in log order: the oldest first from `offset` on or after a position, or the newest first before a
+ * position (null: all).
+ */
+export type LinesPage = { readonly limit: number } & (
+  | { readonly offset: number }
+  | { readonly after: number }
+  | { readonly before: number | null }
+)
 
 /** A page of an account's lines. `totals` are those of the range. */
 export const listLines = async (
@@ -265,11 +290,18 @@ export const listLines = async (
   totals: AccountTotals,
   page: LinesPage,
 ): Promise<readonly StatementLine[]> => {
-  const order = page.newestFirst ? 'desc' : 'asc'
-  const offset = page.newestFirst ? 0 : page.offset
-  const legs = legsIn(db, range, filter).orderBy('p.position', order).orderBy('leg', order)
+  const newestFirst = 'before' in page
+  const order = newestFirst ? 'desc' : 'asc'
+  const offset = 'offset' in page ? page.offset : 0
+  const all = legsIn(db, range, filter).orderBy('p.position', order).orderBy('leg', order)
+  const [legs, others] =
+    'after' in page
+      ? [all.where('p.position', '>', page.after), all.where('p.position', '<=', page.after)]
+      : 'before' in page && page.before !== null
+        ? [all.where('p.position', '<', page.before), all.where('p.position', '>=', page.before)]
+        : [all, all.limit(offset)] // with the newest first, none
   const skipped = await db
-    .selectFrom(legs.limit(offset).as('before'))
+    .selectFrom(others.as('skipped'))
     .select(sql<string>`coalesce(sum(amount_micros), 0)`.as('micros'))
     .executeTakeFirstOrThrow()
   const rows = await db
@@ -289,12 +321,15 @@ export const listLines = async (
     .orderBy('p.position', order)
     .orderBy('p.leg', order)
     .execute()
-  let balanceMicros = page.newestFirst ? closingMicros(totals) : totals.openingMicros + BigInt(skipped.micros)
+  const skippedMicros = BigInt(skipped.micros)
+  let balanceMicros = newestFirst
+    ? closingMicros(totals) - skippedMicros
+    : totals.openingMicros + skippedMicros
   return rows.map((line) => {
     const amountMicros = BigInt(line.amountMicros)
-    if (!page.newestFirst) balanceMicros += amountMicros
+    if (!newestFirst) balanceMicros += amountMicros
     const afterMicros = balanceMicros
-    if (page.newestFirst) balanceMicros -= amountMicros
+    if (newestFirst) balanceMicros -= amountMicros
     return { ...line, amountMicros, balanceMicros: afterMicros }
   })
 }

@@ -185,7 +185,7 @@ export const createFinanceReader = ({
       reportRange: ReportRange,
       head: number,
       book: string | null,
-      page: LinesPage & { offset: number },
+      page: { readonly limit: number; readonly offset: number },
     ) {
       const span = await spanOf(reportRange, head)
       return { span, ...(await entriesByHand(db, span.range, book, page)) }

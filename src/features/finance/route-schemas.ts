@@ -26,7 +26,9 @@ export const asOfQuery = moment('The report is as of this moment').optional()
 
 /** The reported part of the log: up to a moment, or a half-open range. */
 export const reportRangeQuery = {
-  as_of: moment('Not allowed with `from` or `to`. The report ends at this moment').optional(),
+  as_of: moment(
+    'Not allowed with `from` or `to`. The report ends at this moment. As of a time in a month that is not closed, fees and payouts can be added later',
+  ).optional(),
   from: moment('Only entries at or after this moment').optional(),
   to: moment('Only entries before this moment').optional(),
 } as const
@@ -66,7 +68,9 @@ const sums = {
 
 const span = {
   after: positionField('The range starts after this position. Without a range: the start of the log.'),
-  position: positionField('The range ends with this position of the log.'),
+  position: positionField(
+    'The range ends with this position of the log: the last one at or before the moment. Fees and payouts of a statement that are dated up to the moment and have later positions are included.',
+  ),
   at: z.iso
     .datetime()
     .nullable()
@@ -114,7 +118,10 @@ export const AccountBalance = z
 
 const entry = {
   position: positionField('The position of the event in the log. It identifies the entry.'),
-  at: z.iso.datetime().meta({ description: 'The accounting time of the entry.' }),
+  at: z.iso.datetime().meta({
+    description:
+      'The accounting time of the entry. Of a fee or a payout of a statement: the time in the statement, unless its month was closed when it was posted.',
+  }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
   kind: namedEnum('EntryKind', Object.keys(entryKinds) as EntryKind[]).meta({
     description: `What the entry is: ${Object.entries(entryKinds)

@@ -93,7 +93,9 @@ export const reconcileInput = {
     dollars,
   ),
   closing: option('<amount>', "the statement's balance after its lines, in dollars", dollars),
-  post: flag('book fees and payouts, each once by its id at the provider'),
+  post: flag(
+    'book fees and payouts, each once by its id at the provider, at the time in the statement while its month is not closed',
+  ),
 }
 
 const entryText = (text: string): number => {

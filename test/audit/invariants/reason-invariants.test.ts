@@ -48,6 +48,10 @@ const cases: Cases = {
     (log) => changed(log.first('StatementLineCorrected'), { feeMicros: -1 }),
     /line txn_golden of stripe does not have the corrected amounts/,
   ],
+  'a correction with another time': [
+    (log) => changed(log.first('StatementLineCorrected'), { happenedAt: '2026-10-01T00:00:00.000Z' }),
+    /line txn_golden of stripe was booked with another time/,
+  ],
   'a correction of nothing': [
     (log) => changed(log.first('StatementLineCorrected'), { feeMicros: 0, payoutMicros: 0 }),
     /it corrects neither a fee nor a payout/,

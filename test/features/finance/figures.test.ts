@@ -320,8 +320,8 @@ test('every figure of finance and of the pages of staff equals the sum of the ev
       feeMicros: 0,
       payoutMicros: 3_000_000,
     }
-    const file = { file: null, proposalId: null }
-    await bookStatementLine(core.runner, { ...late, ...file, happenedAt: recordedAt }, operator)
+    const byService = { file: null, proposalId: null }
+    await bookStatementLine(core.runner, { ...late, ...byService, happenedAt: recordedAt }, operator)
     await app.caughtUp()
     const bankAt = async (asOf: string) => {
       const args = ['ledger', 'account', 'assets:bank', '--as-of', asOf]
@@ -329,6 +329,13 @@ test('every figure of finance and of the pages of staff equals the sum of the ev
     }
     assert.equal(await bankAt(between), 23_000_000)
     assert.equal(await bankAt(recordedAt), 3_000_000)
+    const query = new URLSearchParams({ name: 'assets:bank', to: between })
+    const { html } = await finance.open(`/console/finance/account?${query}`)
+    assert.match(html, /<p class="figure">23\.00 Dr<\/p>/)
+    assert.match(html, /3\.00 Dr<\/td><td[^>]*>23\.00 Dr</)
+    assert.match(html, />20\.00 Dr<\/td><td[^>]*>20\.00 Dr</)
+    const file = await finance.get(`/console/finance/statement.csv?${query}`)
+    assert.match(file.html, /,3\.000000,0\.000000,23\.000000,/)
     const [line] = (await core.log.readAll((await core.log.head()) - 1, 1)).filter(
       ({ type }) => type === 'StatementLineBooked',
     )

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { books } from '../../../projections/groups.ts'
 import type { Moment } from '../../../src/features/finance/input-forms.ts'
-import { closingMicros } from '../../../src/features/finance/journal.ts'
+import { closingMicros, type LinesPage, type StatementLine } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { checkReplay } from '../../../src/features/finance/replay.ts'
@@ -159,15 +159,26 @@ test('invariant: over any range opening plus movements is closing, and pages of 
           })),
           expected,
         )
-        const newest = await reader.statement({ from, to }, head, filter, { limit, newestFirst: true })
-        assert.deepEqual(
-          newest.lines.map(({ position, amountMicros, balanceMicros }) => ({
-            position,
+        const pagesFrom = async (next: (position: number | null) => LinesPage) => {
+          const found: StatementLine[] = []
+          for (;;) {
+            const { lines: more } = await reader.statement(
+              { from, to },
+              head,
+              filter,
+              next(found.at(-1)?.position ?? null),
+            )
+            if (more.length === 0) break
+            found.push(...more)
+          }
+          return found.map(({ position: at, amountMicros, balanceMicros }) => ({
+            position: at,
             amount: amountMicros,
             balance: balanceMicros,
-          })),
-          expected.toReversed().slice(0, limit),
-        )
+          }))
+        }
+        assert.deepEqual(await pagesFrom((before) => ({ limit, before })), expected.toReversed())
+        assert.deepEqual(await pagesFrom((after) => ({ limit, after: after ?? 0 })), expected)
         const { books: ranged } = await reader.trialBalance({ from, to }, head, { book: null, depth: 2 })
         for (const { accounts } of ranged)
           for (const side of ['openingMicros', 'debitMicros', 'creditMicros'] as const) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { approvalLimitsRef } from '../../../src/domain/ledger/approvals.ts'
 import { createProposals } from '../../../src/features/approvals/approval-service.ts'
 import { closingMicros } from '../../../src/features/finance/journal.ts'
 import { createMoments } from '../../../src/features/finance/moment.ts'
+import { digestedText } from '../../../src/features/finance/period-report.ts'
 import { createPeriods } from '../../../src/features/finance/period-service.ts'
 import { createFinanceReader } from '../../../src/features/finance/reader.ts'
 import { commands as reconciliationCommands } from '../../../src/features/reconciliation/commands.ts'
@@ -450,10 +451,12 @@ test('fees and payouts are dated by the statement while its month is open, and o
   const november = [payoutHeading, 'po_1,2026-11-25 10:00:00,usd,txn_6,-20.00,0.25,-20.25,payout']
   const files = ['--gateway', 'stripe', '--file'] as const
   assert.equal((await json(...files, await file(november), '--post')).said.posting.atOtherTimes, 0)
-  await createPeriods({ log, runner, decode: createCodec().decode, calendar: utcCalendar }).close(
-    '2026-11' as Period,
-    { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_1' },
-  )
+  const [closed] = await createPeriods({
+    log,
+    runner,
+    decode: createCodec().decode,
+    calendar: utcCalendar,
+  }).close('2026-11' as Period, { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_1' })
   const later = await file([
     ...november,
     'po_2,2026-11-26 00:00:00,usd,txn_7,-5.00,0.00,-5.00,payout',
@@ -495,6 +498,9 @@ test('fees and payouts are dated by the statement while its month is open, and o
     const { accounts } = await reader.account({ asOf }, head, { book: 'service', account: 'assets:bank' })
     return accounts.map(closingMicros)
   }
+  const december = { kind: 'time', atMs: Date.parse('2026-12-01T00:00:00Z') } as const
+  const lines = await reader.periodLines({ from: { kind: 'time', atMs: 0 }, to: december }, head)
+  assert.equal(hash('sha256', digestedText({ lines })), closed?.digest)
   assert.deepEqual(await bankAt('2026-11-25T09:59:59Z'), [])
   assert.deepEqual(await bankAt('2026-11-25T10:00:00Z'), [20_000_000n])
   assert.deepEqual(await bankAt('2026-12-01T23:59:59Z'), [20_000_000n])

@@ -23,12 +23,10 @@ import { emailsOf } from '../../accounts/index.ts'
 import { productName } from '../../catalog/index.ts'
 import { statementCsv } from '../account-statement.ts'
 import { accountText } from '../gateway-names.ts'
-import type { Moment } from '../input-forms.ts'
 import type { StatementLine } from '../journal.ts'
 import { closingMicros, type JournalHead } from '../journal.ts'
-import { type FinanceReader, isRange } from '../reader.ts'
+import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
 import { asOfBanner, linkedText } from '../trail-pages.ts'
-import type { Span } from '../trial-balance.ts'
 import {
   asOfIn,
   namedAccount,
@@ -48,8 +46,6 @@ const path = '/console/finance/account'
 
 type BookAccount = { readonly book: string; readonly account: string }
 
-const at = (position: number): Moment => ({ kind: 'position', position })
-
 /** Cuts the lines to one page, given one line more. Entries are not split: the next page begins after whole entries. */
 const pageOfLines = (
   lines: readonly StatementLine[],
@@ -66,19 +62,14 @@ const linesOf = async (
   { query, visitor }: PersonVisit,
   head: number,
   found: BookAccount,
-  span: Span,
+  range: ReportRange,
   fields: Readonly<Record<string, string>>,
   asOf: string,
 ): Promise<Html> => {
   const { roles } = visitor
   const before = parsePosition(textOf(query, 'before'))
-  const end = Math.min(Math.max(span.after, (before ?? Number.MAX_SAFE_INTEGER) - 1), span.position)
-  const statement = await reads.reader.statement(
-    { from: at(span.after + 1), to: at(end + 1) },
-    head,
-    { ...found, below: false },
-    { limit: pageRows + 1, newestFirst: true },
-  )
+  const filter = { ...found, below: false }
+  const statement = await reads.reader.statement(range, head, filter, { limit: pageRows + 1, before })
   const { rows, next } = pageOfLines(statement.lines)
   const products = await productsOfOrders(
     reads.db,
@@ -190,7 +181,7 @@ ${sumsTable({
 })}
 ${pagerOf(path, fields, { before: before || null, next }, { first: 'First accounts', next: 'More accounts' })}`
 }
-${childAccounts.length === 0 ? await linesOf(reads, visit, head, found, span, fields, asOf) : nothing}
+${childAccounts.length === 0 ? await linesOf(reads, visit, head, found, range, fields, asOf) : nothing}
 <h2>Show another account or time</h2>
 ${form}`,
     cliEquivalents: [
@@ -209,18 +200,14 @@ async function* statementFile(
   reader: Pick<FinanceReader, 'statement'>,
   head: number,
   found: BookAccount,
-  span: Span,
+  range: ReportRange,
 ): AsyncGenerator<string> {
   let heading = true
-  for (let after = span.after; ; ) {
-    const { lines, ...statement } = await reader.statement(
-      { from: at(after + 1), to: at(span.position + 1) },
-      head,
-      { ...found, below: false },
-      { limit: linesAtOnce, offset: 0 },
-    )
+  for (let after = 0; ; ) {
+    const filter = { ...found, below: false }
+    const { lines, ...statement } = await reader.statement(range, head, filter, { limit: linesAtOnce, after })
     // An entry may have several lines of one account. The last entry may continue in the next batch.
-    const last = lines.at(-1)?.position ?? span.position
+    const last = lines.at(-1)?.position ?? after
     const wholeEntries = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
     if (wholeEntries.length === 0 && lines.length > 0)
       throw new Error(`the entry at ${last} has ${linesAtOnce} lines of one account or more`)
@@ -241,8 +228,7 @@ const statementCsvOf = async (
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
   const found = await namedAccount(db, textOf(query, 'name'), { book, below: true })
-  const { span } = await reader.account(range, head, found)
-  return fileOf('statement.csv', Readable.from(statementFile(reader, head, found, span)))
+  return fileOf('statement.csv', Readable.from(statementFile(reader, head, found, range)))
 }
 
 /** An account of the books: the accounts below it, or its lines, each with a link to its event. */

@@ -287,7 +287,7 @@ export const closePeriodPages = ({
         const earlierCount = months.length - 1
         return {
           ...view,
-          body: html`<p>This writes the end of ${earlierCount === 0 ? 'the month' : 'each month'} and a digest of all balances to the log. Later entries are booked in the first open month. This cannot be undone.</p>
+          body: html`<p>This writes the end of ${earlierCount === 0 ? 'the month' : 'each month'} and a digest of all balances to the log. Later entries are booked in the first open month, also fees and payouts of a statement of ${earlierCount === 0 ? 'the month' : 'these months'}: post them first. This cannot be undone.</p>
 ${earlierCount === 0 ? null : html`<p>Months are closed in order. This also closes ${countText(earlierCount, 'earlier month')}.</p>`}
 ${tableOf({
   caption: 'Months to close, oldest first',
