@@ -197,8 +197,7 @@ const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): D
 const uncreditedPayments = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
   // The service closed a canceled invoice itself. A payment of it places its order, if that still waits.
   const isLate =
-    !deposit.canceled &&
-    (isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed')
+    !deposit.canceled && (isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed')
   const recorded = [...deposit.payments]
     .filter(([, { credited }]) => !credited)
     .map(([paymentId, { amountMicros, receivedAtMs }]) => ({
