@@ -38,7 +38,7 @@ export type InputRefusal = {
   readonly details: string
 }
 
-/** A checked body: the given fields, trimmed, without a leading `@` or `#`. */
+/** A checked body: the given fields, trimmed, without a leading `@` or `#`, links as the URL standard writes them. */
 export type CheckedInput =
   | { readonly ok: true; readonly input: Readonly<Record<string, InputValue>> }
   | { readonly ok: false; readonly refusal: InputRefusal }
@@ -92,19 +92,24 @@ const isOn = (host: string, hosts: readonly string[]): boolean =>
 const shortLink =
   /^(?:v[mt]\.tiktok\.com\/|(?:.*\.)?(?:tiktok\.com\/t|reddit\.com(?:\/r\/[^/]+)?\/s|(?:facebook|instagram)\.com\/share)\/)/
 
-const isLink = (text: string, hosts: readonly string[]): boolean => {
+/** The link as the URL standard writes it, without its fragment and an empty query; null if it is not valid. */
+const asLink = (text: string, hosts: readonly string[]): string | null => {
   // The URL standard repairs `https:host` and backslashes, and drops tabs. A parser that does not do so would see
   // another host.
-  if (!/^https:\/\/[^/\\\s]/i.test(text) || /[\s\\]/.test(text)) return false
+  if (!/^https:\/\/[^/\\\s]/i.test(text) || /[\s\\]/.test(text)) return null
   const url = URL.parse(text)
-  return (
-    url !== null &&
-    url.username === '' &&
-    url.password === '' &&
-    url.port === '' &&
-    isOn(url.hostname, hosts) &&
-    !shortLink.test(`${url.hostname}${url.pathname}`)
+  if (
+    url === null ||
+    url.username !== '' ||
+    url.password !== '' ||
+    url.port !== '' ||
+    !isOn(url.hostname, hosts) ||
+    shortLink.test(`${url.hostname}${url.pathname}`)
   )
+    return null
+  url.hash = ''
+  if (url.search === '') url.search = ''
+  return url.href.length > maxLink ? null : url.href
 }
 
 const isDay = (text: string): boolean => {
@@ -129,7 +134,7 @@ const asText = (input: Input, value: string): string | null => {
       return withoutPrefix === '' ? null : withoutPrefix
     }
     case 'url':
-      return isLink(trimmed, input.hosts ?? []) ? trimmed : null
+      return asLink(trimmed, input.hosts ?? [])
     case 'date':
       return isDay(trimmed) ? trimmed : null
     case 'country':
@@ -234,4 +239,20 @@ export const checkInput = (row: ScraperRow, body: Readonly<Record<string, unknow
     dateRangeProblem(provided) ??
     cursorPairProblem(row, provided) ?? { ok: true, input: provided }
   )
+}
+
+/**
+ * The input without defaults that are written out, and with a position in one part. Equal for calls that ask for the
+ * same. Providers get the checked input instead, so that a default that a platform changes can still be named.
+ */
+export const comparableInput = ({ inputs, paging }: ScraperRow, checked: InputFields): InputFields => {
+  const comparable = Object.fromEntries(
+    Object.entries(checked).filter(
+      ([name, value]) => inputs.find((input) => input.name === name)?.default !== value,
+    ),
+  )
+  const second = paging?.second
+  if (second === undefined || comparable[second] === undefined) return comparable
+  const { [second]: secondPart, cursor: firstPart, ...others } = comparable
+  return { ...others, cursor: packed({ first: String(firstPart), second: String(secondPart) }) }
 }

@@ -1,10 +1,11 @@
 import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
+import { comparableInput } from '../../domain/scrapers/check-input.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { requestDigest } from '../../kernel/digest.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, type ScrapeBatchId, scrapeBatchIdOf } from '../../kernel/ids.ts'
-import { canonical, canonicalJson, withoutNulls } from '../../kernel/json-text.ts'
+import { canonicalJson } from '../../kernel/json-text.ts'
 import { centsToMicros, dollarsOfMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/command.ts'
@@ -19,7 +20,7 @@ import {
 } from './batch-items.ts'
 import { type FinishedCall, isStored } from './call-answer.ts'
 import type { CacheDays, ScrapeInput } from './provider-port.ts'
-import { inputOf, type Scrapes } from './scrape.ts'
+import { comparableBody, inputOf, type Scrapes } from './scrape.ts'
 
 export type BatchRequest = {
   readonly accountId: AccountId
@@ -105,13 +106,13 @@ const fingerprintOf = ({ row, inputs, maxAgeDays }: BatchRequest): string =>
   requestDigest([
     row.platform,
     row.operation,
-    inputs.map((input) => canonical(withoutNulls(input))),
+    inputs.map((input) => comparableBody(row, input)),
     ...(maxAgeDays ? [maxAgeDays] : []),
   ])
 
 /** For each input the number of the first equal one, from 1. */
-const callsOf = (inputs: readonly ScrapeInput[]): readonly number[] => {
-  const texts = inputs.map(canonicalJson)
+const callsOf = (row: ScraperRow, inputs: readonly ScrapeInput[]): readonly number[] => {
+  const texts = inputs.map((input) => canonicalJson(comparableInput(row, input)))
   return texts.map((text) => texts.indexOf(text) + 1)
 }
 
@@ -137,7 +138,7 @@ export const createScrapeBatches = (dependencies: {
     atMs: number,
   ): Promise<readonly PlannedItem[]> => {
     const checked = inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
-    const calls = callsOf(checked)
+    const calls = callsOf(row, checked)
     const cached = await scrapes.cached(accountId, row, checked, maxAgeDays, atMs)
     const plan = checked.map((input, at) => {
       const call = calls[at]!

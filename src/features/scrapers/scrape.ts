@@ -6,7 +6,7 @@ import {
   type ScrapeState,
   scrapeRef,
 } from '../../domain/scrapers/calls.ts'
-import { checkInput, type InputRefusal } from '../../domain/scrapers/check-input.ts'
+import { checkInput, comparableInput, type InputRefusal } from '../../domain/scrapers/check-input.ts'
 import { type AttemptEnd, maxAttempts } from '../../domain/scrapers/decide-call.ts'
 import { decidePrices, scraperPrices, scraperPricesRef } from '../../domain/scrapers/prices.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
@@ -104,14 +104,18 @@ const maxRounds = 3
 const firstPollMs = 20
 const maxPollMs = 500
 
-/** Identifies the request of a retry. The order of fields does not matter, and null counts as missing. */
+/**
+ * Equal for bodies of the same call, whatever the order of their fields. A body that is refused now may be that of a
+ * known call, so it is compared as it was sent.
+ */
+export const comparableBody = (row: ScraperRow, body: Readonly<Record<string, unknown>>): unknown => {
+  const checked = checkInput(row, body)
+  return canonical(checked.ok ? comparableInput(row, checked.input) : withoutNulls(body))
+}
+
+/** Identifies the request of a retry. */
 const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
-  requestDigest([
-    row.platform,
-    row.operation,
-    canonical(withoutNulls(body)),
-    ...(maxAgeDays ? [maxAgeDays] : []),
-  ])
+  requestDigest([row.platform, row.operation, comparableBody(row, body), ...(maxAgeDays ? [maxAgeDays] : [])])
 
 const conflict = () =>
   refuse(
@@ -141,7 +145,9 @@ export const inputOf = (
 
 /** The same for equal inputs of an account; null: answers of the scraper are not used again. */
 const cacheKeyOf = (accountId: AccountId, row: ScraperRow, input: ScrapeInput): string | null =>
-  row.source.isCacheable ? requestDigest([accountId, row.platform, row.operation, canonical(input)]) : null
+  row.source.isCacheable
+    ? requestDigest([accountId, row.platform, row.operation, canonical(comparableInput(row, input))])
+    : null
 
 /** The scraper of a request. @throws ApiError: unknown_scraper */
 export const requireScraper = (platform: string, operation: string): ScraperRow => {

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type CheckedInput, checkInput } from '../../../src/domain/scrapers/check-input.ts'
+import {
+  type CheckedInput,
+  checkInput,
+  comparableInput,
+  packed,
+} from '../../../src/domain/scrapers/check-input.ts'
 import type { Input, InputValue, ScraperRow } from '../../../src/domain/scrapers/scraper.ts'
-import { rowName } from '../../../src/domain/scrapers/scraper.ts'
+import { exampleBody, rowName } from '../../../src/domain/scrapers/scraper.ts'
 import { scraperOf, scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
+import { canonicalJson } from '../../../src/kernel/json-text.ts'
 import { row } from '../../features/scrapers/provider-world.ts'
 import fc from '../../support/fast-check.ts'
 
@@ -211,6 +217,41 @@ test('short links are refused, because a provider may not follow them; links tha
     ['facebook/post', 'https://fb.com/nasa/posts/1'],
   ] as const)
     assert.equal(isTaken(name, url), true, url)
+})
+
+test('bodies that ask for the same are equal: written defaults, forms of a link, parts of a position', () => {
+  const same = (name: string, ...bodies: readonly Record<string, unknown>[]) => {
+    const texts = bodies.map((body) => {
+      const checked = checkInput(row(name), body)
+      assert.ok(checked.ok, JSON.stringify(body))
+      return canonicalJson(comparableInput(row(name), checked.input))
+    })
+    assert.equal(new Set(texts).size, 1, texts.join(' '))
+  }
+  for (const of of scrapers)
+    for (const input of of.inputs.filter(({ default: value }) => value !== undefined))
+      same(rowName(of), exampleBody(of), { ...exampleBody(of), [input.name]: input.default })
+  const link = 'https://www.tiktok.com/@nasa/video/1'
+  const forms = [
+    link,
+    'HTTPS://WWW.TikTok.com/@nasa/video/1',
+    'https://www.tiktok.com:443/@nasa/video/1',
+    `${link}#top`,
+    `${link}?`,
+    ` ${link}?#`,
+  ]
+  same('tiktok/video', ...forms.map((url) => ({ url })))
+  const [url, cursor, next_page_id] = ['https://www.facebook.com/NASA', 'AQHS', 'YXBw']
+  same(
+    'facebook/profile-reels',
+    { url, cursor, next_page_id },
+    { url, cursor: packed({ first: cursor, second: next_page_id }) },
+  )
+})
+
+test('a default that is written out is sent to the provider', () => {
+  const checked = checkInput(row('youtube/channel-shorts'), { handle: 'nasa', sort: 'newest' })
+  assert.deepEqual(checked, { ok: true, input: { handle: 'nasa', sort: 'newest' } })
 })
 
 test('null counts as omitted, and a misspelt field is reported with the nearest name', () => {

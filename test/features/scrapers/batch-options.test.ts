@@ -130,6 +130,21 @@ test('a batch has the options of a call: dry runs, earlier answers, equal inputs
     )
   })
 
+  await t.test('inputs that ask for the same are equal, and so are repeats', async () => {
+    const shorts = (...inputs: readonly object[]) => ({
+      platform: 'youtube',
+      operation: 'channel-shorts',
+      inputs,
+    })
+    const [plain, written] = [{ handle: 'one' }, { handle: '@one', sort: 'newest' }]
+    const dry = await client.post(`${path}?dryRun=true`, shorts(plain, written), { key })
+    assert.equal(dry.body.plan[1].sameAs, 1, dry.text)
+    const id = { 'X-Request-Id': 'shorts' }
+    const accepted = await client.post(path, shorts(plain), { key, headers: id })
+    const known = await client.post(path, shorts(written), { key, headers: id })
+    assert.deepEqual([known.status, known.body.batchId], [200, accepted.body.batchId], known.text)
+  })
+
   await t.test('another option under the same id is another batch', async () => {
     const other = await client.post(`${path}?cacheMaxAge=1d`, body, { key, headers })
     assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])

@@ -65,6 +65,30 @@ test('options of a call', async (t) => {
     }
   })
 
+  await t.test('a retry may write the same call in another way', async () => {
+    const path = '/v1/scrape/youtube/channel-shorts'
+    const headers = { 'X-Request-Id': 'written in two ways' }
+    const first = await client.post(path, { handle: 'nasa' }, { key, headers })
+    assert.equal(first.status, 200, first.text)
+    for (const body of [{ handle: ' @nasa' }, { handle: 'nasa', sort: 'newest' }]) {
+      const again = await client.post(path, body, { key, headers })
+      assert.equal(again.text, first.text)
+    }
+    const other = await client.post(path, { handle: 'nasa', sort: 'popular' }, { key, headers })
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
+    const invalid = await client.post(path, { handle: '' }, { key, headers })
+    assert.deepEqual([invalid.status, invalid.body.code], [409, 'idempotency_conflict'])
+  })
+
+  await t.test('a cached answer is found for the same call in another form', async () => {
+    const path = '/v1/scrape/tiktok/video?cacheMaxAge=7d'
+    const url = 'https://www.tiktok.com/@nasa/video/7'
+    for (const [at, form] of [url, 'HTTPS://www.TIKTOK.com:443/@nasa/video/7?#top'].entries()) {
+      const { body, text } = await client.post(path, { url: form, trim: false }, { key })
+      assert.equal(body.cached, at > 0, text)
+    }
+  })
+
   await t.test('a cached answer is not charged, and requested only where answers are cached', async () => {
     const body = exampleOf(cacheable)
     const path = pathOf(cacheable, 'cacheMaxAge=7d')
