@@ -12,6 +12,10 @@ const objectOf = (fields: readonly AnswerField[]): JsonObject =>
 export const mainListOf = ({ fields }: AnswerShape): AnswerField | null =>
   fields.find(({ type }) => type === 'object[]') ?? null
 
+/** The fields of `data`, or of each of its entries if it is a list. */
+export const topFieldsOf = ({ answer }: Pick<ScraperRow, 'answer'>): readonly AnswerField[] =>
+  answer.isBareList ? (mainListOf(answer)?.fields ?? []) : answer.fields
+
 /** An answer with every field, one entry in each list, and invented values. */
 export const sampleOf = ({ answer }: Pick<ScraperRow, 'answer'>): JsonValue => {
   const list = mainListOf(answer)
@@ -42,4 +46,4 @@ const placed = (fields: readonly AnswerField[], before: string): readonly Placed
 
 /** Every field of an answer, also of nested objects, each before those that it contains. */
 export const placedFieldsOf = ({ answer }: Pick<ScraperRow, 'answer'>): readonly PlacedField[] =>
-  answer.isBareList ? placed(mainListOf(answer)?.fields ?? [], '[].') : placed(answer.fields, '')
+  placed(topFieldsOf({ answer }), answer.isBareList ? '[].' : '')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { acceptedOf, maxLengthOf, maxPage } from '../../domain/scrapers/check-input.ts'
-import { mainListOf } from '../../domain/scrapers/sample.ts'
+import { mainListOf, topFieldsOf } from '../../domain/scrapers/sample.ts'
 import {
   type AnswerField,
   exampleBody,
@@ -196,7 +196,10 @@ export const ScraperSchema = z
     answer: z.string().meta({ description: 'A description of the contents of `data`.' }),
     fields: z
       .array(z.string())
-      .meta({ description: 'The known fields of `data`. Each field can be missing.' }),
+      .meta({
+        description:
+          'The known fields of `data`, or of each of its entries if it is a list. Each field can be missing.',
+      }),
     health: HealthSchema,
   })
   .meta({ id: 'Scraper' })
@@ -244,6 +247,6 @@ export const scraperView = (
   isCacheable: row.source.isCacheable,
   timeoutMs: row.source.timeoutMs,
   answer: row.answer.description,
-  fields: row.answer.fields.map(({ name }) => name),
+  fields: topFieldsOf(row).map(({ name }) => name),
   health: health ?? unknown,
 })

@@ -49,6 +49,8 @@ test('each scraper has all fields of its answer and a sample, whose cursor is ac
     assert.deepEqual(body.sample.data, sampleOf(row))
     assert.equal(body.sample.nextCursor === null, row.paging === null, rowName(row))
     assert.deepEqual(pathsOf(body.dataFields), pathsOf(placedFieldsOf(row)))
+    const { data } = body.sample
+    assert.deepEqual(body.fields, Object.keys(Array.isArray(data) ? data[0] : data), rowName(row))
   }
   const { status, body } = await client.get('/v1/scrape/tiktok/nothing')
   assert.deepEqual([status, body.code], [404, 'unknown_scraper'])
