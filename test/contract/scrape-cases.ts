@@ -47,6 +47,11 @@ const batchCases = ({ client, demo }: Pick<TestApp, 'client' | 'demo'>): readonl
     batch('400 bad_input', 'an input without what it needs', { ...batchOf(), inputs: [{}] }),
     batch('402 max_cents_exceeded', 'above its limit', { ...batchOf('cats'), maxCents: 0 }),
     batch('400 invalid_body', 'no input', batchOf()),
+    batch('503 scraper_unavailable', 'withdrawn', {
+      platform: 'tiktok',
+      operation: 'popular-hashtags',
+      inputs: [{}],
+    }),
   ]
 }
 

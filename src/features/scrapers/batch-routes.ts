@@ -214,7 +214,7 @@ export const scrapeBatchRoutes = (dependencies: {
     path: '/v1/scrape/batch',
     operationId: 'scrapeBatch',
     summary: 'Call a scraper many times',
-    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. A request with the same \`X-Request-Id\` or \`Idempotency-Key\` and the same body returns the existing batch.`,
+    description: `Accepts up to ${maxInputs} calls of one scraper and answers at once. Each call is made and billed separately. Equal inputs share a call, which is paid once. A call with a temporary failure is tried up to six times in total. Read the batch until it is \`finished\` or \`canceled\`, or register a webhook endpoint for \`scrape.batch.finished\`. All inputs are checked first: one invalid input rejects the batch, and nothing is charged. An unavailable scraper rejects it, too. A request with the same \`X-Request-Id\` or \`Idempotency-Key\` and the same body returns the existing batch.`,
     writes: true,
     requestIdIsKey: true,
     hasResult: dependencies.batches.isKnown,
@@ -253,7 +253,14 @@ export const scrapeBatchRoutes = (dependencies: {
         example: { ...example, done: 0, chargedUsd: '0.0000' },
       },
     },
-    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired', 'max_cents_exceeded'],
+    errors: [
+      'unknown_scraper',
+      'bad_input',
+      'idempotency_conflict',
+      'result_expired',
+      'max_cents_exceeded',
+      'scraper_unavailable',
+    ],
     handler: async ({ caller, requestId, query: { dryRun, cacheMaxAge }, body }) => {
       const { platform, operation, maxCents } = body
       const inputs = objectsOf(body.inputs)

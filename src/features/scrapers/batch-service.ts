@@ -56,12 +56,13 @@ export const costOf = (plan: readonly PlannedItem[]): number =>
 export type ScrapeBatches = {
   /**
    * The cost of a batch that is not accepted, if each of its calls is billed.
-   * @throws ApiError: bad_input, unknown_field (each names the input), max_cents_exceeded
+   * @throws ApiError: bad_input, unknown_field (each names the input), scraper_unavailable, max_cents_exceeded
    */
   plan(request: PlanRequest): Promise<readonly PlannedItem[]>
   /**
    * Accepts a batch, or returns the existing one with its id.
-   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict, max_cents_exceeded
+   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict, scraper_unavailable,
+   * max_cents_exceeded
    */
   accept(
     request: BatchRequest,
@@ -122,7 +123,7 @@ export const createScrapeBatches = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly items: BatchItems
-  readonly scrapes: Pick<Scrapes, 'cached' | 'finished'>
+  readonly scrapes: Pick<Scrapes, 'cached' | 'finished' | 'requireProvider'>
   readonly clock: Clock
 }): ScrapeBatches => {
   const { runner, log, items, scrapes, clock } = dependencies
@@ -134,17 +135,25 @@ export const createScrapeBatches = (dependencies: {
   }
 
   const planAt = async (
-    { accountId, row, inputs, maxAgeDays, maxCents }: PlanRequest,
+    { accountId, row, inputs, maxAgeDays }: PlanRequest,
     atMs: number,
   ): Promise<readonly PlannedItem[]> => {
     const checked = inputs.map((input, at) => inputOf(row, input, `input ${at + 1}: `))
     const calls = callsOf(row, checked)
     const cached = await scrapes.cached(accountId, row, checked, maxAgeDays, atMs)
-    const plan = checked.map((input, at) => {
+    return checked.map((input, at) => {
       const call = calls[at]!
       const isFree = cached[at] === true || call !== at + 1
       return { call, input, cached: cached[at] === true, costMicros: isFree ? 0 : row.priceMicros }
     })
+  }
+
+  /** @throws ApiError: scraper_unavailable, max_cents_exceeded */
+  const refuseUnlessPossible = (
+    { row, maxCents }: PlanRequest,
+    plan: readonly PlannedItem[],
+  ): readonly PlannedItem[] => {
+    if (plan.some(({ cached }) => !cached)) scrapes.requireProvider(row)
     const costMicros = costOf(plan)
     if (maxCents !== undefined && costMicros > centsToMicros(maxCents)) {
       const costUsd = dollarsOfMicros(costMicros)
@@ -157,7 +166,7 @@ export const createScrapeBatches = (dependencies: {
   }
 
   return {
-    plan: (request) => planAt(request, clock()),
+    plan: async (request) => refuseUnlessPossible(request, await planAt(request, clock())),
 
     isKnown: async (accountId, requestId) =>
       (await readStreamState(log, scrapeBatchRef(scrapeBatchIdOf(accountId, requestId)))).state !== null,
@@ -174,7 +183,7 @@ export const createScrapeBatches = (dependencies: {
     },
 
     accept: async (request, cause) => {
-      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null, maxCents } = request
+      const { accountId, keyId, requestId, row, inputs, maxAgeDays = null } = request
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)
@@ -188,9 +197,10 @@ export const createScrapeBatches = (dependencies: {
           'this X-Request-Id or Idempotency-Key named a batch that ended more than a day ago and its results have expired; send a new one for a new batch',
         )
       const nowMs = clock()
-      // A known batch runs already, whatever it costs now.
       const isKnown = state !== null || (await items.batch(batchId)) !== null
-      const plan = await planAt({ ...request, maxCents: isKnown ? undefined : maxCents }, nowMs)
+      const plan = await planAt(request, nowMs)
+      // A known batch runs already, whatever its scraper and its cost are now.
+      if (!isKnown) refuseUnlessPossible(request, plan)
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
       const storedBatch = await items.store(
         {

@@ -35,7 +35,7 @@ export type Providers = { readonly scraping: Scraping; readonly health: ScraperH
 
 /**
  * Opens the providers of the scrapers: the configured ones, else the sandbox provider if one runs. Without any, every
- * call answers `upstream_auth_rejected`.
+ * call answers `scraper_unavailable`.
  */
 export const openProviders = (
   core: Pick<ServerCore, 'scheduler' | 'pool' | 'clock' | 'logger' | 'monotonicMs' | 'registry'>,
@@ -116,7 +116,7 @@ export const createScraping = ({
       firstFailure ??= entry
     }
     if (firstFailure !== null) return firstFailure
-    return failure(providers.length === 0 ? 'upstream_auth_rejected' : 'scraper_unavailable')
+    return failure('scraper_unavailable')
   }
 
   const finish = (row: ScraperRow, result: ScrapeResult): ScrapeResult => {

@@ -138,7 +138,7 @@ export const healthText = (health: Health | undefined): string => {
 type PlaygroundServices = {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
-  readonly scrapes: Pick<Scrapes, 'call'>
+  readonly scrapes: Pick<Scrapes, 'call' | 'requireProvider'>
   /** Null: limits are off. */
   readonly rate: ScrapeRate | null
 }
@@ -291,6 +291,7 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
 
   const check = async (visit: AccountVisit, row: ScraperRow, body: Body): Promise<View> => {
     const input = inputOf(row, body)
+    scrapes.requireProvider(row)
     const result = html`<p class="message" role="status">The fields are valid, and nothing was charged. A call costs $${dollarsOfMicros(row.priceMicros)} and sends this:</p>
 <pre class="result" tabindex="0">${JSON.stringify(input, null, 2)}</pre>`
     return view(visit, result)

@@ -67,8 +67,7 @@ export type CallSlot = {
 }
 
 /**
- * `live`: it can be called. `unavailable`: no configured provider serves it, so a call is `scraper_unavailable`, or
- * `upstream_auth_rejected` without any configured provider.
+ * `live`: it can be called. `unavailable`: no configured provider serves it, so a call is `scraper_unavailable`.
  */
 export type ScraperState = 'live' | 'unavailable'
 

@@ -211,6 +211,7 @@ export const scrapeRoutes = (dependencies: {
           if (dryRun === 'true') {
             const input = inputOf(row, body)
             const [cached = false] = await scrapes.cached(accountId, row, [input], maxAgeDays, clock())
+            if (!cached) scrapes.requireProvider(row)
             return dryRunOf(row, input, requestId, cached)
           }
           const finishedCall = await scrapes.call({

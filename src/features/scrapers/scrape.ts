@@ -66,6 +66,8 @@ export type Scrapes = {
     maxAgeDays: CacheDays | undefined,
     atMs: number,
   ): Promise<readonly boolean[]>
+  /** @throws ApiError scraper_unavailable: a call without an earlier answer would fail */
+  requireProvider(row: ScraperRow): void
   /**
    * Makes a call and bills it by its outcome, or answers the existing call with its id, whatever the current wallet and
    * scraper are. It ends within the time limit of the row's provider plus some seconds. If another request works on the
@@ -177,7 +179,7 @@ export const createScrapes = (dependencies: {
   readonly runner: CommandRunner
   readonly log: EventLog
   readonly results: Results
-  readonly scraping: Pick<Scraping, 'admit' | 'longestMs'>
+  readonly scraping: Pick<Scraping, 'admit' | 'longestMs' | 'stateOf'>
   readonly clock: Clock
   readonly hooks: CrashHooks
   readonly owner: Pick<CallOwner, 'id'>
@@ -483,6 +485,10 @@ export const createScrapes = (dependencies: {
 
   return {
     call,
+    requireProvider: (row) => {
+      if (scraping.stateOf(row) === 'unavailable')
+        throw refusalOf('scraper_unavailable', { details: null, retryAfterS: null })
+    },
     hasResult: async (accountId, requestId) => (await findResult(accountId, requestId)) !== null,
     finished: async (accountId, requestId) => {
       const found = await findResult(accountId, requestId)

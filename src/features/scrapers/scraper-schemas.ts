@@ -194,12 +194,10 @@ export const ScraperSchema = z
     isCacheable: z.boolean(),
     timeoutMs: z.int().meta({ description: 'The time limit of a call, in milliseconds.' }),
     answer: z.string().meta({ description: 'A description of the contents of `data`.' }),
-    fields: z
-      .array(z.string())
-      .meta({
-        description:
-          'The known fields of `data`, or of each of its entries if it is a list. Each field can be missing.',
-      }),
+    fields: z.array(z.string()).meta({
+      description:
+        'The known fields of `data`, or of each of its entries if it is a list. Each field can be missing.',
+    }),
     health: HealthSchema,
   })
   .meta({ id: 'Scraper' })

@@ -66,6 +66,25 @@ test('a batch has the options of a call: dry runs, earlier answers, equal inputs
     assert.equal(await left(), 100)
   })
 
+  await t.test('an unavailable scraper is refused before anything starts, as a call of it', async () => {
+    const removed = { platform: 'tiktok', operation: 'popular-hashtags' }
+    const single = '/v1/scrape/tiktok/popular-hashtags'
+    for (const [at, json] of [
+      [single, {}],
+      [`${single}?dryRun=true`, {}],
+      [path, { ...removed, inputs: [{}] }],
+      [`${path}?dryRun=true`, { ...removed, inputs: [{}] }],
+    ] as const) {
+      const { status, body: refused, headers: got } = await client.post(at, json, { key })
+      assert.deepEqual(
+        [status, refused.code, got.get('retry-after')],
+        [503, 'scraper_unavailable', '3600'],
+        at,
+      )
+    }
+    assert.deepEqual((await client.get(path, { key })).body.batches, [])
+  })
+
   let firstBatch = ''
   await t.test('equal inputs are paid once, and each of them has its readable result', async () => {
     const accepted = await client.post(path, { ...body, maxCents: 1 }, { key, headers })

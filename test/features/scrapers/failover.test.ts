@@ -96,11 +96,11 @@ describe('without a provider a scraper is refused, and no call is made', () => {
     assert.equal((await standIn.journal()).total, 0)
   })
 
-  test('upstream_auth_rejected, where none is', async (t) => {
+  test('scraper_unavailable, where none is', async (t) => {
     const { call } = openScraping(t, [])
     assert.deepEqual((await call(profile, { handle: 'nasa' })).outcome, {
       kind: 'failed',
-      code: 'upstream_auth_rejected',
+      code: 'scraper_unavailable',
       retryAfterSeconds: null,
     })
   })

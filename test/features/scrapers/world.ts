@@ -45,6 +45,7 @@ export const provider = (answers: Answers) => {
     places: () => places,
     scraping: {
       longestMs: () => 5_000,
+      stateOf: () => 'live' as const,
       admit: () => {
         places += 1
         return {
