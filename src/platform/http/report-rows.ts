@@ -32,9 +32,10 @@ export const rowsOf = ({
 
 /** The fields of a report's answer. `rowFields` gives their values. */
 export const reportShape = {
-  complete: z
-    .boolean()
-    .meta({ description: 'Whether the answer has all rows. False: other rows are left out.' }),
+  complete: z.boolean().meta({
+    description:
+      'Whether the answer has all rows of the report. False: other rows are left out, before the offset or after the limit.',
+  }),
   total: z
     .int()
     .min(0)
@@ -44,7 +45,7 @@ export const reportShape = {
 } as const
 
 export const rowFields = (total: number, { limit, offset }: Rows) => ({
-  complete: offset === 0 && total <= limit,
+  complete: total === 0 || (offset === 0 && total <= limit),
   total,
   limit,
   offset,
