@@ -304,21 +304,25 @@ const priceProblem = (
   return null
 }
 
-/** @throws TermsRefused price_outside_limits, price_below_cost */
-const checkMarkup = ({ markupMillionths, priceLimits, discountBp }: Terms): void => {
+/** price_outside_limits or price_below_cost; null: the markup is allowed. */
+const markupProblem = ({ markupMillionths, priceLimits, discountBp }: Terms): TermsRefusal | null => {
   const markup = markupMillionths ?? 1_000_000
   if (priceLimits !== null && (markup < priceLimits.fromMillionths || markup > priceLimits.toMillionths))
-    throw new TermsRefused(
-      'price_outside_limits',
-      `the markup must be from ${decimalText(priceLimits.fromMillionths)} to ${decimalText(priceLimits.toMillionths)}`,
-    )
+    return {
+      code: 'price_outside_limits',
+      message: `the markup must be from ${decimalText(priceLimits.fromMillionths)} to ${decimalText(priceLimits.toMillionths)}`,
+    }
   const costMillionths = (10_000 - discountBp) * 100
-  if (markup < costMillionths)
-    throw new TermsRefused(
-      'price_below_cost',
-      `your cost is ${decimalText(costMillionths)} times the list price, so the markup must be at least that`,
-    )
+  return markup < costMillionths
+    ? {
+        code: 'price_below_cost',
+        message: `your cost is ${decimalText(costMillionths)} times the list price, so the markup must be at least that`,
+      }
+    : null
 }
+
+/** Whether the markup is outside the limits or below the cost by now, because they changed. */
+export const isMarkupAdjusted = (terms: Terms): boolean => markupProblem(terms) !== null
 
 /** Whether a retail price is outside the limits or below the cost by now, because they or the list prices changed. */
 export const isAdjusted = (catalog: Pick<Catalog, 'resolve'>, terms: Terms, price: RetailPrice): boolean => {
@@ -333,13 +337,14 @@ const checkPrices = (
   events: readonly TermsEvent[],
 ): void => {
   const termsAfter = events.reduce(evolveTerms, terms)
-  if (markupMillionths !== undefined) checkMarkup(termsAfter)
-  if (!retail?.price) return
-  const product = productOf(catalog, retail.productId)
-  for (const key of pricedItems(product, retail)) {
-    const problem = priceProblem(product, key, retail.price, termsAfter)
+  const refuseFor = (problem: TermsRefusal | null): void => {
     if (problem !== null) throw new TermsRefused(problem.code, problem.message)
   }
+  if (markupMillionths !== undefined) refuseFor(markupProblem(termsAfter))
+  if (!retail?.price) return
+  const product = productOf(catalog, retail.productId)
+  for (const key of pricedItems(product, retail))
+    refuseFor(priceProblem(product, key, retail.price, termsAfter))
 }
 
 /** A change that a reseller makes itself. Refusals: `prices_not_allowed`, and those of `decideTerms`. */

@@ -124,7 +124,10 @@ export const termsPages = ({
         body: html`<p>Your prices, the prices of your customers, and your gateways. The service sets the discount and the bot. You set the <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a>.</p>
 ${detailsOf([
   ['Your discount', `${discountPct} % off the list price`],
-  ['Customers pay', markup === null ? 'the list price' : `${markup} × the list price`],
+  [
+    'Customers pay',
+    `${markup === null ? 'the list price' : `${markup} × the list price`}${terms.markupAdjusted ? '; charged at the nearest allowed price' : ''}`,
+  ],
   [
     'Prices you may set',
     priceLimits === null

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { resellerRails } from '../../domain/payments/payments.ts'
-import { isAdjusted, type TermsRefusal } from '../../domain/resellers/decide.ts'
+import { isAdjusted, isMarkupAdjusted, type TermsRefusal } from '../../domain/resellers/decide.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -26,6 +26,7 @@ export const termsJson = (
   accountId,
   discountPct: discountText(terms.discountBp),
   markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+  markupAdjusted: isMarkupAdjusted(terms),
   priceLimits: terms.priceLimits && {
     from: markupText(terms.priceLimits.fromMillionths),
     to: markupText(terms.priceLimits.toMillionths),
@@ -55,6 +56,7 @@ export const termsText = (accountId: AccountId, source: Parameters<typeof termsJ
     reseller: accountId,
     discount: `${discountText(terms.discountBp)} %`,
     markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+    'markup adjusted': isMarkupAdjusted(terms) ? 'yes' : null,
     'own prices':
       terms.priceLimits &&
       `${markupText(terms.priceLimits.fromMillionths)} to ${markupText(terms.priceLimits.toMillionths)} of the list price`,

@@ -21,6 +21,10 @@ const ResellerTerms = z
     markup: decimal
       .nullable()
       .meta({ description: 'Customers pay this multiple of the list price; null: the list price.' }),
+    markupAdjusted: z.boolean().meta({
+      description:
+        'True: your discount or your limits changed, and the nearest allowed multiple of the list price is charged instead of the markup.',
+    }),
     priceLimits: PriceLimits.nullable().meta({
       description:
         'The multiples of the list price between which you set prices; null: only operators set them.',
@@ -47,6 +51,7 @@ const ResellerTerms = z
 const example = {
   discountPct: '12.5',
   markup: '1.30',
+  markupAdjusted: false,
   priceLimits: { from: '1.00', to: '3.00' },
   sellable: null,
   retail: [
@@ -127,10 +132,13 @@ export const resellerTermsRoutes = ({
     if (changed?.outcome === 'refused') throw termsRefused(changed.refusal)
     const result = await resellers.read(accountId, cause)
     if (result.outcome === 'refused') throw termsRefused(result.refusal)
-    const { discountPct, markup, priceLimits, sellable, retail } = termsJson(accountId, result)
+    const { discountPct, markup, markupAdjusted, priceLimits, sellable, retail } = termsJson(
+      accountId,
+      result,
+    )
     return {
       status: 200,
-      body: { discountPct, markup, priceLimits, sellable, retail },
+      body: { discountPct, markup, markupAdjusted, priceLimits, sellable, retail },
       position: changed?.position ?? null,
     } as const
   }

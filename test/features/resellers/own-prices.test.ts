@@ -127,6 +127,32 @@ test('a reseller sets its markup and its prices within the limits of the service
     await change('--price-limits', '1.00-2.00')
   })
 
+  await t.test(
+    'a markup that is not allowed any more is marked, and the nearest one is charged',
+    async () => {
+      const change = (...options: readonly string[]) =>
+        app.run('reseller', 'set', '--account', accountId, ...options)
+      const { markup: before } = await terms()
+      const charged = async () => [(await terms()).markupAdjusted, await customersPay()]
+      assert.equal((await markup('1.30')).body.markupAdjusted, false)
+      assert.deepEqual(await charged(), [false, 6_370])
+      await change('--price-limits', '1.40-2.00')
+      assert.deepEqual(await charged(), [true, 6_860])
+      assert.equal((await app.run('reseller', 'show', accountId)).markupAdjusted, true)
+      const browser = await signedIn(app, accountId)
+      assert.match(
+        (await browser.get('/console/reseller/terms')).html,
+        /1\.30 × the list price; .*nearest allowed/,
+      )
+      await change('--price-limits', '0.50-2.00', '--discount', '50')
+      assert.equal((await markup('0.60')).status, 200)
+      await change('--discount', '10')
+      assert.deepEqual(await charged(), [true, 4_410])
+      await change('--price-limits', '1.00-2.00', '--discount', '0')
+      await markup(before)
+    },
+  )
+
   await t.test('the console has the same forms and the same refusals', async () => {
     const browser = await signedIn(app, accountId)
     assert.match((await browser.get('/console/reseller/terms')).html, /from 1\.00 to 2\.00/)

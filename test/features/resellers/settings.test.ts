@@ -50,6 +50,7 @@ test('each setting of a reseller is an event with its actor, and prices change w
     accountId,
     discountPct: '12.5',
     markup: '1.30',
+    markupAdjusted: false,
     priceLimits: null,
     sellable: ['isp-static', 'residential-premium'],
     merchantName: 'Acme Proxies',
