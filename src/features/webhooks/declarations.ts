@@ -265,11 +265,9 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       capCovers: namedEnum('CapCoverage', capCoverages).meta({
         description: 'What the cap limits: the cost of `orders`, or `everything`: also scraper calls.',
       }),
-      spentCents: z
-        .int()
-        .meta({
-          description: 'What counts against the cap in the last 24 hours, in whole cents, rounded up.',
-        }),
+      spentCents: z.int().meta({
+        description: 'What counts against the cap in the last 24 hours, in whole cents, rounded up.',
+      }),
       currency: z.literal('USD'),
     },
     example: {
