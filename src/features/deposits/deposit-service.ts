@@ -174,9 +174,10 @@ export const createDeposits = (dependencies: {
     cause: Cause,
   ): Promise<OpenDeposit | null> => {
     const { accountId, customerId, rail, fingerprint, pending } = request
+    const amountCents = Math.max(request.amountCents, floorCents(rail))
     const continueOpen = async (deposit: Deposit): Promise<OpenDeposit | null> => {
       const { details } = deposit
-      const serves = details.rail === rail && details.amountCents >= request.amountCents
+      const serves = details.rail === rail && details.amountCents === amountCents
       return isClosed(deposit) || !serves ? null : continueOpening(deposit, request.returnUrl, cause)
     }
     const existing = await read(depositId, cause)
@@ -189,7 +190,6 @@ export const createDeposits = (dependencies: {
     if (!liveGateway) throw noGateway(rail, await gateways.liveRails(owner))
     openingLimits.take(accountId, owner === null)
     const { gatewayId, provider, merchantName } = liveGateway
-    const amountCents = Math.max(request.amountCents, floorCents(rail))
     await request.relate?.()
     const { answer } = await runner.run({
       name: 'open-deposit',

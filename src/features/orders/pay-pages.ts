@@ -24,6 +24,12 @@ const causeOf = ({ request }: KeyedOrder) => ({
   correlationId: request.requestId,
 })
 
+/** Whether a page still charges what is missing: a debt may have arisen or been paid since it was opened. */
+const chargesExactly = (
+  { rail, chargeCents }: { readonly rail: Rail; readonly chargeCents: number },
+  missingCents: number,
+): boolean => chargeCents === chargeOf(rail, missingCents)
+
 export const createPayPages = (
   dependencies: AppendOrderDependencies & {
     readonly customerInvoices: CustomerInvoices
@@ -95,8 +101,7 @@ export const createPayPages = (
       case 'refused': {
         const { refusal } = answer
         const isShort = refusal.code === 'customer_credit_insufficient'
-        const isEnough = isShort && open?.rail === method && open.chargeCents >= refusal.shortfallCents
-        if (isEnough) {
+        if (isShort && open?.rail === method && chargesExactly(open, refusal.shortfallCents)) {
           const { rail: _, ...page } = open
           throw refuseForPlacement(refusal, order, page)
         }
@@ -122,8 +127,8 @@ export const createPayPages = (
       return payAwaited(keyed, { ...status, order }, method === 'wallet' ? details.method : method)
     if (method === 'wallet') return payAwaited(keyed, { ...status, order }, method)
     const owedCents = invoice?.owedCents ?? 0
-    const isEnough = open?.rail === method && open.chargeCents >= details.amountCents + owedCents
-    return isEnough || (open === null && details.method === method)
+    const isSame = open?.rail === method && chargesExactly(open, details.amountCents + owedCents)
+    return isSame || (open === null && details.method === method)
       ? { ...answerForExistingOrder(keyed, order), invoice }
       : ownPage(keyed, { ...details, method }, owedCents, order)
   }

@@ -142,6 +142,30 @@ describe('an own order on a rail', () => {
     await app.untilOrder(key, body.orderId, 'completed')
   })
 
+  test('opens a page without the debt that was paid since, on a retry', async (t) => {
+    const app = await testApp(t)
+    const { key, accountId } = await app.customer({ cents: 0 })
+    await app.run(
+      ...['wallet', 'adjust', '--account', accountId, '--cents', '-2200', '--reason', 'deposit_refund'],
+      ...['--gateway', 'stripe', '--reference', 're_1'],
+    )
+    const headers = { 'Idempotency-Key': 'owed' }
+    const order = () => app.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
+    const first = (await order()).body
+    assert.deepEqual([first.chargeCents, first.owedCents], [2_750, 2_200])
+    await app.credit(accountId, 2_200)
+    // $5.50, raised to the minimum of a card payment.
+    const second = (await order()).body
+    assert.deepEqual(
+      [second.chargeCents, second.owedCents, second.orderId],
+      [1_000, undefined, first.orderId],
+    )
+    assert.notEqual(second.depositId, first.depositId)
+    assert.deepEqual((await order()).body, second)
+    await app.act(second.depositId, 'pay')
+    assert.equal((await app.untilOrder(key, first.orderId, 'completed')).balanceCents, 450)
+  })
+
   test('is paid by another method: on another page, or from the wallet', async (t) => {
     const app = await testApp(t)
     const { key, accountId } = await app.customer({ cents: 0 })
@@ -341,6 +365,26 @@ describe('an order for a customer that is short of credit', () => {
     )
     await app.act(second.body.depositId, 'pay')
     await app.untilOrder(key, first.body.orderId, 'completed')
+    assert.equal(await app.listedCredit('alice'), 0)
+  })
+
+  test('invoices only what is missing after a debt was paid, on another page', async (t) => {
+    const app = await testApp(t, { with: ['cardReseller'] })
+    const { key, accountId } = app.seller
+    const change = (...options: readonly string[]) =>
+      app.run(...options, '--account', accountId, '--customer', 'alice')
+    await change(
+      ...['customers', 'adjust', '--cents', '-1430', '--reason', 'deposit_refund'],
+      ...['--gateway', 'stripe', '--reference', 're_3'],
+    )
+    const first = await app.seller.order('alice', app.four, 'k')
+    assert.equal(first.body.chargeCents, app.quote.amountCents + 1_430)
+    await change('customers', 'credit', '--cents', '1430', '--reference', 'cash')
+    const second = await app.seller.order('alice', app.four, 'k')
+    assert.deepEqual([second.body.owedCents, second.body.chargeCents], [undefined, app.quote.amountCents])
+    assert.equal((await app.seller.order('alice', app.four, 'k')).body.depositId, second.body.depositId)
+    await app.act(second.body.depositId, 'pay')
+    await app.untilOrder(key, first.body.orderId ?? second.body.orderId, 'completed')
     assert.equal(await app.listedCredit('alice'), 0)
   })
 
