@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { bankAccount } from '../../domain/ledger/postings.ts'
 import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import type { Coverage, StatementLine } from './statement-format.ts'
 import type { LineKind } from './statement-words.ts'
@@ -10,6 +11,8 @@ export type ComparisonScope = {
   readonly accounts: readonly string[]
   /** The bank has no ids of payments: its lines are matched by their amounts. */
   readonly isBank: boolean
+  /** Whether the fees and payouts of the statement enter the books: those of a gateway of the service. */
+  readonly isPosted: boolean
   /** IANA name of the accounting time zone. */
   readonly zone: string
   /** Positions of the log: entries after `after`, up to and including `to`. */
@@ -23,8 +26,8 @@ export type ComparisonScope = {
 
 /**
  * The result for a line or an entry. `matched` agrees. `open` is not final at the provider. `own` is a fee or a payout,
- * which only the provider makes. `outside` is not in the compared period. The others are differences: `not_final` is
- * booked, but the provider does not count it or has not finished it.
+ * which only the provider makes: `bookedLines` has its entry. `outside` is not in the compared period. The others are
+ * differences: `not_final` is booked, but the provider does not count it or has not finished it.
  */
 export type LineClass =
   | 'matched'
@@ -36,18 +39,25 @@ export type LineClass =
   | 'other_amount'
   | 'duplicate'
   | 'other_currency'
-/** `other_fee`: another fee or payout is booked for the line. */
+/**
+ * Of a line's fee or payout: `not_booked`, the books do not have it; `other_fee`, they have another one; `other_time`,
+ * either the line or its entry is outside the compared period.
+ */
 export type DifferenceClass =
   | Exclude<LineClass, 'matched' | 'own' | 'open' | 'outside'>
   | 'missing_there'
+  | 'not_booked'
   | 'other_fee'
+  | 'other_time'
 
 export const differenceClasses: readonly DifferenceClass[] = [
   'missing_here',
   'missing_there',
   'not_final',
   'other_amount',
+  'not_booked',
   'other_fee',
+  'other_time',
   'duplicate',
   'other_currency',
 ]
@@ -179,36 +189,60 @@ const entries = `
 /** How long before its line on the bank's statement a payout may have left the provider. */
 const bankDelay = '10 days'
 
-/** The entries of the bank in the period, by the times of payouts, and those shortly before that a line may have. */
+/**
+ * The entries of the bank in the period, by the times of payouts, and those shortly before that a line may have. A fee
+ * or a payout is one entry with its corrections, and none if it was corrected to 0.
+ */
 const bankEntries = `
   create temporary table account_entries as
-  select p.position, p.leg, p.amount_micros as amount, coalesce(e.happened_at, e.at) as at, e.type, e.reference,
-         e.deposit_id, e.account_id, d.within
-    from read.journal_postings p
-    join read.journal_entries e using (position)
+  with legs as (
+    select p.position, p.leg, p.amount_micros as amount, coalesce(e.happened_at, e.at) as at, e.type, e.reference,
+           e.deposit_id, e.account_id,
+           case when e.happened_at is null then p.position
+                else min(p.position) over (partition by e.happened_at is null, g.account_number, e.reference) end as booking
+      from read.journal_postings p
+      join read.journal_entries e using (position)
+      left join lateral (
+        select min(o.account_number) as account_number from read.journal_postings o
+          join read.journal_accounts a on a.number = o.account_number
+         where e.happened_at is not null and o.position = p.position and a.account like 'assets:gateway:%') g on true
+     where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
+       and p.position <= $5::bigint
+  ), whole as (
+    select booking as position, min(leg) as leg, sum(amount)::bigint as amount, min(at) as at, min(type) as type,
+           min(reference) as reference, min(deposit_id) as deposit_id, min(account_id) as account_id
+      from legs group by booking having sum(amount) <> 0
+  )
+  select w.*, d.within
+    from whole w
    cross join lateral (
-     select coalesce(coalesce(e.happened_at, e.at) >= $3::timestamptz, true)
-            and coalesce(coalesce(e.happened_at, e.at) < $4::timestamptz, true) as within) d
-   where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
-     and p.position <= $5::bigint
-     and (d.within or coalesce(e.happened_at, e.at) < $3::timestamptz
-          and coalesce(e.happened_at, e.at) >= $3::timestamptz - interval '${bankDelay}')`
+     select coalesce(w.at >= $3::timestamptz, true) and coalesce(w.at < $4::timestamptz, true) as within) d
+   where d.within or w.at < $3::timestamptz and w.at >= $3::timestamptz - interval '${bankDelay}'`
 
-/** Fees and payouts that the account has from statements, with their corrections. `position` is that of the booking. */
+/**
+ * Fees and payouts that the account has from statements, with their corrections. `position` is that of the booking,
+ * `payout` the part that went to the bank.
+ */
 const bookedLines = `
   create temporary table booked_lines as
   select e.reference, min(p.position) as position, sum(p.amount_micros)::bigint as amount,
-         min(e.happened_at) as happened_at, min(e.at) as at,
+         sum(coalesce(b.amount, 0))::bigint as payout, min(e.happened_at) as happened_at, min(e.at) as at,
+         coalesce(min(e.happened_at) >= $4::timestamptz, true) and coalesce(min(e.happened_at) < $5::timestamptz, true) as within,
          case when bool_or(e.kind like 'payout%') then 'payout' else 'fee' end as kind
     from read.journal_postings p
     join read.journal_entries e using (position)
+    left join lateral (
+      select sum(o.amount_micros) as amount from read.journal_postings o
+       where o.position = p.position and o.account_number in (
+         select number from read.journal_accounts where book = $1::text and account = '${bankAccount}')) b on true
    where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
      and p.position <= $3::bigint and e.happened_at is not null
    group by e.reference`
 
 /**
- * Lines and entries with the same key and side are paired in order of their amounts, final lines first. A line that
- * repeats an earlier line is not paired.
+ * Lines and entries with the same key and side are paired in order of their amounts, final lines first; by deposits
+ * only those that no other key pairs. A line that repeats an earlier line is not paired, and no entry is paired twice.
+ * At the bank only the amounts count, whatever the kinds of the lines are.
  */
 const classes = `
   create temporary table classified as
@@ -219,7 +253,7 @@ const classes = `
       from statement_lines l
   ), sided as (
     select n, key, amount, final,
-           case when key like 'amount:%' then 'any' when kind = 'payment' then 'credited' when kind in ('dispute', 'refund') then 'taken'
+           case when $3::boolean then 'any' when kind = 'payment' then 'credited' when kind in ('dispute', 'refund') then 'taken'
                 when kind in ('dispute_reversal', 'refund_reversal') then 'returned' end as side
       from lines where key is not null and not again and currency = 'usd'
   ), keyed as (
@@ -227,7 +261,8 @@ const classes = `
       from sided where side is not null
   ), sided_entries as (
     select position, leg, amount, reference, deposit_id, within,
-           case when type in ('WalletCredited', 'CustomerCredited') then 'credited'
+           case when $3::boolean then 'any'
+                when type in ('WalletCredited', 'CustomerCredited') then 'credited'
                 when amount < 0 then 'taken' else 'returned' end as side
       from account_entries
   ), entry_keys as (
@@ -240,19 +275,29 @@ const classes = `
      where side <> 'credited' and reference <> ${reversalOf('reference')}
     union all
     select position, leg, amount, within, side, 'deposit:' || deposit_id from sided_entries
-     where deposit_id is not null and side = 'credited'
+     where deposit_id is not null and side in ('credited', 'any')
   ), ranked as (
     select position, leg, key, side, row_number() over (partition by key, side order by amount, within desc, position) as rank
-      from entry_keys
+      from entry_keys where key not like 'deposit:%'
+  ), first_pairs as (
+    select distinct on (r.position, r.leg) k.n, r.position, r.leg
+      from keyed k join ranked r using (key, side, rank) order by r.position, r.leg, k.n
+  ), ranked_deposits as (
+    select position, leg, key, side, row_number() over (partition by key, side order by amount, within desc, position) as rank
+      from entry_keys e
+     where key like 'deposit:%'
+       and not exists (select from first_pairs f where f.position = e.position and f.leg = e.leg)
   ), pairs as (
-    select k.n, r.position, r.leg from keyed k join ranked r using (key, side, rank)
+    select n, position, leg from first_pairs
+    union all
+    select k.n, r.position, r.leg from keyed k join ranked_deposits r using (key, side, rank)
   )
   select l.*, e.position, e.leg, e.amount as here, e.at as here_at, e.reference, e.deposit_id, e.account_id,
          case
            when not l.within and not coalesce(e.within, false) then 'outside'
            when l.again then 'duplicate'
-           when l.kind in ('fee', 'payout', 'payout_reversal') then 'own'
            when l.currency <> 'usd' then 'other_currency'
+           when l.kind in ('fee', 'payout', 'payout_reversal') and not $3::boolean then 'own'
            when e.position is null and not l.final then 'open'
            when e.position is null then 'missing_here'
            when not l.final then 'not_final'
@@ -264,21 +309,27 @@ const classes = `
     left join pairs p using (n)
     left join account_entries e on e.position = p.position and e.leg = p.leg`
 
-/** Lines to post, in the order of the files. The same id with another kind is another posting. */
+/**
+ * What the books must have of the lines: their fees and payouts, which may be 0. Lines of one id are booked together.
+ * `n` is the first of them.
+ */
 const postable = `
   create temporary table postable as
-  select n, file, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
-         case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
+  select min(n) as n, external_id, sum(fee - case kind when 'fee' then amount else 0 end)::bigint as fee,
+         sum(case when kind in ('payout', 'payout_reversal') then -amount else 0 end)::bigint as payout
     from classified
-   where class in ('matched', 'own', 'other_amount') and currency = 'usd' and external_id is not null
-     and (fee <> 0 or kind in ('fee', 'payout', 'payout_reversal'))`
+   where class in ('matched', 'own', 'other_amount') and currency = 'usd' and $1::boolean
+   group by external_id, case when external_id is null then n end`
+
+/** SQL: the line has a fee or a payout to book. */
+const isToBook = '(l.fee <> 0 or l.payout <> 0)'
 
 const postedOf = `
-  select count(*) as lines, coalesce(sum(l.fee), 0)::text as fee, coalesce(sum(l.payout), 0)::text as payout,
-         count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved
+  select count(*) filter (where ${isToBook}) as lines, coalesce(sum(l.fee), 0)::text as fee,
+         coalesce(sum(l.payout), 0)::text as payout, count(b.reference) filter (where ${isToBook}) as posted,
+         coalesce(sum(b.amount), 0)::text as moved
     from postable l
-    left join booked_lines b on b.reference = l.external_id
-   where l.fee <> 0 or l.payout <> 0`
+    left join booked_lines b on b.reference = l.external_id`
 
 /** SQL: entries of the lines, with corrections, that are not dated by the statement. */
 const otherTimes = `
@@ -288,9 +339,12 @@ const otherTimes = `
    and p.position <= $3::bigint and e.happened_at is not null and e.happened_at <> e.at
    and e.reference in (select external_id from postable where fee <> 0 or payout <> 0)`
 
+/** SQL: lines that are to be booked, and are not yet. */
 const newLines = `
-  from postable l left join booked_lines b on b.reference = l.external_id
- where b.reference is null and (l.fee <> 0 or l.payout <> 0)`
+  from postable l
+  join classified c using (n)
+  left join booked_lines b on b.reference = l.external_id
+ where b.reference is null and ${isToBook}`
 
 const unmatchedFees = `
   select count(*) as lines, coalesce(sum(fee), 0)::text as fee from classified
@@ -313,9 +367,15 @@ type DifferenceRow = Omit<Difference, 'thereMicros' | 'hereMicros'> & {
   here: string | null
 }
 
+type BookingDifference = Extract<DifferenceClass, 'not_booked' | 'other_fee' | 'other_time'>
+
 const differenceColumns = `class, file, line, external_id as "externalId", kind, word, currency, amount::text as there,
   at as "thereAt", position, reference, deposit_id as "depositId", account_id as "accountId", here::text as here,
   here_at as "hereAt"`
+
+/** SQL: the lines that a booked fee or payout `b` may belong to, in the period or outside. */
+const linesOf = `
+  select from classified s where s.external_id = b.reference and s.class in ('matched', 'own', 'other_amount', 'outside')`
 
 /** SQL: entries in the period that no line has: payments, and the fees and payouts that the files would have. */
 const missingThere = `
@@ -326,9 +386,7 @@ const missingThere = `
        and not exists (select from classified c where c.position = e.position and c.leg = e.leg)
     union all
     select position, 0, amount, reference, null, null, happened_at, kind from booked_lines b
-     where amount <> 0 and kind || 's' = any ($1::text[])
-       and coalesce(happened_at >= $2::timestamptz, true) and coalesce(happened_at < $3::timestamptz, true)
-       and not exists (select from statement_lines l where l.external_id = b.reference)
+     where (amount <> 0 or payout <> 0) and kind || 's' = any ($1::text[]) and within and not exists (${linesOf})
   ) missing`
 
 /** SQL: lines that are booked with another fee or payout. */
@@ -336,7 +394,36 @@ const otherFee = `
   from postable l
   join classified c using (n)
   join booked_lines b on b.reference = l.external_id
- where b.amount <> -(l.fee + l.payout)`
+ where b.amount <> -(l.fee + l.payout) or b.payout <> l.payout`
+
+/** SQL: booked fees and payouts, or their lines, of which the other one is outside the period. */
+const otherTime = `
+  from booked_lines b
+  join lateral (select min(n) as n from classified s where s.external_id = b.reference) first on true
+  join classified c using (n)
+ where $1::boolean and (b.amount <> 0 or b.payout <> 0)
+   and exists (${linesOf} and s.within <> b.within) and not exists (${linesOf} and s.within = b.within)`
+
+/** A fee or payout of a line, and its entry. */
+const lineAndEntry = `c.file, c.line, c.external_id as "externalId", c.word, c.currency, c.at as "thereAt",
+  c.deposit_id as "depositId", c.account_id as "accountId"`
+const entryOfLine = 'b.position, b.reference, b.amount::text as here, b.happened_at as "hereAt"'
+const netOfLine = '(-(l.fee + l.payout))::text as there'
+
+/** The parts of a query for the differences of a class that `classified` does not have. */
+const bookingDifferences = {
+  not_booked: {
+    columns: `case when l.payout = 0 then 'fee' else c.kind end as kind, ${lineAndEntry}, ${netOfLine}, null::bigint as position, null as reference, null as here,
+      null::timestamptz as "hereAt"`,
+    from: newLines,
+  },
+  other_fee: { columns: `b.kind, ${lineAndEntry}, ${netOfLine}, ${entryOfLine}`, from: otherFee },
+  other_time: {
+    columns: `b.kind, ${lineAndEntry}, ${entryOfLine},
+      (case when c.kind in ('fee', 'payout', 'payout_reversal') then c.amount else 0 end - c.fee)::text as there`,
+    from: otherTime,
+  },
+} as const
 
 /**
  * The balance of the account at the end of the period by the dates of the statement: entries up to the end; fees and
@@ -366,14 +453,16 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Call once, after all lines were added. */
-    async compare({ book, accounts, isBank, range, head, from, before }: ComparisonScope): Promise<void> {
+    async compare(scope: ComparisonScope): Promise<void> {
+      const { book, accounts, isBank, isPosted, range, head, from, before } = scope
       await client.query('analyze statement_lines')
-      await client.query(bookedLines, [book, accounts, head])
+      await client.query(bookedLines, [book, accounts, head, from, before])
       if (isBank) await client.query(bankEntries, [book, accounts, from, before, head])
       else await client.query(entries, [book, accounts, range.after, range.to, head])
-      await client.query(classes, [from, before])
+      await client.query(classes, [from, before, isBank])
       await client.query('create index on classified (position, leg)')
-      await client.query(postable)
+      await client.query('create index on classified (external_id)')
+      await client.query(postable, [isPosted])
     },
 
     async sums(): Promise<readonly ClassSum[]> {
@@ -404,18 +493,27 @@ export const createComparison = async (client: pg.ClientBase) => {
     /** Entries in the period without a line, of the kinds that the files cover. */
     async missingThere(
       covered: readonly Coverage[],
-      { from, before }: ComparisonScope,
     ): Promise<{ readonly entries: number; readonly hereMicros: bigint }> {
       const { rows } = await client.query<{ entries: number; here: string }>(
         `select count(*) as entries, coalesce(sum(amount), 0)::text as here ${missingThere}`,
-        [covered, from, before],
+        [covered],
       )
       return { entries: rows[0]?.entries ?? 0, hereMicros: BigInt(rows[0]?.here ?? 0) }
     },
 
-    async otherFees(): Promise<number> {
-      const { rows } = await client.query<{ lines: number }>(`select count(*) as lines ${otherFee}`)
-      return rows[0]?.lines ?? 0
+    /** The number of differences between the lines' fees and payouts and their entries. */
+    async bookingDifferences({ isPosted }: ComparisonScope): Promise<Record<BookingDifference, number>> {
+      const countOf = async (from: string, values: readonly unknown[] = []): Promise<number> => {
+        const { rows } = await client.query<{ lines: number }>(`select count(*) as lines ${from}`, [
+          ...values,
+        ])
+        return rows[0]?.lines ?? 0
+      }
+      return {
+        not_booked: await countOf(newLines),
+        other_fee: await countOf(otherFee),
+        other_time: await countOf(otherTime, [isPosted]),
+      }
     },
 
     /** The change of the balance by the lines of the period, in micro-dollars: those that count at the provider. */
@@ -438,31 +536,39 @@ export const createComparison = async (client: pg.ClientBase) => {
       differenceClass: DifferenceClass,
       maxRows: number,
       covered: readonly Coverage[],
-      { from, before }: ComparisonScope,
+      { isPosted }: ComparisonScope,
     ): Promise<readonly Difference[]> {
-      const read = (select: string, values: readonly unknown[]) =>
-        client.query<DifferenceRow>(select, [...values])
-      const { rows } =
-        differenceClass === 'missing_there'
-          ? await read(
+      const read = async (select: string, values: readonly unknown[]): Promise<readonly DifferenceRow[]> =>
+        (await client.query<DifferenceRow>(select, [...values])).rows
+      const readBooking = (name: BookingDifference, values: readonly unknown[]) =>
+        read(
+          `select '${name}' as class, ${bookingDifferences[name].columns} ${bookingDifferences[name].from}
+            order by n limit ${maxRows}`,
+          values,
+        )
+      const readClass = (): Promise<readonly DifferenceRow[]> => {
+        switch (differenceClass) {
+          case 'missing_there':
+            return read(
               `select 'missing_there' as class, null as file, null::bigint as line, null as "externalId", kind,
                       null as word, null as currency, null as there, null::timestamptz as "thereAt", position,
                       reference, deposit_id as "depositId", account_id as "accountId", amount::text as here,
-                      at as "hereAt" ${missingThere} order by position, leg limit $4::bigint`,
-              [covered, from, before, maxRows],
+                      at as "hereAt" ${missingThere} order by position, leg limit $2::bigint`,
+              [covered, maxRows],
             )
-          : differenceClass === 'other_fee'
-            ? await read(
-                `select 'other_fee' as class, c.file, c.line, c.external_id as "externalId", b.kind, c.word,
-                        c.currency, (-(l.fee + l.payout))::text as there, c.at as "thereAt", b.position, b.reference,
-                        c.deposit_id as "depositId", c.account_id as "accountId", b.amount::text as here,
-                        b.at as "hereAt" ${otherFee} order by n limit $1::bigint`,
-                [maxRows],
-              )
-            : await read(
-                `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
-                [maxRows, differenceClass],
-              )
+          case 'other_time':
+            return readBooking(differenceClass, [isPosted])
+          case 'not_booked':
+          case 'other_fee':
+            return readBooking(differenceClass, [])
+          default:
+            return read(
+              `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
+              [maxRows, differenceClass],
+            )
+        }
+      }
+      const rows = await readClass()
       return rows.map(({ there, here, ...difference }) => ({
         ...difference,
         thereMicros: there === null ? null : BigInt(there),
@@ -471,9 +577,9 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Reads the fees and payouts of the books again, after lines were posted. `head`: the journal has reached it. */
-    async afterPosting({ book, accounts }: ComparisonScope, head: number): Promise<void> {
+    async afterPosting({ book, accounts, from, before }: ComparisonScope, head: number): Promise<void> {
       await client.query('drop table booked_lines')
-      await client.query(bookedLines, [book, accounts, head])
+      await client.query(bookedLines, [book, accounts, head, from, before])
     },
 
     /** Lines to post, and those that the books already have. */
@@ -551,8 +657,8 @@ export const createComparison = async (client: pg.ClientBase) => {
       let last = -1
       for (;;) {
         const { rows } = await client.query<Row>(
-          `select l.n, l.file, l.external_id, l.word, l.at, l.fee, l.payout ${newLines} and l.n > $1::bigint
-            order by l.n limit ${pageSize}`,
+          `select n, c.file, l.external_id, c.word, c.at, l.fee, l.payout ${newLines} and n > $1::bigint
+            order by n limit ${pageSize}`,
           [last],
         )
         for (const { n, file, external_id, word, at, fee, payout } of rows) {

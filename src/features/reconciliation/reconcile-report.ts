@@ -36,7 +36,9 @@ const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' 
   missing_there: 'missing there',
   not_final: 'booked, not final there',
   other_amount: 'other amount',
+  not_booked: 'not booked',
   other_fee: 'other fee or payout',
+  other_time: 'other time',
   duplicate: 'duplicate',
   other_currency: 'other currency',
 }
@@ -76,8 +78,8 @@ const uncheckedOf = ({ statement }: Balances, { uncovered }: Reconciliation) => 
 
 const uncheckedTexts: Readonly<Record<ReturnType<typeof uncheckedOf>[number], string>> = {
   payments: 'payments, which no file has',
-  fees: 'fees, which no file has',
-  payouts: 'payouts, which no file has',
+  fees: 'fees, which no file has or a reseller does not book',
+  payouts: 'payouts, which no file has or a reseller does not book',
   opening_balance: 'the opening balance: give --opening',
   closing_balance: 'the closing balance: give --closing',
 }
@@ -261,7 +263,8 @@ const differencesText = (differences: readonly Difference[], write: Writer): str
     there: ({ thereMicros }) => orDash(thereMicros, write),
     here: ({ hereMicros }) => orDash(hereMicros, write),
     currency: ({ currency }) => (currency ?? 'usd').toUpperCase(),
-    at: ({ thereAt, hereAt }) => thereAt ?? hereAt,
+    at: ({ class: name, thereAt, hereAt }) =>
+      name === 'other_time' ? `${thereAt}, here ${hereAt}` : (thereAt ?? hereAt),
     'id there': 'externalId',
     line: ({ file, line }) => (file === null ? '-' : `${file}:${line}`),
     'entry here': ({ position, depositId, reference }) =>
@@ -328,11 +331,10 @@ const more = (listedCount: number, totalCount: number): string =>
 const postingText = ({ postable, posted }: Reconciliation, write: Writer): readonly string[] => {
   const { lines, posted: before, unmatched } = postable
   const now = posted?.outcome === 'booked' ? `, ${posted.lines} of them booked now` : ''
-  const rest = before < lines && posted === null ? '; --post books the rest' : ''
   return [
     ...(lines === 0
       ? []
-      : [`fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}${rest}`]),
+      : [`fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}`]),
     ...(posted === null || posted.outcome === 'booked'
       ? []
       : [
@@ -417,7 +419,13 @@ export const reconciliationText = (scope: ReconciliationScope, result: Reconcili
       : [
           `${differencesText(result.differences, write)}${more(result.differences.length, totalCount)}`,
           '',
-          `${pluralize(totalCount, 'difference')}${result.counts.other_fee + result.counts.missing_there === 0 ? '' : '; "finance correct" corrects a fee or a payout'}`,
+          [
+            pluralize(totalCount, 'difference'),
+            ...(result.counts.not_booked === 0 ? [] : ['--post books a fee or a payout']),
+            ...(result.counts.other_fee + result.counts.missing_there === 0
+              ? []
+              : ['"finance correct" corrects a fee or a payout']),
+          ].join('; '),
         ]),
     ...outcomeText(scope, result),
   ].join('\n')

@@ -116,7 +116,7 @@ export type ReadFile = {
 
 export type Reconciliation = {
   readonly files: readonly ReadFile[]
-  /** What no file has, so that no entry of it counts as missing at the provider. */
+  /** What no file has, or the books never have: no entry of it counts as missing at the provider. */
   readonly uncovered: readonly Coverage[]
   /** The balance of the account at the end of the period, by the dates of the statement. */
   readonly closingHereMicros: bigint
@@ -166,7 +166,8 @@ const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): v
 
 /**
  * Compares the statements of a provider with an account of the journal. Files may have any size: lines are compared in
- * temporary tables of Postgres. With `post`, fees and payouts are booked after all files were read and compared.
+ * temporary tables of Postgres. With `post`, fees and payouts are booked after all files were read and compared, and
+ * what differs then is reported.
  * @throws StatementRefused with the file, the line and what is accepted; nothing was compared then
  */
 export const reconcile = async (
@@ -219,18 +220,31 @@ export const reconcile = async (
       )
 
     await comparison.compare(scope)
-    const isCovered = (coverage: Coverage): boolean => layouts.some(({ covers }) => covers.includes(coverage))
+    const files = new Map(read.map(({ file, sha256 }) => [file, { name: basename(file), sha256 }] as const))
+    const lines = comparison.toPost(gateway, (name) => files.get(name) ?? null)
+    const posted = post === null ? null : await post({ ...(await comparison.newLines()), lines })
+    const head = posted?.outcome === 'booked' ? posted.head : scope.head
+    if (posted?.outcome === 'booked') await comparison.afterPosting(scope, head)
+
+    const isCovered = (coverage: Coverage): boolean =>
+      layouts.some(({ covers }) => covers.includes(coverage)) && (coverage === 'payments' || scope.isPosted)
     const compared = scope.isBank ? (['payments'] as const) : coverages
     const covered = compared.filter(isCovered)
     const sums = await comparison.sums()
-    const missingThere = await comparison.missingThere(covered, scope)
-    const otherFees = await comparison.otherFees()
-    const countOf = (wanted: DifferenceClass): number =>
-      wanted === 'missing_there'
-        ? missingThere.entries
-        : wanted === 'other_fee'
-          ? otherFees
-          : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
+    const missingThere = await comparison.missingThere(covered)
+    const bookingDifferences = await comparison.bookingDifferences(scope)
+    const countOf = (wanted: DifferenceClass): number => {
+      switch (wanted) {
+        case 'missing_there':
+          return missingThere.entries
+        case 'not_booked':
+        case 'other_fee':
+        case 'other_time':
+          return bookingDifferences[wanted]
+        default:
+          return sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
+      }
+    }
     const counts = Object.fromEntries(differenceClasses.map((each) => [each, countOf(each)])) as Record<
       DifferenceClass,
       number
@@ -238,11 +252,6 @@ export const reconcile = async (
     const differences: Difference[] = []
     for (const each of differenceClasses)
       if (counts[each] > 0) differences.push(...(await comparison.differences(each, most, covered, scope)))
-    const files = new Map(read.map(({ file, sha256 }) => [file, { name: basename(file), sha256 }] as const))
-    const lines = comparison.toPost(gateway, (name) => files.get(name) ?? null)
-    const posted = post === null ? null : await post({ ...(await comparison.newLines()), lines })
-    const head = posted?.outcome === 'booked' ? posted.head : scope.head
-    if (posted?.outcome === 'booked') await comparison.afterPosting(scope, head)
     return {
       postable: await comparison.postable(),
       otherTimes: await comparison.otherTimes(scope, head, most),

@@ -205,7 +205,9 @@ export const reconcileStatements = momentWork(
     const statement = { openingMicros: options.opening ?? null, closingMicros: options.closing ?? null }
     const readOptions = { format, separator: separators[options.separator] }
     const zone = context.calendar.zone
-    const comparisonScope = { ...found, isBank: gateway === bank, ...time, range, head, zone }
+    const isBank = gateway === bank
+    const isPosted = !isBank && found.book === serviceBook
+    const comparisonScope = { ...found, isBank, isPosted, ...time, range, head, zone }
     const result = await reconcile(context.pool, files, readOptions, comparisonScope, {
       gateway,
       most,
