@@ -58,6 +58,11 @@ export type Exported = {
   readonly position: number
   readonly events: number
   readonly bytes: number
+  /**
+   * Entries from this time on can still be added, because their month is not cut off: lines of statements that are posted
+   * later. ISO 8601 UTC; null: the export is final.
+   */
+  readonly openFrom: string | null
 }
 
 const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWriter>> = {
@@ -74,6 +79,8 @@ type PageWriter = {
    * Lines of statements that are dated at or before `limit`, from events after that time. Null: no later event has one.
    */
   datedBack(page: readonly StoredEvent[], limit: string): string | null
+  /** The earliest time of entries of later events; null: entries are not dated. */
+  openFrom(): string | null
   end(): string
 }
 
@@ -110,6 +117,7 @@ const journalPages = (
       }
       return text
     },
+    openFrom: () => entries.time?.openFrom ?? null,
     end: writer.end,
   }
 }
@@ -119,7 +127,8 @@ const pageWriterOf = (
   logId: string,
   { decode, calendar }: { readonly decode: EventCodec['decode']; readonly calendar: Calendar },
 ): PageWriter => {
-  if (options.format === 'jsonl') return { ...createJsonlWriter(), datedBack: () => null }
+  if (options.format === 'jsonl')
+    return { ...createJsonlWriter(), datedBack: () => null, openFrom: () => null }
   const { see, nameOf: gatewayOf } = createGatewayNames()
   const writer =
     'mapping' in options
@@ -196,5 +205,7 @@ export const exportLedger = async (
   }
   await write(pages.end())
   await sink.finish()
-  return { format, position, events, bytes }
+  const openFrom = pages.openFrom()
+  const isOpen = limit !== null && openFrom !== null && openFrom <= limit
+  return { format, position, events, bytes, openFrom: isOpen ? openFrom : null }
 }

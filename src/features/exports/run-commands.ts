@@ -38,11 +38,15 @@ const openSink = async (out: string | undefined): Promise<Sink> => {
   }
 }
 
-const exported = (outcome: Exported, file: string | null): CliOutput => {
+const exported = ({ openFrom, ...outcome }: Exported, file: string | null): CliOutput => {
   const result = { ...outcome, position: positionToken(outcome.position) }
+  const note =
+    openFrom === null
+      ? null
+      : `fees and payouts from ${openFrom} on can be added later, because their month is not closed`
   return {
-    json: { ...result, file },
-    text: file === null ? null : fields({ file, ...result }),
+    json: { ...result, file, openFrom },
+    text: file === null ? null : fields({ file, ...result, note }),
   }
 }
 

@@ -86,24 +86,26 @@ const sums = (lines: Iterable<readonly [key: string, amount: bigint]>): Readonly
   return byKey
 }
 
-const exportDays = async (
-  log: EventLog,
-  path: string,
-  days: {
-    readonly format: DailyFormat
-    readonly book: string
-    readonly rows: Rows
-    readonly from: string
-    readonly to: string
-  },
-): Promise<readonly Line[]> => {
-  const { format, rows } = days
+type Days = {
+  readonly format: DailyFormat
+  readonly book: string
+  readonly rows: Rows
+  readonly from: string
+  readonly to: string
+}
+
+const writeDays = async (log: EventLog, path: string, { rows, ...days }: Days) => {
   const clock = () => Date.parse('9999-12-31')
-  const mapping = parseMapping(mappingText(format, rows), format)
-  await exportLedger({ log, decode: codec.decode, clock, calendar: utcCalendar }, await fileSink(path), {
+  const mapping = parseMapping(mappingText(days.format, rows), days.format)
+  return exportLedger({ log, decode: codec.decode, clock, calendar: utcCalendar }, await fileSink(path), {
     ...days,
     mapping,
   })
+}
+
+const exportDays = async (log: EventLog, path: string, days: Days): Promise<readonly Line[]> => {
+  const { format } = days
+  await writeDays(log, path, days)
   const text = await readFile(path, 'utf8')
   const lines = linesOf[format](text)
   assert.equal(lines.length, text.split('\r\n').length - 2, 'each line after the heading was read')
@@ -288,11 +290,14 @@ test('a line of a statement is in the journal of its day, also if it was posted 
   const log = createMemoryLog()
   await playInto(log, datedBack)
   const rows = [...roots.map((root) => [root, 'code 1'] as const), ['assets:bank', 'code 2'] as const]
-  for (const [from, to, days] of [
-    ['2026-11-21', '2026-12-01', ['2026-11-26']],
-    ['2026-12-01', '2026-12-10', []],
+  for (const [from, to, days, openFrom] of [
+    ['2026-11-21', '2026-12-01', ['2026-11-26'], null],
+    ['2026-12-01', '2026-12-10', [], '2026-12-01T00:00:00.000Z'],
   ] as const) {
-    const lines = await exportDays(log, path, { format: 'quickbooks', book: 'service', rows, from, to })
+    const request = { format: 'quickbooks', book: 'service', rows, from, to } as const
+    const lines = await exportDays(log, path, request)
+    const result = await writeDays(log, path, request)
+    assert.equal(result.openFrom, openFrom, 'whether the days can still change')
     assert.deepEqual(
       lines.filter(({ code }) => code === 'code 2').map(({ day }) => day),
       days,
