@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { positionToken } from '../kernel/log-position.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { pageShape, pagingCodes, pagingQuery, positionField } from '../platform/http/query.ts'
+import { exampleRows, reportShape, rowFields } from '../platform/http/report-rows.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns } from './checks/record-checks.ts'
@@ -38,6 +39,7 @@ const Seals = z
         .meta({ id: 'Seal' }),
     ),
     ...pageShape,
+    complete: reportShape.complete,
   })
   .meta({ id: 'SealList' })
 
@@ -90,10 +92,11 @@ const Verifications = z
       })
       .meta({ id: 'VerificationChain' }),
     ...pageShape,
+    complete: reportShape.complete,
   })
   .meta({ id: 'VerificationList' })
 
-const page = { total: 1, limit: 50, offset: 0 } as const
+const page = { ...exampleRows, limit: 50 } as const
 const digest = 'c0ffee00'.repeat(8)
 
 const sealExample = {
@@ -169,7 +172,7 @@ export const auditRoutes = ({
     },
     handler: async ({ query }) => {
       const { seals, total } = await listSeals(log, query)
-      return { status: 200, body: { seals, total, ...query } }
+      return { status: 200, body: { seals, ...rowFields(total, query) } }
     },
   }),
   route({
@@ -200,7 +203,7 @@ export const auditRoutes = ({
       ])
       return {
         status: 200,
-        body: { verifications: verifications.map(toVerificationJson), chain, total, ...query },
+        body: { verifications: verifications.map(toVerificationJson), chain, ...rowFields(total, query) },
       }
     },
   }),
