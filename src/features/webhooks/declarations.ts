@@ -256,7 +256,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     resource: 'key, day and part',
     summary: 'A key has spent 80 % or all of its daily cap',
     description:
-      'A key used 80 % or 100 % of its daily cap. The event is sent once for each key, day (UTC) and percentage, and only for 100 % if one payment reaches both. A key and its replacements share one cap and count as one key.',
+      'A key used 80 % or 100 % of its daily cap. 100: the whole cap is spent. A smaller rest can be left that is below every price; then only 80 is sent. The event is sent once for each key, day (UTC) and percentage, and only for 100 % if one payment reaches both. A key and its replacements share one cap and count as one key.',
     data: {
       keyId: z.string().meta({ description: 'The id of the key that placed the order or made the call.' }),
       day: z.string().meta({ format: 'date' }),

@@ -191,7 +191,7 @@ const errorTable = {
     'Use a period that the message names.',
   ),
   invalid_amount: change(
-    'The amount is missing, not a whole number of cents, not above 0, or above 500,000.',
+    "The amount is missing, not a whole number of cents, or outside the range of the operation: 1 to 500,000 for payments, and for movements of a customer's credit the range that the message names.",
     'Send a whole number of cents in that range.',
   ),
   price_outside_limits: change(
