@@ -38,6 +38,7 @@ const journalEntriesTable = readTable({
     accountId: nullable(column.text()),
     /** The time in the provider's statement; null for an entry that is not from one. */
     happenedAt: nullable(column.timestamptz()),
+    recordedAt: column.timestamptz(),
     orderId: nullable(column.text()),
     customerId: nullable(column.text()),
     depositId: nullable(column.text()),
@@ -162,6 +163,7 @@ const book = (entry: Entry, rows: Rows): void => {
     kind: entry.kind,
     accountId: entry.accountId,
     happenedAt: entry.happenedAt,
+    recordedAt: entry.recordedAt,
     orderId: entry.orderId,
     customerId: entry.customerId,
     depositId: entry.depositId,
@@ -203,7 +205,7 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
  */
 export const journal = readModel({
   name: 'journal',
-  version: 7,
+  version: 8,
   tables: [
     journalEntriesTable,
     journalAccountsTable,

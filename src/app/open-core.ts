@@ -225,6 +225,7 @@ export const openCoreOn = async (
   return {
     keys,
     postgresUrl: connection.url,
+    auditorUrl: postgres.auditorUrl,
     pool,
     db: createKysely(pool),
     log,

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { DemoFile } from '../../src/app/demo/demo-file.ts'
 import type { Farebox } from '../../src/app/start.ts'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
@@ -52,13 +53,13 @@ type Inhabitant = { readonly person: Person; readonly habits: readonly Habit[]; 
 
 /** Fills a log with history until the end of the clock. The log contains only the demo, from the start of the clock. */
 export const fillHistory = async (
-  farebox: Farebox & { readonly baseUrl: string },
+  farebox: Farebox & { readonly baseUrl: string; readonly auditorPool: pg.Pool },
   demo: DemoFile,
   clock: HistoryClock,
   { days, customers, seed }: HistoryRequest,
   onStep: (step: HistoryStep) => void,
 ): Promise<{ readonly accounts: number; readonly orders: number }> => {
-  const { core, sandboxUrl } = farebox
+  const { core, sandboxUrl, auditorPool } = farebox
   if (sandboxUrl === null) throw new Error('the demo runs no sandbox')
   await loseCallbacks(sandboxUrl)
   const meter = createMeter(core)
@@ -85,7 +86,7 @@ export const fillHistory = async (
     meter,
     works: (accountId) => !upkeep.isBlocked(accountId),
   })
-  const seal = await upkeep.sealer()
+  const seal = await upkeep.sealer(auditorPool)
   const accounts = createAccounts(core)
   const resellers = createResellers({
     runner: core.runner,

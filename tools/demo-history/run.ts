@@ -3,6 +3,7 @@ import { openFarebox } from '../../src/app/start.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { CliRefusal } from '../../src/platform/cli/output.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { fillHistory, type HistoryRequest, type HistoryStep } from './fill.ts'
 import { createHistoryClock, dayMs } from './rhythm.ts'
 
@@ -53,7 +54,18 @@ export const tellHistory = async (
     const { demo, baseUrl, core } = farebox
     if (!demo?.fresh || baseUrl === null)
       throw new CliRefusal('has_history', 'another process made the demo meanwhile: nothing was added to it')
-    const totals = await fillHistory({ ...farebox, baseUrl }, demo.demo, clock, settings, options.onStep)
+    const { auditorUrl, pool } = core
+    const auditorPool =
+      auditorUrl === null ? pool : createPool({ url: auditorUrl, applicationName: 'farebox-history' })
+    const totals = await fillHistory(
+      { ...farebox, baseUrl, auditorPool },
+      demo.demo,
+      clock,
+      settings,
+      options.onStep,
+    ).finally(async () => {
+      if (auditorPool !== pool) await auditorPool.end()
+    })
     const { days, customers, seed } = settings
     return {
       days,

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { followers } from '../../projections/groups.ts'
 import type { Farebox } from '../../src/app/start.ts'
 import { createDigestStore } from '../../src/audit/seals/digests.ts'
@@ -106,9 +107,12 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
       await periods.close(periodBefore(calendar.periodOf(clock())), operator())
     },
 
-    /** Returns a function that seals the log. Call this once: later seals digest only new events. */
-    sealer: async () => {
-      const store = createDigestStore(pool, await log.logId())
+    /**
+     * Returns a function that seals the log. Call this once: later seals digest only new events. `auditorPool`: digests
+     * belong to the role of the auditor.
+     */
+    sealer: async (auditorPool: pg.Pool) => {
+      const store = createDigestStore(auditorPool, await log.logId())
       const cause = () => causeOf({ kind: 'system', name: 'sealer' })
       const sealing = await openSealing(
         { log, runner, store, key: sealKeyOf(core.keys.seal), clock },

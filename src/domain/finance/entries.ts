@@ -21,6 +21,8 @@ export type Entry = {
   readonly accountId: AccountId | null
   /** Accounting time of the event; for a line of a provider's statement `dateOfLine`. ISO 8601 UTC. */
   readonly at: string
+  /** The time of the recording of the event. ISO 8601 UTC. */
+  readonly recordedAt: string
   /** The time in the provider's statement; null for an entry that is not from one. */
   readonly happenedAt: string | null
   readonly orderId: string | null
@@ -124,6 +126,7 @@ export const entryOf = (
     kind: entryKindOf(event as RecordedEvent<LedgerEvent>),
     accountId: ledger.accountId,
     at: ledger.at,
+    recordedAt: event.metadata.recordedAt,
     happenedAt: null,
     orderId: purpose.order?.orderId ?? purpose.orderId ?? null,
     customerId: purpose.order?.customerId ?? purpose.customerId ?? null,
@@ -150,6 +153,7 @@ export const statementEntryOf = (event: RecordedEvent<StatementLineEvent>, time:
     kind: entryKindOf(event),
     accountId: null,
     at: dateOfLine(time, happenedAt),
+    recordedAt: event.metadata.recordedAt,
     happenedAt,
     orderId: null,
     customerId: null,

@@ -15,7 +15,7 @@ export const entryKinds = {
   goodwill: 'a gift',
   correction: 'a correction by hand',
   bad_debt: 'a debt that is written off',
-  hold: 'an amount that is reserved for a scrape',
+  hold: 'an amount that is reserved for a scrape, or for a refund to the payer',
   hold_release: 'a reserved amount that is given back',
   scrape: 'a billed scrape',
   fee: 'a fee of a payment provider',

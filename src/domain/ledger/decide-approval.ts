@@ -125,15 +125,26 @@ const append = (event: ProposalEvent): Appends[number] => ({
 
 /**
  * Whether a declined proposal refuses this action. A refund of another amount may be proposed again, because what is
- * left of an order or a deposit changes. A statement and a movement of a provider without a known deposit may, because
- * they have only one reference.
+ * left of an order or a deposit changes; so may a correction to other amounts. The lines of a statement are refused:
+ * another file, or a part of its lines, has another proposal. A movement of a provider without a known deposit may be
+ * proposed again, because it has only one reference.
  */
 const staysDeclined = (declinedAction: ProposedAction, proposedAction: ProposedAction): boolean => {
-  if (proposedAction.kind === 'refund' || proposedAction.kind === 'deposit_refund')
-    return proposedText(declinedAction) === proposedText(proposedAction)
-  const { kind } = proposedAction
-  if (kind === 'statement' || kind === 'statement_correction') return false
-  return kind !== 'adjustment' || proposedAction.gateway === null
+  switch (proposedAction.kind) {
+    case 'refund':
+    case 'deposit_refund':
+      return proposedText(declinedAction) === proposedText(proposedAction)
+    case 'statement_correction':
+      return (
+        declinedAction.kind === 'statement_correction' &&
+        declinedAction.feeAfterMicros === proposedAction.feeAfterMicros &&
+        declinedAction.payoutAfterMicros === proposedAction.payoutAfterMicros
+      )
+    case 'adjustment':
+      return proposedAction.gateway === null
+    default:
+      return true
+  }
 }
 
 /** The proposal that prevents an action, whatever its amount; null: none. */

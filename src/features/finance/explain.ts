@@ -24,6 +24,7 @@ import {
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { type Db, sql } from '../../platform/postgres/kysely.ts'
+import { type CauseByHand, readCauses } from './causes-by-hand.ts'
 import { withGateways } from './gateway-names.ts'
 import { type ResourcePrefix, resourcePrefix } from './input-forms.ts'
 import { entryAt, type JournalPosting } from './journal.ts'
@@ -92,6 +93,8 @@ export type ExplainedEvent = {
   readonly at: string
   /** Null for an event that moved no money. */
   readonly kind: EntryKind | null
+  /** Who proposed and approved an entry; null: one operator was enough, or it moved no money. */
+  readonly approval: Pick<CauseByHand, 'proposalId' | 'proposedBy' | 'approvedBy'> | null
   /** Of every book; empty for an event that moved no money. */
   readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
 }
@@ -144,6 +147,11 @@ const uniqueInOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent
     (a, b) => a.position - b.position,
   )
 
+const approvalOf = (cause: CauseByHand | undefined): ExplainedEvent['approval'] =>
+  cause === undefined || cause.approvedBy === null
+    ? null
+    : { proposalId: cause.proposalId, proposedBy: cause.proposedBy, approvedBy: cause.approvedBy }
+
 /** `limit` events from the index `from` on, with their postings. */
 const explainEvents = async (
   { db, log }: Context,
@@ -159,6 +167,7 @@ const explainEvents = async (
       event,
       at: entry?.at ?? event.metadata.recordedAt,
       kind: entry?.kind ?? null,
+      approval: entry && approvalOf((await readCauses(log, [entry])).get(entry.position)),
       postings: await withGateways(log, entry?.postings ?? []),
     })
   }

@@ -137,7 +137,7 @@ export const reportForms = {
     command: {
       summary: 'every entry by hand: who, why, from which file',
       description:
-        'every entry that a person made by hand, oldest first: who, why, from which file, and what it moved. These are credits, adjustments, refunds, fees and payouts from files, and their corrections',
+        'every entry that a person made by hand, oldest first: when it was recorded, who made, proposed and approved it, why, from which file, and what it moved. These are credits, adjustments, refunds, fees and payouts from files, and their corrections',
       examples: [
         'bin/farebox ledger manual-entries --from 2026-10-01 --to 2026-11-01',
         'bin/farebox ledger manual-entries --from 2026-10-01 --format csv',

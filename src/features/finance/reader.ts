@@ -10,6 +10,7 @@ import { decode, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Statement } from './account-statement.ts'
+import { type CauseByHand, type EntryByHand, readCauses } from './causes-by-hand.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
 import { momentOf, type TypedMoment } from './input-forms.ts'
 import {
@@ -188,7 +189,15 @@ export const createFinanceReader = ({
       page: { readonly limit: number; readonly offset: number },
     ) {
       const span = await spanOf(reportRange, head)
-      return { span, ...(await entriesByHand(db, span.range, book, page)) }
+      const { total, entries } = await entriesByHand(db, span.range, book, page)
+      const causes = await readCauses(log, entries)
+      return {
+        span,
+        total,
+        entries: entries.map(
+          (entry): EntryByHand => ({ ...entry, ...(causes.get(entry.position) as CauseByHand) }),
+        ),
+      }
     },
 
     /** A page of an account's lines. */

@@ -199,7 +199,7 @@ const manualEntries: Report = {
     operationId: 'listManualEntries',
     summary: 'List the entries by hand',
     description:
-      'Every entry that a person made by hand, oldest first: who, why, from which file, and what it moved. These are credits, adjustments and refunds by operators, adjustments of customers by resellers, fees and payouts that were posted from files, and their corrections.',
+      'Every entry that a person made by hand, oldest first: when it was recorded and how it is dated in the books, who made, proposed and approved it, why, from which file, and what it moved. These are credits, adjustments and refunds by operators, adjustments of customers by resellers, fees and payouts that were posted from files, and their corrections.',
     examples: { query: { from: '2026-10-01', to: '2026-11-01' } },
     answer: { description: 'The entries.', body: ManualEntries, example: examples.manualEntries },
   },

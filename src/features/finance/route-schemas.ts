@@ -122,6 +122,7 @@ const entry = {
     description:
       'The accounting time of the entry. Of a fee or a payout of a statement: the time in the statement, unless its month was closed when it was posted.',
   }),
+  recordedAt: z.iso.datetime().meta({ description: 'The time at which the entry was recorded.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
   kind: namedEnum('EntryKind', Object.keys(entryKinds) as EntryKind[]).meta({
     description: `What the entry is: ${Object.entries(entryKinds)
@@ -144,7 +145,7 @@ const entry = {
   reference: z.string().nullable(),
   reason: z.string().nullable().meta({
     description:
-      "Why a line of a provider's statement was corrected. Null: any other entry. The reason of a movement by hand is its `reference`.",
+      "Why a line of a provider's statement was corrected; in the list of entries by hand also why a refund was made. Null: any other entry. The reason of a movement by hand is its `reference`.",
   }),
   file: z.string().nullable().meta({
     description: 'The name of the file that a person posted. Null: the entry is not from a file.',
@@ -154,7 +155,8 @@ const entry = {
     .nullable()
     .meta({ description: 'SHA-256 of that file, lower-case hex. Null: the entry is not from a file.' }),
   proposalId: z.string().nullable().meta({
-    description: 'The approved proposal with the line of the statement. Null: any other entry.',
+    description:
+      'The approved proposal with the line of the statement; in the list of entries by hand that of any entry. Null: none.',
   }),
   actor: z.string().meta({
     description: 'The actor that caused the entry: `key:`, `session:`, `operator:` or `system:` and a name.',
@@ -197,7 +199,22 @@ const postings = z.array(
 export const ManualEntries = z
   .object({
     ...span,
-    entries: z.array(z.object({ ...entry, postings }).meta({ id: 'ManualEntry' })),
+    entries: z.array(
+      z
+        .object({
+          ...entry,
+          proposedBy: z.string().nullable().meta({
+            description:
+              'Who proposed it. Null: one operator was enough. `actor` and `approvedBy` approved it.',
+          }),
+          approvedBy: z
+            .string()
+            .nullable()
+            .meta({ description: 'Who approved it. Null: one operator was enough.' }),
+          postings,
+        })
+        .meta({ id: 'ManualEntry' }),
+    ),
     ...reportShape,
   })
   .meta({ id: 'ManualEntries' })
@@ -252,6 +269,7 @@ const wallet = 'liabilities:wallet:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'
 const entryExample = {
   position: positionToken(1284),
   at: '2026-11-21T02:30:00.000Z',
+  recordedAt: '2026-11-21T02:30:00.000Z',
   type: 'WalletDebited',
   kind: 'order',
   happenedAt: null,
@@ -341,6 +359,9 @@ export const examples = {
         reference: 'txn_1QZ3',
         file: 'payouts.csv',
         fileSha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+        proposalId: 'prp_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+        proposedBy: 'operator:bob',
+        approvedBy: 'operator:alice',
         actor: 'operator:alice',
         postings: [
           { book: service, account: 'assets:gateway:stripe', amountMicros: '-20000000' },

@@ -44,13 +44,18 @@ export const factsText = (event: RecordedEvent): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')
 
-const linkText = ({ event, at, kind, postings }: ExplainedEvent): string => {
-  const { actor, correlationId, causationId } = event.metadata
+const linkText = ({ event, at, kind, approval, postings }: ExplainedEvent): string => {
+  const { actor, correlationId, causationId, recordedAt } = event.metadata
   const order = orderIn(event)
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
   return [
     `${positionToken(event.position)}  ${event.type}${kind === null ? '' : ` (${kindText(kind)})`}  ${event.stream} revision ${event.revision}`,
-    `    at ${at} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
+    `    at ${at}${at === recordedAt ? '' : `, recorded at ${recordedAt}`} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
+    ...(approval === null
+      ? []
+      : [
+          `    proposed by ${approval.proposedBy}, approved by ${approval.approvedBy}: ${approval.proposalId}`,
+        ]),
     `    ${[order && orderText(order), factsText(event)].filter((text) => text).join('; ')}`,
     ...postings.map(
       ({ book, account, gateway, amountMicros }) =>
@@ -85,10 +90,11 @@ const eventJson = (event: RecordedEvent) => ({
 
 const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
   leftOut,
-  chain: chain.map(({ event, at, kind, postings }) => ({
+  chain: chain.map(({ event, at, kind, approval, postings }) => ({
     ...eventJson(event),
     at,
     kind,
+    approval,
     data: event.data,
     postings: postings.map((posting) => ({ ...posting, amountMicros: String(posting.amountMicros) })),
   })),

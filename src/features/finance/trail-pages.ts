@@ -69,14 +69,14 @@ const legsOf = ({ postings }: ExplainedEvent, roles: Roles, asOf: AsOf): Html =>
 }
 
 const linkOf = (link: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
-  const { event, at, kind } = link
-  const { actor, correlationId } = event.metadata
+  const { event, at, kind, approval } = link
+  const { actor, correlationId, recordedAt } = event.metadata
   const order = orderIn(event)
   const facts = [order && orderText(order), factsText(event)].filter((text) => text).join('; ')
   return html`<li><strong title="${event.type}">${kind === null ? eventName(event.type) : kindText(kind)}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
 ${facts === '' ? nothing : html`<br>${linkedText(facts, roles, asOf)}`}
 ${legsOf(link, roles, asOf)}
-<p class="soft"><small>${timeText(at)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
+<p class="soft"><small>${timeText(at)}${at === recordedAt ? nothing : html`, recorded at ${timeText(recordedAt)}`} by ${linkedText(actorText(actor), roles, asOf)}${approval === null ? nothing : html`, proposed by ${linkedText(approval.proposedBy ?? '', roles, asOf)} as ${approval.proposalId}`}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
 }
 
 /** The events of an explanation, oldest first, each with its postings, and the terms of their order. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import type pg from 'pg'
-import type { ApprovalAnswer } from '../../domain/ledger/decide-approval.ts'
+import type { ProposedAnswer } from '../../domain/ledger/decide-approval.ts'
 import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
 import {
@@ -35,7 +35,7 @@ export type NewLines = {
 /** The lines were booked, and the journal has them up to `head`; or they wait for the approval of another operator. */
 export type PostAnswer =
   | { readonly outcome: 'booked'; readonly lines: number; readonly head: number }
-  | ApprovalAnswer
+  | ProposedAnswer
 export type PostLines = (lines: NewLines) => Promise<PostAnswer>
 
 const namesOf = (column: string | readonly string[]): readonly string[] =>

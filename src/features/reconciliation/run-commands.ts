@@ -44,8 +44,9 @@ const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]
 
 type ReconcileInput = InputOf<typeof reconcileInput>
 
-/** The length of a proposal, characters: an event of the log has at most 1 MiB. */
+/** The length of a proposal, characters: an event of the log has at most 1 MiB. A line has over 200. */
 const maxProposalLength = 900_000
+const maxProposalLines = maxProposalLength / 200
 
 type GatewayAccount = {
   readonly book: string
@@ -147,7 +148,8 @@ const linePoster = (
   return async ({ count, sizeMicros, lines }) => {
     const limits = await readState(runner, { ...context, name: 'read-limit' }, approvalLimitsRef)
     const limitCents = approvalLimitAt(limits, clock())
-    if (limitCents === null || sizeMicros <= centsToMicros(limitCents)) return bookAll(lines)
+    const isAllowed = limitCents === null || sizeMicros <= centsToMicros(limitCents)
+    if (isAllowed && (count === 0 || count > maxProposalLines)) return bookAll(lines)
     const bookings: StatementBooking[] = []
     for await (const line of lines) bookings.push(line)
     const statement = {
@@ -155,11 +157,14 @@ const linePoster = (
       gateway,
       lines: bookings.map(({ gateway: _, proposalId: __, ...line }) => line),
     } as const
-    if (JSON.stringify(statement).length > maxProposalLength)
+    if (JSON.stringify(statement).length > maxProposalLength) {
+      if (isAllowed) return bookAll(bookings)
       throw new CliMisuse(
         `${count} lines are too many for one proposal: post them in parts, with --from and --to`,
       )
+    }
     const answer = await proposeStatement(runner, statement, context)
+    if (answer.outcome === 'not_proposed') throw approvalNeeded(answer)
     return answer.outcome === 'allowed' ? bookAll(bookings) : answer
   }
 }

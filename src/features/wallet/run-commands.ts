@@ -61,12 +61,22 @@ export const refusalOf = (refusal: ManualRefusal, holderName = 'the wallet'): Cl
   }
 }
 
+/** What may be proposed instead of a declined action. */
+const insteadOf = ({ kind }: NotProposed['proposal']['what']): string => {
+  if (kind === 'statement')
+    return 'a changed file, or a part of its lines (--from and --to), is another proposal'
+  return kind === 'statement_correction'
+    ? 'other amounts may be proposed'
+    : 'give another reason to propose it again'
+}
+
 /** Why a reference cannot be proposed, and what the operator can do. */
-export const notProposedText = ({ status, proposalId, by, closing }: NotProposed['proposal']): string => {
+export const notProposedText = (proposal: NotProposed['proposal']): string => {
+  const { status, proposalId, by, closing, what } = proposal
   if (status === 'open')
     return `this reason waits for approval with another amount (${proposalId}, by ${by}); have it withdrawn or declined first`
   const why = closing?.note == null ? '' : ` ("${closing.note}")`
-  return `${closing?.by} declined it as ${proposalId}${why}; give another reason to propose it again`
+  return `${closing?.by} declined it as ${proposalId}${why}; ${insteadOf(what)}`
 }
 
 /** The movement needs another operator's approval; it was proposed now or before. */

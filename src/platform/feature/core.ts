@@ -25,6 +25,8 @@ export type Core = {
   readonly keys: Keys
   /** The address of Postgres, with the password. */
   readonly postgresUrl: string
+  /** The same database with the auditor's role; null: the auditor uses the role of `postgresUrl`. */
+  readonly auditorUrl: string | null
   readonly pool: pg.Pool
   /** Typed queries over `pool`. */
   readonly db: Db

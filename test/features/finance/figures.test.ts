@@ -329,6 +329,11 @@ test('every figure of finance and of the pages of staff equals the sum of the ev
     }
     assert.equal(await bankAt(between), 23_000_000)
     assert.equal(await bankAt(recordedAt), 3_000_000)
+    const { entries } = await app.run('ledger', 'manual-entries')
+    const byHand = entries.find(({ reference }: Data) => reference === 'po_2')
+    assert.deepEqual([byHand.at, byHand.recordedAt > between], [recordedAt, true])
+    const explained = await app.cli.text('ledger', 'explain', byHand.position)
+    assert.match(explained.out, new RegExp(`at ${recordedAt}, recorded at ${byHand.recordedAt} by `))
     const query = new URLSearchParams({ name: 'assets:bank', to: between })
     const { html } = await finance.open(`/console/finance/account?${query}`)
     assert.match(html, /<p class="figure">23\.00 Dr<\/p>/)

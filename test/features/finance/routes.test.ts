@@ -154,6 +154,14 @@ test('after a chargeback', async (t) => {
       'sorry',
     )
     assert.equal(hand.code, 0, hand.err)
+    const payer = await app.customer({ cents: 1000 })
+    const { body: order } = await client.post(
+      '/api/v1/orders',
+      { product_id: 'residential-premium', quantity: 1 },
+      { key: payer.key },
+    )
+    const refund = await app.cli.text('orders', 'refund', '--order', order.orderId, '--reference', 't9')
+    assert.equal(refund.code, 0, refund.err)
     await app.cli.text('finance', 'reconcile', '--gateway', 'stripe', '--file', statement, '--post')
     await until(async () =>
       (await ask('manual-entries')).entries.some(({ file }: { file: string }) => file !== null),
@@ -164,7 +172,7 @@ test('after a chargeback', async (t) => {
     // The dispute of the provider is not by hand.
     assert.deepEqual(
       entries
-        .filter(({ type }: Record<string, string>) => type !== 'WalletCredited')
+        .filter(({ kind }: Record<string, string>) => ['goodwill', 'payout'].includes(kind ?? ''))
         .map(({ kind, actor, reference, file, fileSha256 }: Record<string, string>) => [
           kind,
           actor,
@@ -185,14 +193,19 @@ test('after a chargeback', async (t) => {
         ],
       ],
     )
+    const refunded = entries.find(({ kind }: Record<string, string>) => kind === 'order_refund')
+    assert.deepEqual([refunded.reason, refunded.orderId, refunded.proposedBy], ['t9', order.orderId, null])
+    assert.equal(refunded.recordedAt, refunded.at)
     const csv = await ledger('manual-entries', '--format', 'csv')
     assert.match(
       csv,
-      /,payout,operator:[^,]+,txn_hand,payouts\.csv,[0-9a-f]{64},,service,assets:bank,2\.000000,0\.000000/,
+      /,payout,operator:[^,]+,txn_hand,payouts\.csv,[0-9a-f]{64},,,,service,assets:bank,2\.000000,0\.000000/,
     )
-    assert.match(await ledger('manual-entries'), /goodwill +operator:\S+ +sorry/)
+    assert.match(csv, /,order_refund,operator:[^,]+,t9,,,,,,service,/)
+    assert.match(await ledger('manual-entries'), /goodwill +operator:\S+ +- +sorry/)
     const page = await (await staffBrowser(app, ['finance'])).open('/console/finance/manual-entries')
     assert.match(page.html, /payouts\.csv/)
+    assert.match(page.html, /t9/)
   })
 
   await t.test('a table of balances omits zero balances, and a table of movements does not', async () => {

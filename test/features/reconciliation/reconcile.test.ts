@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, hash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { approvalLimitsRef } from '../../../src/domain/ledger/approvals.ts'
@@ -269,11 +270,22 @@ test('what a file posts counts together, and above the limit another operator ap
   const path = await file(payouts)
   const first = await json(...november, '--file', path, '--post')
   assert.deepEqual([first.code, await booked()], [1, []])
-  const { proposalId } = first.said.posting.now
+  const { proposals, carol } = createApprovals(runner, log)
+  // Declined lines stay declined, with who and why; another file is another proposal.
+  const declined = first.said.posting.now.proposalId
+  await proposals.close(declined, { reason: 'declined', note: 'ask the bank' }, carol)
+  const repeated = await run(...november, '--file', path, '--post')
+  assert.equal(repeated.code, 1)
+  assert.match(
+    repeated.err,
+    new RegExp(`operator:carol declined it as ${declined} \\("ask the bank"\\); a changed file, or a part`),
+  )
+  await writeFile(path, `${payouts.join('\n')}\n\n`)
+  const { proposalId } = (await json(...november, '--file', path, '--post')).said.posting.now
+  assert.notEqual(proposalId, declined)
   const again = await run(...november, '--file', path, '--post')
   assert.match(again.out, new RegExp(`proposed as ${proposalId} of operator:test; another operator runs`))
 
-  const { proposals, carol } = createApprovals(runner, log)
   assert.deepEqual(await proposals.approve(proposalId, cause), {
     outcome: 'refused',
     refusal: { code: 'own_proposal' },
@@ -282,7 +294,7 @@ test('what a file posts counts together, and above the limit another operator ap
   // Another approval books nothing more.
   assert.deepEqual(await proposals.approve(proposalId, carol), { of: 'statement', lines: 0 })
   const sha256 = createHash('sha256')
-    .update(`${payouts.join('\n')}\n`)
+    .update(`${payouts.join('\n')}\n\n`)
     .digest('hex')
   const lines = (await booked()).map(({ data }) => JSON.parse(data))
   assert.deepEqual(
@@ -299,11 +311,15 @@ test('what a file posts counts together, and above the limit another operator ap
   const alone = await finance('correct', position, '--payout', '-10', '--reason', 'a wrong file')
   assert.match(alone.err, /was proposed as prp_/)
   const [, id = ''] = /(prp_\w+)/.exec(alone.err) ?? []
+  await proposals.close(id, { reason: 'declined', note: null }, carol)
+  const correct = (payout: string) => finance('correct', position, '--payout', payout, '--reason', 'no doubt')
+  assert.match((await correct('-10')).err, /operator:carol declined it as \S+; other amounts may be proposed/)
+  assert.match((await correct('-11')).err, /was proposed as prp_/)
   const approved = await proposals.approve(id, carol)
   assert.equal('of' in approved && approved.of, 'statement_correction')
   assert.match(
     (await run(...november, '--file', path)).out,
-    /^other fee or payout +payout +-15\.00 +10\.00 /m,
+    /^other fee or payout +payout +-15\.00 +11\.00 /m,
   )
 })
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { atEnd } from '../../support/cleanup.ts'
 import { demoEnv } from '../../support/demo-env.ts'
-import { dataDirectory } from '../../support/farebox.ts'
+import { dataDirectory, farebox } from '../../support/farebox.ts'
 import { operate } from '../../support/operator.ts'
 import { emptyDatabase } from '../../support/postgres.ts'
 
@@ -46,4 +46,14 @@ test('a history is a demo with past events that passes verification, is reproduc
   const once = await operate(command, env)
   assert.equal(once.code, 1, once.out)
   assert.equal(JSON.parse(once.out).code, 'has_history')
+})
+
+test('a history on the embedded Postgres is sealed with the role of the auditor', async (t) => {
+  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'on' }
+  const short = ['demo', 'history', '--days', '2', '--customers', '2', '--json']
+  const { code, out, err } = await farebox(t, short, env)
+  assert.equal(code, 0, err)
+  assert.equal(JSON.parse(out).accounts, 3 + 2)
+  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  assert.equal(verified.code, 0, verified.out)
 })

@@ -71,10 +71,16 @@ ${tableOf({
     {
       title: 'Entry',
       head: true,
-      cell: ({ position, kind, at }) =>
-        html`<a href="/console/trail/${positionToken(position)}">${kindText(kind)}</a><br><small class="soft">${timeText(at)}</small>`,
+      cell: ({ position, kind, at, recordedAt }) =>
+        html`<a href="/console/trail/${positionToken(position)}">${kindText(kind)}</a><br><small class="soft">${timeText(recordedAt)}${at === recordedAt ? null : html`; in the books ${timeText(at)}`}</small>`,
     },
-    { title: 'Who', cell: ({ actor }) => html`<code>${actor}</code>` },
+    {
+      title: 'Who',
+      cell: ({ actor, proposalId, proposedBy, approvedBy }) =>
+        proposalId === null
+          ? html`<code>${actor}</code>`
+          : html`<code>${approvedBy}</code><br><small>approved <code>${proposalId}</code> of <code>${proposedBy}</code></small>`,
+    },
     { title: 'Why', cell: (entry) => linkedText(whyOf(entry) ?? '', roles) },
     {
       title: 'File',
