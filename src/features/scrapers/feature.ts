@@ -63,7 +63,7 @@ export const open = (
       progress: core.projecting.progress,
       creditMicros: settings.creditMicros,
     }),
-    routes: [...calls, ...scraperListRoutes({ scraping, health, monotonicMs, limited: callRate !== null })],
+    routes: [...calls, ...scraperListRoutes({ scraping, health, monotonicMs })],
     operations: calls.flatMap(operationRoutes),
     liveCount: () => rows.filter((row) => scraping.stateOf(row) === 'live').length,
     pages: [

@@ -85,9 +85,8 @@ export const scraperListRoutes = (dependencies: {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
   readonly monotonicMs: MonotonicClock
-  readonly limited: boolean
 }): readonly Route[] => {
-  const { scraping, health, monotonicMs, limited } = dependencies
+  const { scraping, health, monotonicMs } = dependencies
   const limit = createRouteLimit('address', listRate, monotonicMs)
 
   const readViews = async () => {
@@ -104,7 +103,7 @@ export const scraperListRoutes = (dependencies: {
     access: 'public',
     writes: false,
     cors: true,
-    ...(limited && { limit }),
+    limit,
   } as const
 
   return [

@@ -134,10 +134,11 @@ const retries = (status: number, codes: readonly ErrorCode[]): boolean =>
 
 const shared = (name: string): Json => ({ [name]: { $ref: `#/components/headers/${name}` } })
 
-/** Header fields that the framework adds. A limit is counted and reported once the key is known. */
-export const frameworkHeaders = ({ access }: Route, status: number): Json => ({
+/** Header fields that the framework adds. The limit of a key is counted and reported once the key is known. */
+export const frameworkHeaders = ({ access, limit }: Route, status: number): Json => ({
   ...shared('X-Request-Id'),
-  ...(access !== 'public' && status !== 401 && { ...shared('RateLimit'), ...shared('RateLimit-Policy') }),
+  ...((access !== 'public' || limit) &&
+    status !== 401 && { ...shared('RateLimit'), ...shared('RateLimit-Policy') }),
 })
 
 /** Header fields of one route. */

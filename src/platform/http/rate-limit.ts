@@ -62,10 +62,10 @@ export const admit = async (
   directory: Directory,
   limits: Limits,
 ): Promise<Caller | null> => {
-  if (limits !== null && route.limit?.per === 'address') {
-    const { waitS } = await route.limit.take(addressSubject(request.exchange.address))
-    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', tooMany(route), waitS)
-  }
+  const admitRoute = async (limit: RouteLimit, subject: string): Promise<void> =>
+    report(reply, route.operationId, limit, await limit.take(subject), tooMany(route))
+  if (limits !== null && route.limit?.per === 'address')
+    await admitRoute(route.limit, addressSubject(request.exchange.address))
   if (route.access === 'public' || route.access === 'finance') return null
   const caller = await authenticate(directory, request.headers, request.exchange.address)
   admitKey(limits, reply, 'key', caller.keyId)
@@ -73,7 +73,7 @@ export const admit = async (
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
   if (limits !== null && route.limit?.per === 'account' && !(await isRepeat(route, request, caller)))
-    report(reply, route.operationId, route.limit, await route.limit.take(caller.accountId), tooMany(route))
+    await admitRoute(route.limit, caller.accountId)
   return caller
 }
 
@@ -159,7 +159,8 @@ type KeyHeaders = {
 
 const bearer = /^Bearer +(\S+)$/i
 
-const tooMany = ({ operationId }: Route): string => `too many requests of ${operationId}`
+const tooMany = ({ operationId }: Route): string =>
+  `too many requests of ${operationId}; RateLimit-Policy names the limit`
 
 /** The scopes that may call an operation: a key needs one of them. Null: any key may. `read` may call every GET. */
 export const acceptedScopes = ({

@@ -12,7 +12,26 @@ const routes = scraperListRoutes({
   scraping: { stateOf: () => 'live' },
   health: { read: async () => new Map() },
   monotonicMs: () => performance.now(),
-  limited: false,
+})
+
+test('the limit of the list is named, and shared by its operations', async (t) => {
+  const none = { waitS: 0, remaining: 9, fullAfterS: 1 }
+  const free = { policy: 'q=10;w=5', count: () => none, take: () => 0 }
+  const { client } = await sampleServer(t, {
+    routes: scraperListRoutes({
+      scraping: { stateOf: () => 'live' },
+      health: { read: async () => new Map() },
+      monotonicMs: () => 0,
+    }),
+    limits: { perAddress: free, perKey: free },
+  })
+  for (let n = 0; n < 60; n += 1) {
+    const { status, headers } = await client.get('/v1/scrape/reddit/subreddit')
+    assert.deepEqual([status, headers.get('ratelimit-policy')], [200, '"getScraper";q=60;w=30'])
+  }
+  const { status, headers, body } = await client.get('/v1/scrape/reddit')
+  assert.deepEqual([status, headers.get('ratelimit-policy')], [429, '"listPlatformScrapers";q=60;w=30'])
+  assert.match(body.error, /RateLimit-Policy names the limit/)
 })
 
 type Listed = { readonly path: string }
