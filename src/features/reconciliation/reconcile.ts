@@ -118,8 +118,8 @@ export type Reconciliation = {
   readonly files: readonly ReadFile[]
   /** What no file has, or the books never have: no entry of it counts as missing at the provider. */
   readonly uncovered: readonly Coverage[]
-  /** The balance of the account at the end of the period, by the dates of the statement. */
-  readonly closingHereMicros: bigint
+  /** The balances of the account at the start and the end of the period, by the dates of the statement. */
+  readonly balancesHere: { readonly openingMicros: bigint; readonly closingMicros: bigint }
   /** The change of the statement's balance by its lines of the period. */
   readonly rowsMicros: bigint
   readonly sums: readonly ClassSum[]
@@ -255,7 +255,7 @@ export const reconcile = async (
     return {
       postable: await comparison.postable(),
       otherTimes: await comparison.otherTimes(scope, head, most),
-      closingHereMicros: await comparison.closingHere(scope),
+      balancesHere: await comparison.balancesHere(scope),
       rowsMicros: await comparison.rowsMicros(),
       posted,
       head,
