@@ -19,6 +19,7 @@ import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
 import {
   type Coverage,
   coverages,
+  declaredColumns,
   type Layout,
   type StatementFormat,
   type StatementLine,
@@ -156,9 +157,13 @@ const batchSize = 1_000
 const inFile = (name: string, error: unknown): unknown =>
   error instanceof FileProblem ? new StatementRefused(`${name}, ${error.message}`) : error
 
-/** Refuses two different reports of payments, which would contain the same money twice. */
+/**
+ * Refuses two different reports of payments, which would contain the same money twice. A file with declared columns may
+ * have what no report has.
+ */
 const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
   if (before === undefined || before === layout) return
+  if (layout.name === declaredColumns || before.name === declaredColumns) return
   throw new StatementRefused(
     `${name} is the report "${layout.name}" and the file before it "${before.name}": give files of one of them, they say the same payments`,
   )
