@@ -426,11 +426,10 @@ const bookingDifferences = {
 } as const
 
 /**
- * The balance of the account at the end of the period by the dates of the statement: entries up to the end; fees and
- * payouts by their times in the statement; payments that one side has before the end and the other after it, by the
- * times of their lines.
+ * The balance of the account at a time by the dates of the statement: entries up to it; fees and payouts by their times
+ * in the statement; payments that one side has before the time and the other after it, by the times of their lines.
  */
-const closingHere = `
+const balanceHere = `
   select (
     coalesce((select sum(p.amount_micros) from read.journal_postings p join read.journal_entries e using (position)
       where p.account_number in (select number from read.journal_accounts where book = $1::text and account = any ($2::text[]))
@@ -525,10 +524,22 @@ export const createComparison = async (client: pg.ClientBase) => {
       return BigInt(rows[0]?.micros ?? 0)
     },
 
-    /** Micro-dollars. */
-    async closingHere({ book, accounts, range, before }: ComparisonScope): Promise<bigint> {
-      const { rows } = await client.query<{ micros: string }>(closingHere, [book, accounts, range.to, before])
-      return BigInt(rows[0]?.micros ?? 0)
+    /** The balances at the start and the end of the period, micro-dollars. */
+    async balancesHere({
+      book,
+      accounts,
+      range,
+      from,
+      before,
+    }: ComparisonScope): Promise<{ readonly openingMicros: bigint; readonly closingMicros: bigint }> {
+      const balanceAt = async (position: number, time: string | null): Promise<bigint> => {
+        const { rows } = await client.query<{ micros: string }>(balanceHere, [book, accounts, position, time])
+        return BigInt(rows[0]?.micros ?? 0)
+      }
+      return {
+        openingMicros: from === null ? 0n : await balanceAt(range.after, from),
+        closingMicros: await balanceAt(range.to, before),
+      }
     },
 
     /** The first differences of a class, in the order of the files or of the log. */

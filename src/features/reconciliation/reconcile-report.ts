@@ -46,25 +46,29 @@ const classLabels: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' 
 type Balances = Pick<ReconciliationScope, 'statement'>
 
 /** The balances of the statement against its lines and the books. Null: they were not given. */
-const balanceOf = ({ statement }: Balances, { rowsMicros, closingHereMicros }: Reconciliation) => {
+const balanceOf = ({ statement }: Balances, { rowsMicros, balancesHere }: Reconciliation) => {
   const { openingMicros, closingMicros } = statement
   return {
     rowsMicros,
-    hereMicros: closingHereMicros,
+    openingHereMicros: balancesHere.openingMicros,
+    hereMicros: balancesHere.closingMicros,
+    /** What the opening balance has more than the books. */
+    openingDifferenceMicros: openingMicros === null ? null : openingMicros - balancesHere.openingMicros,
     /** What the closing balance has more than the opening balance and the lines. */
     missingRowsMicros:
       openingMicros === null || closingMicros === null ? null : closingMicros - openingMicros - rowsMicros,
     /** What the closing balance has more than the books. */
-    differenceMicros: closingMicros === null ? null : closingMicros - closingHereMicros,
+    differenceMicros: closingMicros === null ? null : closingMicros - balancesHere.closingMicros,
   }
 }
 
 /** Whether there is no difference. What was not given was not compared: `uncheckedOf`. */
 export const agrees = (balances: Balances, result: Reconciliation): boolean => {
-  const { missingRowsMicros, differenceMicros } = balanceOf(balances, result)
+  const { missingRowsMicros, openingDifferenceMicros, differenceMicros } = balanceOf(balances, result)
   return (
     differenceClasses.every((each) => result.counts[each] === 0) &&
     (missingRowsMicros ?? 0n) === 0n &&
+    (openingDifferenceMicros ?? 0n) === 0n &&
     (differenceMicros ?? 0n) === 0n
   )
 }
@@ -116,9 +120,12 @@ const totalsThere = (sums: readonly ClassSum[]) => {
 const asText = (micros: bigint | null): string | null => (micros === null ? null : String(micros))
 
 const balanceJson = (scope: Balances, result: Reconciliation) => {
-  const { rowsMicros, hereMicros, missingRowsMicros, differenceMicros } = balanceOf(scope, result)
+  const { rowsMicros, openingHereMicros, hereMicros, ...differences } = balanceOf(scope, result)
+  const { missingRowsMicros, openingDifferenceMicros, differenceMicros } = differences
   return {
     openingMicros: asText(scope.statement.openingMicros),
+    openingHereMicros: String(openingHereMicros),
+    openingDifferenceMicros: asText(openingDifferenceMicros),
     rowsMicros: String(rowsMicros),
     closingMicros: asText(scope.statement.closingMicros),
     missingRowsMicros: asText(missingRowsMicros),
@@ -314,7 +321,7 @@ const allAmounts = (scope: ReconciliationScope, result: Reconciliation): readonl
   scope.openingMicros,
   scope.closingMicros,
   bookedMicros(result),
-  result.closingHereMicros,
+  ...Object.values(result.balancesHere),
   result.postable.unmatchedMicros,
   result.otherTimes.micros,
   ...result.otherTimes.lines.map(({ amountMicros }) => amountMicros),
@@ -354,18 +361,27 @@ const balanceText = (
   write: Writer,
 ): readonly string[] => {
   const { openingMicros, closingMicros } = scope.statement
-  const { rowsMicros, hereMicros, missingRowsMicros, differenceMicros } = balanceOf(scope, result)
+  const { rowsMicros, openingHereMicros, hereMicros, ...differences } = balanceOf(scope, result)
+  const { missingRowsMicros, openingDifferenceMicros, differenceMicros } = differences
+  const compared = (
+    name: string,
+    thereMicros: bigint | null,
+    booksMicros: bigint,
+    moreMicros: bigint | null,
+  ): readonly string[] =>
+    thereMicros === null || moreMicros === null
+      ? []
+      : [
+          `the ${name} balance: ${write(thereMicros)} there, ${write(booksMicros)} here by the dates of the statement${moreMicros === 0n ? '' : `, a difference of ${write(moreMicros)}`}`,
+        ]
   return [
     ...(missingRowsMicros === null || openingMicros === null || closingMicros === null
       ? []
       : [
           `the statement: ${write(openingMicros)} opening, ${write(rowsMicros)} lines, ${write(closingMicros)} closing${missingRowsMicros === 0n ? '' : `; its lines lack ${write(missingRowsMicros)}`}`,
         ]),
-    ...(differenceMicros === null || closingMicros === null
-      ? []
-      : [
-          `the closing balance: ${write(closingMicros)} there, ${write(hereMicros)} here by the dates of the statement${differenceMicros === 0n ? '' : `, a difference of ${write(differenceMicros)}`}`,
-        ]),
+    ...compared('opening', openingMicros, openingHereMicros, openingDifferenceMicros),
+    ...compared('closing', closingMicros, hereMicros, differenceMicros),
   ]
 }
 

@@ -19,6 +19,7 @@ import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
 import {
   type Coverage,
   coverages,
+  declaredColumns,
   type Layout,
   type StatementFormat,
   type StatementLine,
@@ -118,8 +119,8 @@ export type Reconciliation = {
   readonly files: readonly ReadFile[]
   /** What no file has, or the books never have: no entry of it counts as missing at the provider. */
   readonly uncovered: readonly Coverage[]
-  /** The balance of the account at the end of the period, by the dates of the statement. */
-  readonly closingHereMicros: bigint
+  /** The balances of the account at the start and the end of the period, by the dates of the statement. */
+  readonly balancesHere: { readonly openingMicros: bigint; readonly closingMicros: bigint }
   /** The change of the statement's balance by its lines of the period. */
   readonly rowsMicros: bigint
   readonly sums: readonly ClassSum[]
@@ -156,9 +157,13 @@ const batchSize = 1_000
 const inFile = (name: string, error: unknown): unknown =>
   error instanceof FileProblem ? new StatementRefused(`${name}, ${error.message}`) : error
 
-/** Refuses two different reports of payments, which would contain the same money twice. */
+/**
+ * Refuses two different reports of payments, which would contain the same money twice. A file with declared columns may
+ * have what no report has.
+ */
 const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
   if (before === undefined || before === layout) return
+  if (layout.name === declaredColumns || before.name === declaredColumns) return
   throw new StatementRefused(
     `${name} is the report "${layout.name}" and the file before it "${before.name}": give files of one of them, they say the same payments`,
   )
@@ -255,7 +260,7 @@ export const reconcile = async (
     return {
       postable: await comparison.postable(),
       otherTimes: await comparison.otherTimes(scope, head, most),
-      closingHereMicros: await comparison.closingHere(scope),
+      balancesHere: await comparison.balancesHere(scope),
       rowsMicros: await comparison.rowsMicros(),
       posted,
       head,

@@ -85,24 +85,35 @@ const findGateway = async (db: Db, { gateway, book }: ReconcileInput): Promise<G
   )
 }
 
+/** The format of the declared columns; null: none are declared. */
+const declaredFormatOf = ({
+  column: columns,
+  word: words,
+  gateway,
+}: ReconcileInput): StatementFormat | null => {
+  if (Object.keys(columns).length + Object.keys(words).length === 0) return null
+  const declared = { columns, words }
+  const missingRole = missingOf(declared, gateway === bank)
+  if (missingRole !== null) throw new CliMisuse(`${missingRole}; --column ROLE=HEADING declares one`)
+  return declaredFormat(declared)
+}
+
 const formatOf = async (
   { log }: CliContext,
   options: ReconcileInput,
   found: GatewayAccount,
 ): Promise<StatementFormat> => {
-  const { column: columns, word: words } = options
-  if (Object.keys(columns).length + Object.keys(words).length > 0) {
-    const declared = { columns, words }
-    const missingRole = missingOf(declared, options.gateway === bank)
-    if (missingRole !== null) throw new CliMisuse(`${missingRole}; --column ROLE=HEADING declares one`)
-    return declaredFormat(declared)
-  }
-  if (options.gateway === bank)
+  const declared = declaredFormatOf(options)
+  if (options.gateway === bank) {
+    if (declared) return declared
     throw new CliMisuse('declare the columns of the statement of the bank with --column ROLE=HEADING')
+  }
   const named = (await readGatewayNames(log, [found]))(found.account)?.split(' ')[0]
   const provider = options.provider ?? named ?? options.gateway
   const format = formats.find((each) => each.provider === provider)
-  if (format) return format
+  // Declared columns are for the files that are no report of the provider, such as a list of its refunds.
+  if (format && declared) return { ...format, layouts: [...format.layouts, ...declared.layouts] }
+  if (format ?? declared) return (format ?? declared) as StatementFormat
   throw new CliMisuse(
     `${options.gateway} is not a supported provider: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
   )

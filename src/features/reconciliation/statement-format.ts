@@ -43,6 +43,9 @@ const coverageOf = ({ columns, words }: Declared): readonly Coverage[] => {
   ]
 }
 
+/** The name of the layout of declared columns. */
+export const declaredColumns = 'declared columns'
+
 /** Any CSV file with declared columns. The sign of an amount is that of its effect on the balance. */
 export const declaredFormat = (declared: Declared): StatementFormat => {
   const { columns } = declared
@@ -59,7 +62,7 @@ export const declaredFormat = (declared: Declared): StatementFormat => {
     provider: 'csv',
     layouts: [
       {
-        name: 'declared columns',
+        name: declaredColumns,
         covers: coverageOf(declared),
         columns: [...new Map(Object.values(columns).map((name) => [headingKey(name), name])).values()],
         start: () => (cells) => ({

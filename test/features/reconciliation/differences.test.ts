@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { agreeing, november, payoutHeading, wait, world } from './world.ts'
+import { agreeing, november, one, payoutHeading, wait, world } from './world.ts'
 
 type Row = Record<string, string | null>
 const december = ['--gateway', 'stripe', '--from', '2026-12-01'] as const
@@ -122,6 +122,25 @@ test('two lines never match the same payment', async (t) => {
     ...columns.flatMap((each) => ['--column', each]),
   )
   assert.deepEqual(named({ said }), [['missing_here', 'b', '25000000', null]])
+})
+
+test('a file with declared columns has what no report of the provider has', async (t) => {
+  const { file, json } = await world(t, [
+    (shop) =>
+      shop.chargeBack(one, 500, { gateway: 'btcpay', reference: 'btcpay refund', depositId: 'dep_b1' }),
+  ])
+  const invoices = await file([
+    'InvoiceId,InvoiceCurrency,InvoiceStatus,PaymentReceivedDate,PaymentId,PaymentCurrency,PaymentAmount,PaymentInvoiceAmount',
+    'inv_1,USD,Settled,2026-11-21T02:00:00Z,tx-0,BTC,0.00021666,13.00',
+    'inv_1,,,2026-11-21T02:00:00Z,tx-1,BTC,0.00000834,0.50',
+  ])
+  const refunds = await file(['When,Sum,Type,Ref', '2026-12-03,-5.00,back,btcpay refund'])
+  const columns = ['at=When', 'amount=Sum', 'kind=Type', 'payment=Ref']
+  const found = await json(
+    ...['--gateway', 'btcpay', '--file', invoices, '--file', refunds, '--word', 'back=refund'],
+    ...columns.flatMap((each) => ['--column', each]),
+  )
+  assert.deepEqual([found.code, named(found)], [0, []])
 })
 
 test('the bank is compared with payouts as they were corrected, whatever the kinds of its lines are', async (t) => {

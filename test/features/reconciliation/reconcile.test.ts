@@ -338,6 +338,8 @@ test('the balances of the statement are compared with its lines and the books', 
       1,
       {
         openingMicros: '0',
+        openingHereMicros: '0',
+        openingDifferenceMicros: '0',
         rowsMicros: '18370000',
         closingMicros: '18370000',
         missingRowsMicros: '0',
@@ -355,6 +357,17 @@ test('the balances of the statement are compared with its lines and the books', 
   const lacking = await run(...november, ...files, '--opening', '5.00', '--closing', '18.37')
   assert.deepEqual([lacking.code, /its lines lack -5\.00$/m.test(lacking.out)], [1, true])
   assert.match(lacking.out, /^the balances differ$/m)
+
+  // The opening balance alone is compared with the books, by the dates of the statement.
+  const opened = await run(...november, ...files, '--opening', '5.00')
+  assert.equal(opened.code, 1)
+  assert.match(opened.out, /^the opening balance: 5\.00 there, 0\.00 here by .*, a difference of 5\.00$/m)
+  const december = ['--gateway', 'stripe', '--from', '2026-12-01', ...files] as const
+  // dep_4 is in the opening balance, although it was booked in December.
+  assert.match(
+    (await run(...december, '--opening', '18.37')).out,
+    /^the opening balance: 18\.37 there, 18\.37 here/m,
+  )
 })
 
 test('fees and payouts are dated by the statement while its month is open, and otherwise listed', async (t) => {
