@@ -36,7 +36,7 @@ type InvoicedOrder = PayPage & {
 export type AwaitedOrderStatus = {
   readonly order: Order
   /** The invoice that can still be paid, and its method; null if it closed, or if its page is unknown. */
-  readonly open: (PayPage & { readonly rail: Rail }) | null
+  readonly open: (PayPage & { readonly rail: Rail; readonly isPaidInPart: boolean }) | null
   readonly isInvoiceClosed: boolean
   /** The invoice in the order's answer. */
   readonly invoice: AwaitedInvoice | null
@@ -174,7 +174,9 @@ export const createCustomerInvoices = (dependencies: {
       const chargeCents = deposit.details.amountCents
       const isInvoiceClosed = isClosed(deposit)
       const { rail } = deposit.details
-      const open = isInvoiceClosed || payUrl === null ? null : { depositId, payUrl, chargeCents, rail }
+      const isPaidInPart = deposit.creditedMicros > 0
+      const open =
+        isInvoiceClosed || payUrl === null ? null : { depositId, payUrl, chargeCents, rail, isPaidInPart }
       const invoice = await readAwaitedInvoice(dependencies, now.details, deposit, payUrl, cause)
       return { order: now, open, isInvoiceClosed, invoice }
     },

@@ -24,11 +24,14 @@ const causeOf = ({ request }: KeyedOrder) => ({
   correlationId: request.requestId,
 })
 
-/** Whether a page still charges what is missing: a debt may have arisen or been paid since it was opened. */
-const chargesExactly = (
-  { rail, chargeCents }: { readonly rail: Rail; readonly chargeCents: number },
+/**
+ * Whether a page still charges what is missing: a debt may have arisen or been paid since it was opened. A page that was
+ * paid in part takes the rest.
+ */
+const stillServes = (
+  { rail, chargeCents, isPaidInPart }: NonNullable<AwaitedOrderStatus['open']>,
   missingCents: number,
-): boolean => chargeCents === chargeOf(rail, missingCents)
+): boolean => (isPaidInPart ? chargeCents >= missingCents : chargeCents === chargeOf(rail, missingCents))
 
 export const createPayPages = (
   dependencies: AppendOrderDependencies & {
@@ -101,8 +104,8 @@ export const createPayPages = (
       case 'refused': {
         const { refusal } = answer
         const isShort = refusal.code === 'customer_credit_insufficient'
-        if (isShort && open?.rail === method && chargesExactly(open, refusal.shortfallCents)) {
-          const { rail: _, ...page } = open
+        if (isShort && open?.rail === method && stillServes(open, refusal.shortfallCents)) {
+          const { rail: _rail, isPaidInPart: _part, ...page } = open
           throw refuseForPlacement(refusal, order, page)
         }
         if (waitsFor(order) !== 'wallet') return refused(keyed, draft, refusal, order)
@@ -127,7 +130,7 @@ export const createPayPages = (
       return payAwaited(keyed, { ...status, order }, method === 'wallet' ? details.method : method)
     if (method === 'wallet') return payAwaited(keyed, { ...status, order }, method)
     const owedCents = invoice?.owedCents ?? 0
-    const isSame = open?.rail === method && chargesExactly(open, details.amountCents + owedCents)
+    const isSame = open?.rail === method && stillServes(open, details.amountCents + owedCents)
     return isSame || (open === null && details.method === method)
       ? { ...answerForExistingOrder(keyed, order), invoice }
       : ownPage(keyed, { ...details, method }, owedCents, order)

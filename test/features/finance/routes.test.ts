@@ -83,7 +83,7 @@ test('after a chargeback', async (t) => {
           [whole.total <= 1, Math.min(whole.total, 1)],
           path,
         )
-        assert.equal((await ask(`${path}?offset=1`)).complete, false, path)
+        assert.equal((await ask(`${path}?offset=1`)).complete, whole.total === 0, path)
         assert.equal((await ask(`${path}?limit=5000`)).limit, 5000, path)
         const refused = await client.get(`${finance}/${path}?limit=100001`, { key })
         assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_limit'], path)
