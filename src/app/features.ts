@@ -120,7 +120,8 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   const webhooks = openWebhooks(core, { allowLoopback: config.webhookAllowLoopback, limited })
   const freeList = openFreeList(core, {
     settings: config,
-    rate: limited ? config.freeTools.list : null,
+    rate: config.freeTools.list,
+    limited,
     withSandbox: withSandboxLocations,
   })
   const lines = openLines(core, {
@@ -134,7 +135,8 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   const trafficBudgets = openTrafficBudgets(core, { ...accounts, ...plans, ...lines, mailer, name, origin })
   const freeTools = openFreeTools(core, {
     ...freeList,
-    rates: limited ? config.freeTools : null,
+    rates: config.freeTools,
+    limited,
     publicUrl,
     version: program.version,
     listLimit: freeList.limit,

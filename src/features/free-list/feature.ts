@@ -25,8 +25,8 @@ export const open = (
   core: ServerCore,
   needs: {
     readonly settings: CheckingConfig
-    /** Null: limits are off. */
-    readonly rate: Rate | null
+    readonly rate: Rate
+    readonly limited: boolean
     /** Adds the addresses of the sandbox, which are in no IP database. */
     readonly withSandbox: (data: IpData) => IpData
   },
@@ -36,7 +36,7 @@ export const open = (
   const installed = createIpData(installedFolders())
   const data = sandbox ? needs.withSandbox(installed) : installed
   const checks = openOneOffChecks({ ...core, config: needs.settings }, core.closing)
-  const limit = needs.rate && createRouteLimit('address', needs.rate, monotonicMs)
+  const limit = createRouteLimit('address', needs.rate, monotonicMs)
   const list = createLiveList({
     reader: {
       versions: () => readLiveMarks(pool),
@@ -49,5 +49,5 @@ export const open = (
   })
   const routes = proxyListRoutes({ list, limit })
   const pages = freeProxyPages({ liveList: list, note: data.note })
-  return { list, data, sandbox, checks, limit, routes, pages }
+  return { list, data, sandbox, checks, limit: needs.limited ? limit : null, routes, pages }
 }

@@ -37,7 +37,7 @@ const etagHeader = {
 /** `GET /api/proxy-list`: the live proxies. Public. */
 export const proxyListRoutes = (dependencies: {
   readonly list: LiveList
-  readonly limit: RouteLimit | null
+  readonly limit: RouteLimit
 }): readonly Route[] => {
   const { list, limit } = dependencies
   const queryOf = createQueryReader()
@@ -56,7 +56,7 @@ export const proxyListRoutes = (dependencies: {
       query: listQuery,
       codes: { query: listCodes },
       examples: { query: { country: 'us', protocol: 'socks5', limit: 10 } },
-      ...(limit === null ? {} : { limit }),
+      limit,
       responses: {
         200: {
           description: 'The proxies as JSON. With `format=txt`: one line of `ip:port` for each proxy.',

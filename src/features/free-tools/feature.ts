@@ -31,8 +31,8 @@ const maxConcurrentChecks = { total: 400, perCaller: 40 }
 export const open = (
   core: ServerCore,
   needs: {
-    /** Null: limits are off. */
-    readonly rates: { readonly lookup: Rate; readonly check: Rate; readonly list: Rate } | null
+    readonly rates: { readonly lookup: Rate; readonly check: Rate; readonly list: Rate }
+    readonly limited: boolean
     readonly sandbox: boolean
     readonly publicUrl: () => string
     /** Version of this program. */
@@ -45,9 +45,8 @@ export const open = (
   },
 ): Feature => {
   const { pool, clock, monotonicMs, logger } = core
-  const { rates, sandbox, publicUrl, version, data, list, listLimit, checks } = needs
-  const limitOf = (rate: Rate | undefined): RouteLimit | null =>
-    rate === undefined ? null : createRouteLimit('address', rate, monotonicMs)
+  const { rates, limited, sandbox, publicUrl, version, data, list, listLimit, checks } = needs
+  const lookupLimit = createRouteLimit('address', rates.lookup, monotonicMs)
   const lookUp = createLookUp({
     data,
     list,
@@ -60,11 +59,10 @@ export const open = (
     resolve: createResolve(),
     data,
     slots: createCheckSlots(maxConcurrentChecks),
-    limiter:
-      rates === null ? null : { ...createRateLimiter(rates.check, monotonicMs), burst: rates.check.burst },
+    limiter: limited ? { ...createRateLimiter(rates.check, monotonicMs), burst: rates.check.burst } : null,
     clock,
   })
-  const limits = { list: listLimit, lookup: limitOf(rates?.lookup) }
+  const limits = { list: listLimit, lookup: limited ? lookupLimit : null }
   const census = createCensusReader({
     readPage: (after, rows) => readPage(pool, after, rows),
     data,
@@ -87,9 +85,13 @@ export const open = (
       ...ipLookupPages({ lookUp, lookupLimit: limits.lookup }),
     ],
     routes: [
-      ...ipLookupRoutes({ lookUp, limit: limits.lookup }),
+      ...ipLookupRoutes({ lookUp, limit: lookupLimit }),
       ...freeProxyCheckRoutes({ checkProxies }),
-      ...networkRoutes({ networks, note: data.note, limit: limitOf(rates?.list) }),
+      ...networkRoutes({
+        networks,
+        note: data.note,
+        limit: createRouteLimit('address', rates.list, monotonicMs),
+      }),
       ...mcpRoutes({ list, lookUp, checkProxies, limits, publicUrl, version, logger }),
     ],
   }

@@ -138,7 +138,7 @@ export const createLookUp = (dependencies: {
 /** `GET /api/ip-lookup`: the location and network of an address. Public. */
 export const ipLookupRoutes = (dependencies: {
   readonly lookUp: LookUp
-  readonly limit: RouteLimit | null
+  readonly limit: RouteLimit
 }): readonly Route[] => [
   route({
     method: 'GET',
@@ -156,7 +156,7 @@ export const ipLookupRoutes = (dependencies: {
     }),
     codes: { query: { ip: 'invalid_ip' } },
     examples: { query: { ip: lookupExample.ip } },
-    ...(dependencies.limit === null ? {} : { limit: dependencies.limit }),
+    limit: dependencies.limit,
     responses: { 200: { description: 'The data for the address.', body: IpLookup, example: lookupExample } },
     errors: [],
     handler: async ({ query, address }) => ({

@@ -24,10 +24,9 @@ const asnParam = z
 export const networkRoutes = (dependencies: {
   readonly networks: Networks
   readonly note: string | null
-  readonly limit: RouteLimit | null
+  readonly limit: RouteLimit
 }): readonly Route[] => {
-  const { networks, note } = dependencies
-  const limit = dependencies.limit === null ? {} : { limit: dependencies.limit }
+  const { networks, note, limit } = dependencies
   return [
     route({
       method: 'GET',
@@ -42,15 +41,15 @@ export const networkRoutes = (dependencies: {
       cors: true,
       query: z.object({ ...pagingQuery, country: filterFields.country.optional() }),
       codes: { query: pagingCodes },
-      ...limit,
+      limit,
       responses: { 200: { description: 'A page of networks.', body: NetworkPage, example: pageExample } },
       errors: [],
-      handler: async ({ query: { limit, offset, country } }) => {
+      handler: async ({ query: { limit: rows, offset, country } }) => {
         const { networks: all, countedAt } = await networks.all(country)
-        const page = all.slice(offset, offset + limit)
+        const page = all.slice(offset, offset + rows)
         return {
           status: 200,
-          body: { networks: page, total: all.length, limit, offset, counted_at: countedAt, note },
+          body: { networks: page, total: all.length, limit: rows, offset, counted_at: countedAt, note },
         }
       },
     }),
@@ -66,7 +65,7 @@ export const networkRoutes = (dependencies: {
       cors: true,
       params: z.object({ asn: asnParam }),
       examples: { params: { asn: 'AS7922' } },
-      ...limit,
+      limit,
       responses: {
         200: { description: 'The record of the network.', body: NetworkRecord, example: recordExample },
       },
