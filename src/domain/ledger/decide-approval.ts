@@ -202,11 +202,10 @@ export const decideWithApproval = <Answer>(
   const limitCents = approvalLimitAt(fourEyes, nowMs)
   const proposedAction = actor.kind === 'system' ? null : actionOf(decision.appends)
   if (proposedAction === null) return decision
+  if (limitCents !== null && (proposedSizeMicros(proposedAction) ?? 0) > centsToMicros(limitCents))
+    return propose(proposal, proposalIdOf(proposedAction), proposedAction, context)
   const found = preventing(proposal, proposedAction, nowMs)
-  if (found) return notProposed(found)
-  if (limitCents === null || (proposedSizeMicros(proposedAction) ?? 0) <= centsToMicros(limitCents))
-    return decision
-  return propose(proposal, proposalIdOf(proposedAction), proposedAction, context)
+  return found ? notProposed(found) : decision
 }
 
 export type ApprovalRefusal =

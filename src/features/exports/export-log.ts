@@ -1,12 +1,13 @@
 import { concernsDates, createEntryStream } from '../../domain/finance/entries.ts'
 import type { Calendar } from '../../kernel/calendar.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import {
   createGatewayNames,
+  lastInstantOf,
   type Moment,
   momentOf,
   refuseMomentPastHead,
@@ -181,8 +182,7 @@ export const exportLedger = async (
   if (until) refuseMomentPastHead(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
   const pages = pageWriterOf(options, logId, { decode, calendar })
-  // Nothing was recorded before 1970.
-  const limit = until?.kind === 'time' ? isoTime(Math.max(until.atMs, 0)) : null
+  const limit = lastInstantOf(until)
   const cutPage = cutAtTime(limit)
   let position = 0
   let events = 0

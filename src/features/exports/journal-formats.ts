@@ -160,7 +160,8 @@ const createNames = (includesBook: boolean) => {
 
 /**
  * A ledger for beancount 2.3 and later. Each account is opened before its first entry, with its exact name and book as
- * metadata, on a day before all entries: a later line of a statement may be dated back. Balance assertions on the day after the last entry make beancount refuse a file that lost or gained a line.
+ * metadata, on a day before all entries: a later line of a statement may be dated back. Balance assertions on the day
+ * after the last entry make beancount refuse a file that lost or gained a line.
  */
 export const beancountWriter = (exportHead: ExportHead): JournalWriter => {
   const { logId, book: bookFilter, gatewayOf, calendar } = exportHead

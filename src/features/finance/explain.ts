@@ -27,7 +27,7 @@ import { type Db, sql } from '../../platform/postgres/kysely.ts'
 import { type CauseByHand, readCauses } from './causes-by-hand.ts'
 import { withGateways } from './gateway-names.ts'
 import { type ResourcePrefix, resourcePrefix } from './input-forms.ts'
-import { entryAt, type JournalPosting } from './journal.ts'
+import { entryAt, type JournalEntry, type JournalPosting } from './journal.ts'
 
 /** A term that was in effect when an order was decided, and the event that set it. */
 export type OrderTerm = { readonly what: string; readonly event: RecordedEvent }
@@ -159,15 +159,21 @@ const explainEvents = async (
   { from, limit }: { readonly from: number; readonly limit: number },
 ): Promise<Explanation> => {
   const selectedEvents = events.slice(from, from + limit)
-  const chain: ExplainedEvent[] = []
+  const entries = new Map<number, JournalEntry>()
   for (const event of selectedEvents) {
     const entry =
       ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(db, event.position) : null
+    if (entry) entries.set(event.position, entry)
+  }
+  const causes = await readCauses(log, [...entries.values()])
+  const chain: ExplainedEvent[] = []
+  for (const event of selectedEvents) {
+    const entry = entries.get(event.position)
     chain.push({
       event,
       at: entry?.at ?? event.metadata.recordedAt,
       kind: entry?.kind ?? null,
-      approval: entry && approvalOf((await readCauses(log, [entry])).get(entry.position)),
+      approval: approvalOf(causes.get(event.position)),
       postings: await withGateways(log, entry?.postings ?? []),
     })
   }

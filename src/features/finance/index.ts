@@ -3,6 +3,7 @@ export { explainResource } from './explain.ts'
 export { createGatewayNames, type GatewayName, readGatewayNames } from './gateway-names.ts'
 export {
   bookForms,
+  lastInstantOf,
   type Moment,
   momentForms,
   momentOf,

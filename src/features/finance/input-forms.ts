@@ -1,11 +1,18 @@
 import type { Calendar } from '../../kernel/calendar.ts'
-import { isDate, isInstant } from '../../kernel/clock.ts'
+import { isDate, isInstant, isoTime } from '../../kernel/clock.ts'
 import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 
 /** A moment of the log: a position, or an instant of accounting time. */
 export type Moment =
   | { readonly kind: 'position'; readonly position: number }
   | { readonly kind: 'time'; readonly atMs: number }
+
+/** An instant as events record it, ISO 8601 UTC. Nothing was recorded before 1970, and Postgres has no year 0. */
+export const instantText = (atMs: number): string => isoTime(Math.max(atMs, 0))
+
+/** The last instant of an answer up to a moment; null: the moment is a position, or there is none. */
+export const lastInstantOf = (until: Moment | null): string | null =>
+  until?.kind === 'time' ? instantText(until.atMs) : null
 
 /** A moment as typed. A day is its first instant in the accounting time zone. */
 export type TypedMoment = Moment | { readonly kind: 'day'; readonly day: string }

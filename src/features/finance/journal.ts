@@ -127,6 +127,15 @@ const sums = [
   ),
 ] as const
 
+/** The sums of each account that moved up to the end of a range. */
+const sumsByAccount = (db: Db, legs: ReturnType<typeof legsOf>, range: Range) =>
+  db
+    .selectFrom(legsUpTo(legs, range))
+    .select('accountNumber')
+    .select(sums)
+    .groupBy('accountNumber')
+    .as('each')
+
 type SumTexts = {
   readonly openingMicros: string
   readonly debitMicros: string
@@ -162,14 +171,7 @@ export const sumAccounts = async (
   if (book !== null)
     legs = legs.where('accountNumber', 'in', accounts.select('number').where('book', '=', book))
   const rows = await db
-    .selectFrom(
-      db
-        .selectFrom(legsUpTo(legs, range))
-        .select('accountNumber')
-        .select(sums)
-        .groupBy('accountNumber')
-        .as('each'),
-    )
+    .selectFrom(sumsByAccount(db, legs, range))
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', account.as('account')])
     .select(({ fn }) => [
@@ -192,14 +194,7 @@ export const sumBelow = async (
 ): Promise<readonly AccountSums[]> => {
   const legs = legsOf(db, { ...account, below: true })
   const rows = await db
-    .selectFrom(
-      db
-        .selectFrom(legsUpTo(legs, range))
-        .select('accountNumber')
-        .select(sums)
-        .groupBy('accountNumber')
-        .as('each'),
-    )
+    .selectFrom(sumsByAccount(db, legs, range))
     .innerJoin('read.journal_accounts as a', 'a.number', 'each.accountNumber')
     .select(['book', 'account', 'openingMicros', 'debitMicros', 'creditMicros'])
     .orderBy('account')

@@ -4,7 +4,7 @@ import { type Clock, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
-import { type Moment, momentOf, type TypedMoment } from './input-forms.ts'
+import { instantText, type Moment, momentOf, type TypedMoment } from './input-forms.ts'
 
 /**
  * A moment that the log has not reached. It is refused, because its answer would change later. An answer as of a position
@@ -69,8 +69,7 @@ export const createMoments = (dependencies: {
     dependencies.db.selectFrom('read.journal_seconds').selectAll().where('position', '<=', position).limit(1)
 
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
-    // Nothing was recorded before 1970, and Postgres has no year 0.
-    const limit = isoTime(Math.max(atMs, 0))
+    const limit = instantText(atMs)
     const second = await secondsUpTo(head).where('at', '<=', limit).orderBy('at', 'desc').executeTakeFirst()
     return second ? (await scan(second, limit, head)).position : 0
   }

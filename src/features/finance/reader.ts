@@ -12,7 +12,7 @@ import type { Db } from '../../platform/postgres/kysely.ts'
 import type { Statement } from './account-statement.ts'
 import { type CauseByHand, type EntryByHand, readCauses } from './causes-by-hand.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
-import { momentOf, type TypedMoment } from './input-forms.ts'
+import { instantText, momentOf, type TypedMoment } from './input-forms.ts'
 import {
   type AccountFilter,
   type Cut,
@@ -90,7 +90,7 @@ export const createFinanceReader = ({
   const cutAt = async (typed: TypedMoment, position: number, head: number, before: boolean): Promise<Cut> => {
     const moment = momentOf(typed, calendar)
     if (moment.kind === 'position') return { position, at: null }
-    const at = isoTime(Math.max(before ? moment.atMs - 1 : moment.atMs, 0))
+    const at = instantText(before ? moment.atMs - 1 : moment.atMs)
     return { position, at: (await isDatedBack(db, position, at, head)) ? at : null }
   }
 

@@ -1,10 +1,9 @@
 import { concernsBooks, concernsDates, createEntryStream, laterOf } from '../../domain/finance/entries.ts'
-import { isoTime } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/postgres/kysely.ts'
-import type { Moment } from './input-forms.ts'
+import { lastInstantOf, type Moment } from './input-forms.ts'
 import { type AccountSums, closingMicros, rangeUpTo, sumAccounts } from './journal.ts'
 
 /** A sum of safe integers of any size: added as numbers, and carried into a bigint before an overflow. */
@@ -99,10 +98,6 @@ const createBalances = () => {
   }
 }
 
-/** The last instant of an answer as text; null for a position. */
-const timeLimitOf = (until: Moment | null): string | null =>
-  until?.kind === 'time' ? isoTime(Math.max(until.atMs, 0)) : null // nothing was recorded before 1970
-
 /**
  * Folds the log from its start into balances. Memory grows with accounts, not with events, and no table is used. The
  * next page is read while this one is folded.
@@ -111,7 +106,7 @@ const timeLimitOf = (until: Moment | null): string | null =>
 export const replay = async (options: ReplayOptions): Promise<Replayed> => {
   const { log, decode, head, until, isIncluded, onPage } = options
   const bound = until?.kind === 'position' ? Math.min(until.position, head) : head
-  const limit = timeLimitOf(until)
+  const limit = lastInstantOf(until)
   const stream = createEntryStream()
   const balances = createBalances()
   const timeOf = createTimes()
@@ -173,7 +168,7 @@ export type ReplayCheck = Omit<Replayed, 'sums'> & {
 export const checkReplay = async (db: Db, options: ReplayOptions): Promise<ReplayCheck> => {
   const { sums, ...replayed } = await replay(options)
   const { position } = replayed
-  const at = timeLimitOf(options.until)
+  const at = lastInstantOf(options.until)
   const range = rangeUpTo({ position, at }, at === null ? position : options.head)
   const tableSums = await sumAccounts(db, range, { book: null, depth: null })
   type ComparedAccount = { readonly book: string; readonly account: string; log: bigint; table: bigint }

@@ -112,9 +112,9 @@ export const awaitingOrders = worker({
 
 /**
  * Processes orders that await a payment. Orders whose customer paid while the reseller's wallet was short are retried
- * once the wallet has the cost, fail after a day, and are canceled if the credit no longer covers them. Orders whose invoice closed are canceled. Open invoices of orders
- * that were paid otherwise, have a later invoice, failed or were canceled are closed. Several processes may run it; doing
- * it twice changes nothing.
+ * once the wallet has the cost, fail after a day, and are canceled if the credit no longer covers them. Orders whose
+ * invoice closed are canceled. Open invoices of orders that were paid otherwise, have a later invoice, failed or were
+ * canceled are closed. Several processes may run it; doing it twice changes nothing.
  */
 export const startAwaitingReactor = (
   dependencies: Dependencies & { readonly scheduler: Scheduler; readonly intervalMs?: number },

@@ -113,7 +113,8 @@ const formatOf = async (
   const format = formats.find((each) => each.provider === provider)
   // Declared columns are for the files that are no report of the provider, such as a list of its refunds.
   if (format && declared) return { ...format, layouts: [...format.layouts, ...declared.layouts] }
-  if (format ?? declared) return (format ?? declared) as StatementFormat
+  if (format) return format
+  if (declared) return declared
   throw new CliMisuse(
     `${options.gateway} is not a supported provider: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
   )
